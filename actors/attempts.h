@@ -5,7 +5,7 @@
 #ifndef MU_ACTORS_ATTEMPTS_H
 #define MU_ACTORS_ATTEMPTS_H
 
-#include "runtime/message.h"
+#include "runtime/message/message.h"
 
 enum { MU__ATTEMPT_BYTES = 16, MU__ATTEMPT_TIMED_BYTES = 24 };
 

@@ -7,7 +7,7 @@
 #ifndef MU_ACTORS_CALL_H
 #define MU_ACTORS_CALL_H
 
-#include "runtime/kernel.h"
+#include "runtime/kernel/kernel.h"
 
 #include "muster/error.h"
 

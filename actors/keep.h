@@ -3,7 +3,7 @@
 #ifndef MU_ACTORS_KEEP_H
 #define MU_ACTORS_KEEP_H
 
-#include "runtime/kernel.h"
+#include "runtime/kernel/kernel.h"
 
 /* Copy what the views of `msg` borrow to a backing buffer of its own, so that it may
  * outlive the lenders. -MU_ENOMEM: nothing changed. */

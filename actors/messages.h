@@ -4,7 +4,7 @@
 #ifndef MU_ACTORS_MESSAGES_H
 #define MU_ACTORS_MESSAGES_H
 
-#include "runtime/system_messages.h"
+#include "runtime/kernel/system_messages.h"
 
 /* Actors that other nodes know by number. */
 enum mu__actor_number {
@@ -760,7 +760,7 @@ enum mu__put_flag {
 #define MU__STORE_COMMIT_FIELDS(F, S)                                       \
     F(S, REQUIRED, u64, revision, 0)
 
-/* An answer over HTTP: a struct mu__http_request (runtime/http.h). */
+/* An answer over HTTP: a struct mu__http_request (runtime/kernel/http.h). */
 #define MU__HTTP_DONE_FIELDS(F, S)                                          \
     F(S, REQUIRED, ptr, request, 0)
 

@@ -2,7 +2,7 @@
 #ifndef MU_ACTORS_PACKING_H
 #define MU_ACTORS_PACKING_H
 
-#include "runtime/codec.h"
+#include "runtime/message/codec.h"
 
 /* A buffer that holds a packed value, as `ret_packed` views it; NULL when out of
  * memory or beyond the bounds of values. */

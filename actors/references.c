@@ -2,7 +2,7 @@
 
 #include "actors/packing.h"
 #include "runtime/message/arguments.h"
-#include "runtime/value_parts.h"
+#include "runtime/message/value_parts.h"
 
 #include <string.h>
 

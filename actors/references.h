@@ -2,8 +2,8 @@
 #ifndef MU_ACTORS_REFERENCES_H
 #define MU_ACTORS_REFERENCES_H
 
-#include "actors/future.h"
-#include "runtime/map.h"
+#include "actors/client/future.h"
+#include "runtime/base/map.h"
 
 /* A reference that holds `held`, which is counted once more. NULL: out of memory. */
 mu_value *mu__reference_to(struct mu__held *held);

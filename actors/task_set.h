@@ -7,7 +7,7 @@
 #define MU_ACTORS_TASK_SET_H
 
 #include "muster/error.h"
-#include "runtime/message.h"
+#include "runtime/message/message.h"
 
 struct mu__task_range {
     char type[16];

@@ -3,7 +3,7 @@
 #ifndef MU_ACTORS_WORKER_TYPES_H
 #define MU_ACTORS_WORKER_TYPES_H
 
-#include "runtime/message.h"
+#include "runtime/message/message.h"
 
 #include "muster/cluster.h"
 

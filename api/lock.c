@@ -1,8 +1,8 @@
 /* Locks, on top of keys: a place in the queue is a key that is a lease, put once, so its
  * revision says who came first. Who has the lowest one holds the lock. The others each
  * watch the place before theirs alone, so one of them is woken when it goes. */
-#include "actors/coordination/lock_queue.h"
-#include "node/coordination.h"
+#include "actors/coordination/keys/lock_queue.h"
+#include "api/coordination.h"
 #include "node/node.h"
 
 #include "muster/coordination.h"

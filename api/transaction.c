@@ -1,9 +1,9 @@
 /* The public transactions over keys. */
-#include "actors/coordination/transaction.h"
+#include "actors/coordination/keys/transaction.h"
 #include "actors/messages.h"
-#include "node/key_values.h"
-#include "runtime/codec.h"
+#include "api/key_values.h"
 #include "runtime/message/arguments.h"
+#include "runtime/message/codec.h"
 
 #include <stdlib.h>
 

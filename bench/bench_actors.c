@@ -1,10 +1,10 @@
 /* Messages between actors of one loop, and ask-and-reply, over the kernel alone: what the
  * supervisor and everything else is built on. The limit is bench/raw/raw_ring: an
  * intrusive list and a free list in plain C. */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include "actors/messages.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel/kernel.h"
 
 enum { RING_ACTORS = 100, ASKERS = 100 };
 

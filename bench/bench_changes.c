@@ -6,13 +6,13 @@
  * else.
  *
  * "apart" is every third worker, so that what is left has no ranges of neighbours. */
-#include "bench.h"
+#include "bench/bench.h"
 
+#include "actors/coordination/store/store.h"
 #include "actors/messages.h"
-#include "actors/store.h"
-#include "node/member.h"
-#include "runtime/codec.h"
-#include "transport/frames.h"
+#include "node/member/member.h"
+#include "runtime/message/codec.h"
+#include "transport/link/frames.h"
 
 enum { MANY = 10000, ROUNDS = 5, CHIEF = 0xa };
 

@@ -7,7 +7,7 @@
  * figure is the median of ROUNDS. malloc is left as it is found.
  *
  *     bench_closure_sizes [bytes=N] [results=0|1] [values=bytes|tensor] [peers=0] */
-#include "cluster.h"
+#include "bench/cluster.h"
 
 enum { ROUNDS = 5, ROUND_MEGABYTES = 512, PEER_MEGABYTES = 512, PEER_DEPTH = 8 };
 

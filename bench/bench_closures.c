@@ -6,7 +6,7 @@
  * The limit of the rate is bench/raw/raw_nng_closures: the same messages packed by hand,
  * with nothing behind them. The limit of the latency is bench/raw/raw_nng_rtt: the bare
  * round trip between two loops. */
-#include "cluster.h"
+#include "bench/cluster.h"
 
 enum { WORKERS = 2 };
 

@@ -3,7 +3,7 @@
  * limit is msgpack-c, packing or reading the same msgpack without any checking of it. */
 #include "actors/messages.h"
 #include "bench/bench.h"
-#include "runtime/codec.h"
+#include "runtime/message/codec.h"
 
 #include <msgpack.h>
 

@@ -4,8 +4,8 @@
  *
  * A limit is the peer that the metric names, doing the same on this machine in the same
  * run: Redis in memory, etcd and a bare append on the disk, OpenMPI for barriers. */
-#include "cluster.h"
-#include "etcd.h"
+#include "bench/cluster.h"
+#include "bench/etcd.h"
 
 #include <assert.h>
 #include <pthread.h>

@@ -5,12 +5,12 @@
  * Times are the processor's. They hold the codec, both ways and for both sides, and not
  * what links cost; that is measured beside it for heartbeats, as a read and a write of a
  * tcp socket for each, which is what a message alone on its connection needs. */
-#include "bench.h"
+#include "bench/bench.h"
 
-#include "actors/coordination.h"
+#include "actors/coordination/coordination.h"
 #include "actors/messages.h"
-#include "runtime/codec.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel/kernel.h"
+#include "runtime/message/codec.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

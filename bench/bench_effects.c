@@ -3,7 +3,7 @@
  * supervisor, two worker processes, one server process, over tcp.
  *
  * Plain and once take turns, so that both are measured in the same minutes. */
-#include "cluster.h"
+#include "bench/cluster.h"
 
 enum { WORKERS = 2, ROUNDS = 7 };
 

@@ -1,6 +1,6 @@
 /* An idle worker, connected to its chief: resident memory, threads, and how often any of
  * its threads wakes up, beside heartbeats (which are set to one a minute here). */
-#include "cluster.h"
+#include "bench/cluster.h"
 
 #include <dirent.h>
 

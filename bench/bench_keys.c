@@ -2,11 +2,11 @@
  * kernel keeps 64 operations under way. What is between a program and the actor (its
  * agent, a link) is not in it; what the messages themselves take is measured with an
  * actor that only answers, and is its limit. */
-#include "bench.h"
+#include "bench/bench.h"
 
-#include "actors/coordination.h"
+#include "actors/coordination/coordination.h"
 #include "actors/messages.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel/kernel.h"
 
 enum { WINDOW = 64, VALUE_BYTES = 16 };
 

@@ -3,7 +3,7 @@
  * The chief has no workers, so everything scheduled stays queued. Each closure has an
  * argument of 16 bytes and a remote value that the program holds. The arguments'
  * bytes are taken off, and so is the program's own array of handles. */
-#include "cluster.h"
+#include "bench/cluster.h"
 
 enum { ARGUMENT_BYTES = 16 };
 

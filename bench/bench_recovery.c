@@ -7,7 +7,7 @@
  *              finished: from the start of its process until so many of them have run
  *
  * The processes share a page of memory, where functions write down that they began. */
-#include "cluster.h"
+#include "bench/cluster.h"
 
 #include <fcntl.h>
 #include <stdatomic.h>

@@ -3,7 +3,7 @@
  * A TF_CONFIG of 10,000 tasks is parsed and validated; the limit is what cJSON takes for
  * the same text without looking at what it says. The same cluster is found once more by
  * the public call, with its loop and its notes, from the variable. */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <muster/resolver.h>
 

@@ -1,9 +1,9 @@
 /* The answer of a Kubernetes API to "which pods have this label", in pages of 500 as the
  * resolver asks for them: from its bytes to a cluster spec. The limit is a bare
  * cJSON_ParseWithLength of the same bytes, which neither checks nor understands them. */
-#include "bench.h"
+#include "bench/bench.h"
 
-#include "resolver/pods.h"
+#include "resolver/cloud/kubernetes/pods.h"
 
 #include <cjson/cJSON.h>
 #include <stdarg.h>

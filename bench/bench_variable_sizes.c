@@ -7,7 +7,7 @@
  * is found.
  *
  *     bench_variable_sizes [kib=N] [threads=N] [direction=read|add] [peers=0] */
-#include "cluster.h"
+#include "bench/cluster.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

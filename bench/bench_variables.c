@@ -1,7 +1,7 @@
 /* Read and assign of one dense variable of 64 MiB on one parameter server in another
  * process, over tcp. The limit is bench/raw/raw_nng_bandwidth: 1 MiB messages, four under
  * way, with the same thresholds of malloc and one copy on each side, as any use has. */
-#include "cluster.h"
+#include "bench/cluster.h"
 
 static int play_server(char **argv)
 {

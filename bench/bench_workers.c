@@ -3,11 +3,11 @@
  * alone: a world swallows RUN and answers with RESULT.
  *
  * As many closures are outstanding with few workers as with many. */
-#include "bench.h"
+#include "bench/bench.h"
 
 #include "actors/messages.h"
-#include "actors/supervisor.h"
-#include "runtime/kernel.h"
+#include "actors/supervisor/supervisor.h"
+#include "runtime/kernel/kernel.h"
 
 enum { FEW = 10, MANY = 10000, OUTSTANDING = 10000, WINDOW = 1024, ROUNDS = 5 };
 

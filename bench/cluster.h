@@ -4,7 +4,7 @@
 #ifndef MUSTER_BENCH_CLUSTER_H
 #define MUSTER_BENCH_CLUSTER_H
 
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <muster.h>
 

@@ -3,7 +3,7 @@
 #ifndef MUSTER_BENCH_ETCD_H
 #define MUSTER_BENCH_ETCD_H
 
-#include "bench.h"
+#include "bench/bench.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

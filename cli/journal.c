@@ -1,12 +1,12 @@
 /* `muster journal check` and `muster journal repair`: what is in a journal file, where it
  * is damaged, and a new file of what is whole. */
-#include "actors/journal_scan.h"
+#include "actors/coordination/store/journal_scan.h"
 #include "actors/messages.h"
-#include "node/cmd.h"
-#include "node/cmd_json.h"
-#include "node/cmd_options.h"
+#include "cli/options/options.h"
+#include "cli/output/json.h"
+#include "cli/verbs.h"
 #include "node/file_error.h"
-#include "runtime/storage_uv.h"
+#include "runtime/uv/storage.h"
 
 #include <errno.h>
 #include <fcntl.h>

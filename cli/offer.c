@@ -1,12 +1,12 @@
 /* `muster offer`: tells tasks that wait for it (`muster node --wait-cluster`, or a server
  * without a cluster spec) which cluster they are in, and as whom. */
 #include "actors/task_set.h"
-#include "node/cmd.h"
-#include "node/cmd_json.h"
-#include "node/cmd_log.h"
-#include "node/cmd_spec.h"
-#include "node/route.h"
-#include "resolver/cluster.h"
+#include "cli/output/json.h"
+#include "cli/resolve/spec.h"
+#include "cli/run/log.h"
+#include "cli/verbs.h"
+#include "node/discovery/route.h"
+#include "resolver/spec/cluster.h"
 
 #include "muster/server.h"
 

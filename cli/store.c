@@ -1,11 +1,11 @@
 /* `muster store ls` and `muster store clear`: the runs of a job that a store has. Asked
  * is the coordination service; or, with --store, the store itself, by a node of this
  * process that hosts a service nobody else reaches. */
-#include "node/cmd.h"
-#include "node/cmd_json.h"
-#include "node/cmd_service.h"
-#include "node/cmd_table.h"
-#include "node/coordination.h"
+#include "api/coordination.h"
+#include "cli/output/json.h"
+#include "cli/output/table.h"
+#include "cli/service.h"
+#include "cli/verbs.h"
 #include "node/node.h"
 
 #include "actors/messages.h"

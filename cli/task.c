@@ -1,8 +1,8 @@
 /* `muster task report` and `muster task reset`: what an operator says of a task to the
  * coordination service. */
-#include "node/cmd.h"
-#include "node/cmd_json.h"
-#include "node/cmd_service.h"
+#include "cli/output/json.h"
+#include "cli/service.h"
+#include "cli/verbs.h"
 
 #include "muster/coordination.h"
 

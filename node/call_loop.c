@@ -1,6 +1,6 @@
 #include "node/call_loop.h"
 
-#include "runtime/thread_uv.h"
+#include "runtime/uv/thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>

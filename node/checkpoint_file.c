@@ -6,7 +6,7 @@
 #include "actors/packing.h"
 #include "node/file_error.h"
 #include "node/file_read.h"
-#include "runtime/codec.h"
+#include "runtime/message/codec.h"
 
 #include <assert.h>
 #include <dirent.h>

@@ -1,9 +1,9 @@
-/* Files that are checkpoints: actors/checkpoint_format.h says what is in them. Nothing
+/* Files that are checkpoints: actors/ps/checkpoint_format.h says what is in them. Nothing
  * here knows of nodes. All calls fill in ret_error, which may be NULL, with the path. */
 #ifndef MU_NODE_CHECKPOINT_FILE_H
 #define MU_NODE_CHECKPOINT_FILE_H
 
-#include "actors/checkpoint_format.h"
+#include "actors/ps/checkpoint_format.h"
 
 enum { MU__CKPT_PATH_BYTES = 4096 };
 

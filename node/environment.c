@@ -3,7 +3,7 @@
 
 #include "actors/worker_types.h"
 
-#include "resolver/text.h"
+#include "runtime/base/text.h"
 #include "runtime/message/arguments.h"
 
 #include <errno.h>

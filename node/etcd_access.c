@@ -2,7 +2,7 @@
 
 #include "node/file_error.h"
 #include "node/file_read.h"
-#include "resolver/address.h"
+#include "resolver/spec/address.h"
 
 #include <errno.h>
 #include <stdio.h>

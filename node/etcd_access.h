@@ -4,7 +4,7 @@
 #ifndef MU_NODE_ETCD_ACCESS_H
 #define MU_NODE_ETCD_ACCESS_H
 
-#include "actors/store.h"
+#include "actors/coordination/store/store.h"
 
 #include <stdbool.h>
 

@@ -1,11 +1,11 @@
 #include "node/hosting.h"
 
-#include "actors/coordination/store_run.h"
-#include "actors/journal.h"
+#include "actors/coordination/store/journal.h"
+#include "actors/coordination/store/store_run.h"
 #include "actors/messages.h"
 #include "node/devices.h"
 #include "node/stores.h"
-#include "runtime/storage_uv.h"
+#include "runtime/uv/storage.h"
 
 #include <stdlib.h>
 #include <string.h>

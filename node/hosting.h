@@ -4,9 +4,9 @@
 #define MU_NODE_HOSTING_H
 
 #include "node/etcd_access.h"
-#include "node/member.h"
-#include "node/member_service.h"
-#include "runtime/http_curl.h"
+#include "node/member/member.h"
+#include "node/member/service.h"
+#include "runtime/uv/http_curl.h"
 
 #include "muster/node.h"
 

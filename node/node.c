@@ -8,18 +8,17 @@
  * ends it. */
 #include "node/node.h"
 
-#include "actors/job.h"
-#include "actors/journal.h"
+#include "actors/coordination/store/journal.h"
+#include "actors/job/job.h"
 #include "actors/messages.h"
 #include "node/call_loop.h"
-#include "node/coordinator.h"
 #include "node/environment.h"
-#include "node/member_service.h"
-#include "resolver/cluster.h"
+#include "node/member/service.h"
+#include "resolver/spec/cluster.h"
 #include "runtime/base/printable.h"
 #include "runtime/message/arguments.h"
-#include "runtime/thread_uv.h"
 #include "runtime/uv/process.h"
+#include "runtime/uv/thread.h"
 
 #include "muster.h"
 

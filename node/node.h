@@ -3,14 +3,14 @@
 #define MU_NODE_NODE_H
 
 #include "actors/call.h"
-#include "actors/future.h"
-#include "node/finding.h"
+#include "actors/client/future.h"
+#include "node/discovery/finding.h"
 #include "node/hosting.h"
-#include "node/member.h"
-#include "node/member_offer.h"
-#include "runtime/storage_uv.h"
-#include "runtime/world_uv.h"
-#include "transport/wire_uv.h"
+#include "node/member/member.h"
+#include "node/member/offer.h"
+#include "runtime/uv/storage.h"
+#include "runtime/uv/world.h"
+#include "transport/wire/uv/streams.h"
 
 #include "muster/node.h"
 
@@ -226,5 +226,15 @@ void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment);
 
 /* Run it, as this node's task. */
 int mu__node_run_distributed(mu_node *node, mu_error *ret_error);
+
+/* ---- Its coordinator: api/coordinator.c ---- */
+
+/* The node is being closed: its coordinator, if it has one, answers every call with
+ * -MU_ECLOSED from now on, and gives up what it has. That is waited for, `limit_ms` and
+ * some seconds at most, unless this is the loop's thread. */
+void mu__coordinator_detach(mu_node *node, int64_t limit_ms);
+
+/* Free its memory, once no actor knows it. NULL is fine. */
+void mu__coordinator_drop(mu_coordinator *coordinator);
 
 #endif

@@ -2,7 +2,7 @@
 #ifndef MU_NODE_STORES_H
 #define MU_NODE_STORES_H
 
-#include "actors/store.h"
+#include "actors/coordination/store/store.h"
 
 /* NULL ends them. */
 extern const struct mu__store_kind *const mu__stores[];

@@ -21,9 +21,8 @@ TEXT_SUFFIXES = C_SUFFIXES + (
 # Wide tables and links are fine in prose, and data is as wide as it is.
 WIDE_SUFFIXES = (".md", ".json")
 
-# A file that is named so, or is in such a folder, may touch the loop, sockets or HTTP;
-# all others are pure.
-OUTER_STEM = re.compile(r"_(uv|curl|crypto)$|/uv/[^/]*$")
+# Files in such a folder may touch the loop, sockets or HTTP; all others are pure.
+OUTER = re.compile(r"(_crypto\.[ch]|/uv/[^/]*)$")
 PURE_FOLDERS = ("actors", "runtime", "transport", "resolver")
 
 OURS = r"^(\.\./)*(%s)/"
@@ -33,26 +32,32 @@ CJSON, MSGPACK, CRYPTO = r"(?i:cjson)", r"msgpack", r"^openssl/"
 # Who may see what: (files, headers they must not include, except in these files).
 WALLS = [
     (r"^include/", (UV, NNG, CURL, CJSON, MSGPACK,
-                    OURS % "runtime|actors|transport|resolver|node|tests"), None),
-    (r"^runtime/", (UV,), r"_(curl|uv)\.[ch]$|/uv/[^/]*$"),
-    (r"^runtime/", (NNG,), r"_uv\.[ch]$|/uv/[^/]*$"),
-    (r"^runtime/", (CURL,), r"_curl\.[ch]$"),
-    (r"^runtime/", (MSGPACK,), r"^runtime/(message/)?(pack\.h|codec\.c|value_codec\.c)$"),
-    (r"^runtime/", (OURS % "actors|transport|resolver|node|tests",), None),
+                    OURS % "runtime|actors|transport|resolver|node|api|cli|tests"), None),
+    (r"^runtime/", (UV, NNG, CURL), r"^runtime/uv/"),
+    (r"^runtime/", (MSGPACK,), r"^runtime/message/(pack\.h|codec\.c|value_codec\.c)$"),
+    (r"^runtime/", (OURS % "actors|transport|resolver|node|api|cli|tests",), None),
+    (r"^runtime/base/", (OURS % "runtime/(kernel|message|uv)",), None),
+    (r"^runtime/(kernel|message)/", (OURS % "runtime/uv",), None),
     (r"^actors/", (UV, NNG, CURL, CJSON, MSGPACK, r"^time\.h$",
-                   OURS % "transport|resolver|node|tests"), None),
-    (r"^transport/", (CURL, CJSON, OURS % "actors|resolver|node|tests"), None),
-    (r"^transport/", (NNG,), None),
-    (r"^transport/", (UV,), r"_uv\.[ch]$|/uv/[^/]*$"),
-    (r"^resolver/", (NNG, MSGPACK, OURS % "actors|transport|node|tests"), None),
-    (r"^resolver/", (CURL,), r"_curl\.[ch]$"),
-    (r"^resolver/", (UV,), r"_(curl|uv)\.[ch]$|/uv/[^/]*$"),
-    (r"^(runtime|actors|transport|resolver|node|include)/", (CRYPTO,), r"_crypto\.[ch]$"),
-    (r"^(node|api|cli)/", (OURS % "tests|bench",), None),
-    (r"^node/(member|store_)", (UV, NNG, CURL), None),
+                   OURS % "runtime/uv|transport|resolver|node|api|cli|tests"), None),
+    (r"^transport/", (NNG, CURL, CJSON, OURS % "actors|resolver|node|api|cli|tests"),
+     None),
+    (r"^transport/", (UV, OURS % "runtime/uv"), r"^transport/wire/uv/"),
+    (r"^transport/link/", (OURS % "transport/wire/uv",), None),
+    (r"^resolver/", (NNG, MSGPACK, OURS % "actors|transport|node|api|cli|tests"), None),
+    (r"^resolver/", (UV, CURL, OURS % "runtime/uv"), r"/uv/[^/]*$"),
+    (r"^resolver/spec/", (OURS % "resolver/(engine|source|cloud)",), None),
+    (r"^resolver/engine/", (OURS % "resolver/(source|cloud)",), None),
+    (r"^resolver/source/", (OURS % "resolver/cloud",), None),
+    (r"^(runtime|actors|transport|resolver|node|api|cli|include)/", (CRYPTO,),
+     r"_crypto\.[ch]$"),
+    (r"^node/", (OURS % "api|cli|tests|bench",), None),
+    (r"^api/", (OURS % "cli|tests|bench",), None),
+    (r"^cli/", (OURS % "tests|bench",), None),
+    (r"^node/member/", (UV, NNG, CURL, OURS % "runtime/uv"), None),
     (r"^(examples|python)/",
      (NNG, CURL, CJSON, MSGPACK,
-      OURS % "runtime|actors|transport|resolver|node|tests"), None),
+      OURS % "runtime|actors|transport|resolver|node|api|cli|tests"), None),
 ]
 
 # Not a member (x.time, x->time), and not the end of a longer name.
@@ -90,10 +95,9 @@ class Source:
         return self.path.split("/")[0] in folders
 
     def is_pure(self):
-        stem = os.path.splitext(self.path)[0]
-        if self.path.startswith(("node/member", "node/store_")):
+        if self.path.startswith("node/member/"):
             return True
-        return self.in_folder(*PURE_FOLDERS) and not OUTER_STEM.search(stem)
+        return self.in_folder(*PURE_FOLDERS) and not OUTER.search(self.path)
 
 
 def blank(text, openers):
@@ -143,7 +147,7 @@ def rule_impure(source):
     for number, line in enumerate(source.code, 1):
         for match in IMPURE.finditer(line):
             name = match.group(0).rstrip("( ")
-            yield number, f"{name} asks the system: go through runtime/world.h"
+            yield number, f"{name} asks the system: go through runtime/kernel/world.h"
 
 
 def rule_unsafe(source):
@@ -297,25 +301,32 @@ def long_function(lines):
 # (rule or None when nothing may be found, path, text)
 CASES = [
     ("wall", "include/muster/a.h", "#include <uv.h>\n"),
-    ("wall", "include/muster/a.h", '#include "runtime/pid.h"\n'),
+    ("wall", "include/muster/a.h", '#include "runtime/kernel/pid.h"\n'),
     ("wall", "runtime/a.c", "#include <uv.h>\n"),
     ("wall", "runtime/a.c", "#  include <nng/nng.h>\n"),
     ("wall", "runtime/a.c", "#include <curl/curl.h>\n"),
     ("wall", "runtime/a.c", "#include <msgpack.h>\n"),
-    ("wall", "runtime/a_uv.c", '#include "actors/chief.h"\n'),
+    ("wall", "runtime/uv/a.c", '#include "actors/chief.h"\n'),
     ("wall", "runtime/a.c", '#include "../transport/link.h"\n'),
     ("wall", "runtime/a.c", '#include "resolver/env.h"\n'),
     ("wall", "runtime/a.c", '#include "node/node.h"\n'),
-    ("wall", "runtime/a_uv.c", "#include <curl/curl.h>\n"),
-    ("wall", "runtime/a_curl.c", "#include <nng/nng.h>\n"),
-    (None, "runtime/a_uv.c", "#include <uv.h>\n"),
-    (None, "runtime/a_curl.c", "#include <curl/curl.h>\n#include <uv.h>\n"),
+    ("wall", "runtime/a_uv.c", "#include <uv.h>\n"),
+    ("wall", "runtime/base/a.h", '#include "runtime/message/message.h"\n'),
+    ("wall", "runtime/kernel/a.c", '#include "runtime/uv/thread.h"\n'),
+    ("wall", "transport/link/a.c", '#include "transport/wire/uv/in.h"\n'),
+    ("wall", "resolver/spec/a.c", '#include "resolver/engine/ask.h"\n'),
+    ("wall", "resolver/engine/a.c", '#include "resolver/source/mpi.h"\n'),
+    ("wall", "resolver/source/a.c", '#include "resolver/cloud/google/gce.h"\n'),
+    ("wall", "node/a.c", '#include "api/coordinator.h"\n'),
+    ("wall", "api/a.c", '#include "cli/verbs.h"\n'),
+    ("wall", "runtime/kernel/a.c", "#include <nng/nng.h>\n"),
+    (None, "runtime/uv/a.c", "#include <curl/curl.h>\n#include <uv.h>\n"),
     (None, "runtime/uv/a.c", "#include <uv.h>\n"),
     ("wall", "runtime/kernel/a.c", "#include <uv.h>\n"),
     ("impure", "actors/supervisor/a.c", "    now = time(NULL);\n"),
-    (None, "runtime/codec.c", "#include <msgpack.h>\n"),
-    (None, "runtime/value_codec.c", "#include <msgpack/pack.h>\n"),
-    (None, "runtime/pack.h", "#include <msgpack.h>\n"),
+    (None, "runtime/message/codec.c", "#include <msgpack.h>\n"),
+    (None, "runtime/message/value_codec.c", "#include <msgpack/pack.h>\n"),
+    (None, "runtime/message/pack.h", "#include <msgpack.h>\n"),
     (None, "runtime/a.c", "/*\n#include <uv.h>\n*/\n"),
     ("wall", "actors/a.c", "#include <uv.h>\n"),
     ("wall", "actors/a.c", "#include <nng/nng.h>\n"),
@@ -326,29 +337,30 @@ CASES = [
     ("wall", "actors/a.c", "#include <time.h>\n"),
     ("wall", "actors/a.c", '#include "transport/frame.h"\n'),
     ("wall", "actors/a.c", '#include "resolver/env.h"\n'),
-    (None, "actors/a.c", '#include "runtime/kernel.h"\n#include <muster/uv_time.h>\n'),
+    (None, "actors/a.c",
+     '#include "runtime/kernel/kernel.h"\n#include <muster/uv_time.h>\n'),
     ("wall", "transport/a.c", "#include <curl/curl.h>\n"),
     ("wall", "transport/a.c", "#include <cjson/cJSON.h>\n"),
-    ("wall", "transport/a_uv.c", '#include "actors/chief.h"\n'),
+    ("wall", "transport/wire/uv/a.c", '#include "actors/chief.h"\n'),
     ("wall", "transport/a.c", '#include "resolver/env.h"\n'),
     ("wall", "transport/a.c", '#include "node/node.h"\n'),
     ("wall", "transport/a.c", "#include <nng/nng.h>\n"),
     ("wall", "transport/a.c", "#include <uv.h>\n"),
-    ("wall", "transport/a_uv.c", "#include <nng/nng.h>\n"),
-    (None, "transport/a_uv.c", "#include <uv.h>\n"),
+    ("wall", "transport/wire/uv/a.c", "#include <nng/nng.h>\n"),
+    (None, "transport/wire/uv/a.c", "#include <uv.h>\n"),
     ("wall", "resolver/a.c", "#include <nng/nng.h>\n"),
     ("wall", "resolver/a.c", "#include <msgpack.h>\n"),
     ("wall", "resolver/a.c", '#include "actors/chief.h"\n'),
     ("wall", "resolver/a.c", '#include "transport/link.h"\n'),
     ("wall", "resolver/a.c", "#include <curl/curl.h>\n"),
     ("wall", "resolver/a.c", "#include <uv.h>\n"),
-    (None, "resolver/a_curl.c", "#include <curl/curl.h>\n#include <uv.h>\n"),
+    (None, "resolver/engine/uv/a.c", "#include <curl/curl.h>\n#include <uv.h>\n"),
     (None, "resolver/a.c", "#include <cjson/cJSON.h>\n"),
     ("wall", "node/a.c", '#include "tests/sim/sim.h"\n'),
-    ("wall", "node/member.c", "#include <uv.h>\n"),
-    ("wall", "node/store_a.c", "#include <curl/curl.h>\n"),
+    ("wall", "node/member/member.c", "#include <uv.h>\n"),
+    ("wall", "node/member/a.c", "#include <curl/curl.h>\n"),
     (None, "node/a.c", '#include <uv.h>\n#include "transport/link.h"\n'),
-    ("wall", "examples/a/plugin_a.c", '#include "runtime/kernel.h"\n'),
+    ("wall", "examples/a/plugin_a.c", '#include "runtime/kernel/kernel.h"\n'),
     ("wall", "python/a.c", '#include "actors/chief.h"\n'),
     (None, "examples/a/program_a.c", "#include <uv.h>\n#include <muster.h>\n"),
     ("impure", "actors/a.c", "    now = time(NULL);\n"),
@@ -365,10 +377,10 @@ CASES = [
     ("impure", "actors/a.c", "    printf(\"hello\");\n"),
     ("impure", "actors/a.c", "    puts(\"hello\");\n"),
     ("impure", "actors/a.c", "    fprintf(stdout, \"hello\");\n"),
-    ("impure", "node/member.c", "    x = getenv(\"A\");\n"),
-    ("impure", "node/store_a.c", "    x = time(NULL);\n"),
-    (None, "runtime/a_uv.c", "    x = getenv(\"A\");\n    sleep(1);\n"),
-    (None, "node/main.c", "    printf(\"%s\", getenv(\"A\"));\n"),
+    ("impure", "node/member/member.c", "    x = getenv(\"A\");\n"),
+    ("impure", "node/member/b.c", "    x = time(NULL);\n"),
+    (None, "runtime/uv/a.c", "    x = getenv(\"A\");\n    sleep(1);\n"),
+    (None, "cli/main.c", "    printf(\"%s\", getenv(\"A\"));\n"),
     (None, "actors/a.c", "    snprintf(s, n, \"time(0) %d\", 1); /* rand() */\n"),
     (None, "actors/a.c", "    w->ops->random(w);\n    w.time(w);\n    runtime(3);\n"),
     (None, "runtime/a.h", "    uint64_t (*random)(struct mu__world *w);\n"),

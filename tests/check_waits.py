@@ -1,6 +1,7 @@
 """Each function of the public headers either is tried while what it waits for is absent
-(a row of a table in tests/real/test_waits_*.c) or is named, with the reason why it waits
-for nobody, in tests/waits_none.txt. A function that takes a limit in time always waits.
+(a row of a table in tests/real/waits/test_waits_*.c) or is named, with the reason why
+it waits for nobody, in tests/waits_none.txt. A function that takes a limit in time
+always waits.
 
 usage: check_waits.py SOURCE | --self-test
 """
@@ -58,12 +59,12 @@ def findings(functions, rows, none):
         yield f"{name}: no header has it, but a table does"
     for name in sorted(functions.keys() - rows - set(names)):
         yield (f"{name}: nobody has said whether it waits: a row in a table of "
-               "tests/real/test_waits_*.c, or a line in tests/waits_none.txt")
+               "tests/real/waits/test_waits_*.c, or a line in tests/waits_none.txt")
 
 
 def check(source):
     headers = [path.read_text() for path in sorted(source.glob("include/**/*.h"))]
-    tables = [path.read_text() for path in source.glob("tests/real/test_waits_*.c")]
+    tables = [path.read_text() for path in source.glob("tests/real/waits/test_waits_*.c")]
     rows = {name for text in tables for name in ROW.findall(text)}
     none = listed((source / "tests" / "waits_none.txt").read_text())
     return list(findings(declared(headers), rows, none))

@@ -1,6 +1,6 @@
 """Calls of the public headers' functions with NULL, one for each parameter that is a
-pointer, as C for tests/real/test_null_arguments.c: all other arguments are what a program
-would pass. A function is in the walk as soon as a header declares it.
+pointer, as C for tests/real/cluster/test_null_arguments.c: all other arguments are what
+a program would pass. A function is in the walk as soon as a header declares it.
 
 usage: null_calls.py SOURCE OUTPUT | --self-test
 """

@@ -1,5 +1,5 @@
 /* What waits for long, in the log. */
-#include "actors/agent_parts.h"
+#include "actors/agent/internal.h"
 
 #include <stdio.h>
 

@@ -1,7 +1,7 @@
 /* Runs of the job: which one this process takes part in, its end, and what the store has
  * of all of them. */
-#include "actors/agent_parts.h"
-#include "runtime/codec.h"
+#include "actors/agent/internal.h"
+#include "runtime/message/codec.h"
 
 #include <stdio.h>
 #include <string.h>

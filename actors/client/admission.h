@@ -9,7 +9,7 @@
 #ifndef MU_ACTORS_CLIENT_ADMISSION_H
 #define MU_ACTORS_CLIENT_ADMISSION_H
 
-#include "actors/client.h"
+#include "actors/client/client.h"
 
 static inline uint64_t mu__admission_closures(const struct mu__session *session)
 {

@@ -1,7 +1,7 @@
 /* Threads that wait until a closure of theirs is admitted, in the order in which they
  * asked. The actor admits for them, so that nobody can be faster. */
 #include "actors/client/admission.h"
-#include "actors/client_parts.h"
+#include "actors/client/internal.h"
 
 enum { REVIEW_MS = 5 };
 

@@ -4,10 +4,10 @@
 #ifndef MU_ACTORS_CLIENT_ROOM_H
 #define MU_ACTORS_CLIENT_ROOM_H
 
-#include "actors/client.h"
+#include "actors/client/client.h"
 
 #include "actors/messages.h"
-#include "runtime/map.h"
+#include "runtime/base/map.h"
 
 struct client;
 

@@ -3,7 +3,7 @@
 #ifndef MU_ACTORS_COORDINATION_MARK_H
 #define MU_ACTORS_COORDINATION_MARK_H
 
-#include "actors/coordination_inner.h"
+#include "actors/coordination/internal.h"
 
 void mu__coord_on_task_mark(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 

@@ -3,7 +3,7 @@
 #ifndef MU_ACTORS_COORDINATION_NOTES_H
 #define MU_ACTORS_COORDINATION_NOTES_H
 
-#include "actors/coordination_inner.h"
+#include "actors/coordination/internal.h"
 
 enum { COORD_NOTE_FIRST_MS = 5000, COORD_NOTE_STEP_MAX_MS = 60000 };
 

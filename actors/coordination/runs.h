@@ -7,8 +7,8 @@
 #ifndef MU_ACTORS_COORDINATION_RUNS_H
 #define MU_ACTORS_COORDINATION_RUNS_H
 
-#include "actors/coordination/store_run.h"
-#include "actors/coordination_inner.h"
+#include "actors/coordination/internal.h"
+#include "actors/coordination/store/store_run.h"
 
 int mu__coord_runs_init(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_runs_done(struct coordination *c);

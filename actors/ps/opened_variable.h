@@ -5,7 +5,7 @@
 #define MU_ACTORS_PS_OPENED_VARIABLE_H
 
 #include "actors/messages.h"
-#include "actors/shape.h"
+#include "actors/ps/shape.h"
 
 #include <stdatomic.h>
 

@@ -7,7 +7,7 @@
  * A client that was told less may have sent more before it heard of that. So its former
  * part stays reserved until it answers. One that does not answer within ANSWER_MS is
  * taken at the chief's word: what it sends on top is refused. */
-#include "actors/supervisor_inner.h"
+#include "actors/supervisor/internal.h"
 
 #include <string.h>
 

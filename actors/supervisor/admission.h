@@ -6,7 +6,7 @@
 
 #include "actors/messages.h"
 #include "actors/supervisor/shares.h"
-#include "runtime/kernel.h"
+#include "runtime/kernel/kernel.h"
 
 struct client;
 struct supervisor;

@@ -1,7 +1,7 @@
 #include "actors/supervisor/recall.h"
 
 #include "actors/attempts.h"
-#include "actors/supervisor_inner.h"
+#include "actors/supervisor/internal.h"
 
 enum {
     LOOK_MS = 5,                /* between looks while something may move, */

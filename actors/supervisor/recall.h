@@ -11,9 +11,9 @@
 #ifndef MU_ACTORS_SUPERVISOR_RECALL_H
 #define MU_ACTORS_SUPERVISOR_RECALL_H
 
-#include "actors/closures.h"
-#include "actors/membership.h"
-#include "runtime/kernel.h"
+#include "actors/supervisor/closures.h"
+#include "actors/supervisor/membership.h"
+#include "runtime/kernel/kernel.h"
 
 struct supervisor;
 

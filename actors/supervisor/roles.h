@@ -5,9 +5,9 @@
 #ifndef MU_ACTORS_SUPERVISOR_ROLES_H
 #define MU_ACTORS_SUPERVISOR_ROLES_H
 
-#include "actors/closures.h"
-#include "actors/membership.h"
 #include "actors/packing.h"
+#include "actors/supervisor/closures.h"
+#include "actors/supervisor/membership.h"
 
 struct mu__ctx;
 struct supervisor;

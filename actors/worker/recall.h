@@ -4,8 +4,8 @@
 #define MU_ACTORS_WORKER_RECALL_H
 
 #include "actors/attempts.h"
-#include "actors/run.h"
-#include "runtime/kernel.h"
+#include "actors/worker/run.h"
+#include "runtime/kernel/kernel.h"
 
 /* The answer to one RECALL, while it is put together. */
 struct mu__recall_answer {

@@ -6,7 +6,7 @@
 #ifndef MUSTER_RAW_H
 #define MUSTER_RAW_H
 
-#include "../bench.h"
+#include "bench/bench.h"
 
 #include <signal.h>
 #include <sys/socket.h>

@@ -4,9 +4,9 @@
  *
  * room=yes: the file has its size from the beginning, with zeros in it, so that nothing
  * but the bytes changes. It lies beside this executable. */
-#include "raw.h"
+#include "bench/raw/raw.h"
 
-#include "../etcd.h"
+#include "bench/etcd.h"
 
 #include <fcntl.h>
 

@@ -3,7 +3,7 @@
 #ifndef MUSTER_RAW_BULK_H
 #define MUSTER_RAW_BULK_H
 
-#include "raw.h"
+#include "bench/raw/raw.h"
 
 #include <malloc.h>
 

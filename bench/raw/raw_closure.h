@@ -4,7 +4,7 @@
 #ifndef MUSTER_RAW_CLOSURE_H
 #define MUSTER_RAW_CLOSURE_H
 
-#include "raw.h"
+#include "bench/raw/raw.h"
 
 /* array of 3, op, uint32, and bin of 32 or 8 bytes with its header */
 #define CLOSURE_BYTES 41

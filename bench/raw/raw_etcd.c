@@ -4,9 +4,9 @@
  *
  *     raw_etcd [outstanding=1] [seconds=3]
  */
-#include "raw.h"
+#include "bench/raw/raw.h"
 
-#include "../etcd.h"
+#include "bench/etcd.h"
 
 #include <netinet/tcp.h>
 

@@ -4,7 +4,7 @@
  *
  *     mpirun -n 8 --oversubscribe --mca mpi_yield_when_idle 1 raw_mpi [rounds=5000]
  */
-#include "raw.h"
+#include "bench/raw/raw.h"
 
 #include <mpi.h>
 

@@ -3,7 +3,7 @@
 #ifndef MUSTER_RAW_NNG_H
 #define MUSTER_RAW_NNG_H
 
-#include "raw.h"
+#include "bench/raw/raw.h"
 
 #include <nng/nng.h>
 #include <nng/protocol/pipeline0/pull.h>

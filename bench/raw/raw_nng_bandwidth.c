@@ -10,8 +10,8 @@
  *                       [depth=4] [kib=1024] [megabytes=4096]
  *                       [transport=tcp|ipc] [sendbuf=0]
  */
-#include "raw_bulk.h"
-#include "raw_nng.h"
+#include "bench/raw/raw_bulk.h"
+#include "bench/raw/raw_nng.h"
 
 #define SMALL_BYTES 16
 

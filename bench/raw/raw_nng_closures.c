@@ -4,8 +4,8 @@
  *
  *     raw_nng_closures [workers=2] [outstanding=64] [transport=tcp|ipc] [sendbuf=0]
  */
-#include "raw_closure.h"
-#include "raw_nng.h"
+#include "bench/raw/raw_closure.h"
+#include "bench/raw/raw_nng.h"
 
 struct config {
     struct raw_place place;

@@ -3,7 +3,7 @@
  *
  *     raw_nng_rtt [transport=tcp|ipc] [sendbuf=0]
  */
-#include "raw_nng.h"
+#include "bench/raw/raw_nng.h"
 
 #define MESSAGE_BYTES 64
 #define WARM_UP 500

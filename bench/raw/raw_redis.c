@@ -2,7 +2,7 @@
  *
  *     raw_redis [operation=set|get|incr] [clients=1] [pipeline=1] [requests=100000]
  */
-#include "raw.h"
+#include "bench/raw/raw.h"
 
 enum { START_TRIES = 200 };
 

@@ -4,7 +4,7 @@
  *
  *     raw_ring [actors=100] [tokens=100]
  */
-#include "raw.h"
+#include "bench/raw/raw.h"
 
 struct message {
     struct message *next;

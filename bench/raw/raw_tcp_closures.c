@@ -3,7 +3,7 @@
  *
  *     raw_tcp_closures [workers=2] [outstanding=64]
  */
-#include "raw_closure.h"
+#include "bench/raw/raw_closure.h"
 
 #include <uv.h>
 

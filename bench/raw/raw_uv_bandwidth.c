@@ -6,7 +6,7 @@
  *     raw_uv_bandwidth [direction=pull|push|echo] [mode=nocopy|copy] [depth=4] [kib=1024]
  *                      [megabytes=4096]
  */
-#include "raw_bulk.h"
+#include "bench/raw/raw_bulk.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,7 +1,7 @@
 /* Where a journal file is damaged: what is whole is found, what is lost is counted, and
  * a torn end is told from damage. Files are made by hand here, in both formats. */
-#include "actors/journal.h"
-#include "actors/journal_scan.h"
+#include "actors/coordination/store/journal.h"
+#include "actors/coordination/store/journal_scan.h"
 #include "actors/messages.h"
 #include "tests/sim/random.h"
 #include "tests/sim/storage.h"

@@ -4,7 +4,7 @@
 #ifndef MUSTER_TESTS_FUZZ_ASKER_H
 #define MUSTER_TESTS_FUZZ_ASKER_H
 
-#include "resolver/kind.h"
+#include "resolver/engine/kind.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
  *
  * Sums keep random bytes out, so the input is used twice: as the file, and with sums that
  * are right. */
-#include "actors/checkpoint_format.h"
+#include "actors/ps/checkpoint_format.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  *
  * The input is a frame, and then once more the head of a value. */
 #include "actors/messages.h"
-#include "runtime/codec.h"
+#include "runtime/message/codec.h"
 
 #include <stdint.h>
 #include <stdio.h>

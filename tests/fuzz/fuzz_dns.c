@@ -1,7 +1,7 @@
 /* Any bytes as an answer of a DNS server: an error in words, or records that can be
  * written as lines; and any text as a name: an error in words, or a question that is its
  * own. */
-#include "resolver/dns_answer.h"
+#include "resolver/engine/dns_answer.h"
 
 #include <stdio.h>
 #include <stdlib.h>

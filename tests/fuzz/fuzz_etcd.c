@@ -1,7 +1,7 @@
 /* Any bytes as an answer of etcd's, with any status: an error in words, or an answer
  * whose parts can each be read, or give an error in words; and any bytes as base64. */
-#include "resolver/etcd.h"
-#include "runtime/base64.h"
+#include "runtime/base/base64.h"
+#include "runtime/base/etcd.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* Any bytes as a list of hosts, as a file of hosts, and as numbers of tasks: an error in
  * words, or hosts that are names within the bounds. */
-#include "resolver/layout.h"
-#include "resolver/mpi.h"
+#include "resolver/source/mpi.h"
+#include "resolver/spec/layout.h"
 
 #include <muster/cluster.h>
 

@@ -5,10 +5,10 @@
  * of one record whose sum is right, in both formats, and as what is written over a file
  * of whole records at a place that the input names: then each record that it leaves
  * untouched is found. */
-#include "actors/journal.h"
-#include "actors/journal_scan.h"
+#include "actors/coordination/store/journal.h"
+#include "actors/coordination/store/journal_scan.h"
 #include "actors/messages.h"
-#include "runtime/crc32c.h"
+#include "runtime/base/crc32c.h"
 #include "tests/sim/storage.h"
 
 #include <stdint.h>

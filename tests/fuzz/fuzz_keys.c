@@ -5,13 +5,13 @@
  * An operation is five bytes: what, who and with which flags; the token; sizes of key and
  * value; a number. The bytes of key and value follow. Those of a transaction's key are
  * its comparisons and changes, one each; or its value is all of it, packed. */
-#include "actors/coordination.h"
-#include "actors/coordination/transaction.h"
-#include "actors/coordination_inner.h"
+#include "actors/coordination/coordination.h"
+#include "actors/coordination/internal.h"
+#include "actors/coordination/keys/transaction.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
-#include "tests/bare_world.h"
 #include "tests/sim/storage.h"
+#include "tests/support/bare_world.h"
 
 #include <stdint.h>
 #include <stdio.h>

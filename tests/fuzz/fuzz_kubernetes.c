@@ -1,8 +1,8 @@
 /* Any bytes as a page of pods: an error in words, or pods with names, which become tasks
  * or give an error in words. What the filter passes, the strict check of the whole text
  * passes too, and the other way round. */
-#include "resolver/json.h"
-#include "resolver/pods.h"
+#include "resolver/cloud/kubernetes/pods.h"
+#include "runtime/base/json.h"
 
 #include <muster/cluster.h>
 

@@ -1,6 +1,6 @@
 /* Any text as a cluster or as TF_CONFIG: what a node refuses has errors, what has none a
  * node takes, and whatever was read can be looked at. */
-#include "resolver/problems.h"
+#include "resolver/spec/problems.h"
 
 #include <stdint.h>
 #include <stdio.h>

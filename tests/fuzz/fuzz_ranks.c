@@ -1,7 +1,7 @@
 /* Any bytes as an environment, "NAME=VALUE" lines, for the resolvers that read nothing
  * else: an error in words, or a cluster that has this task or that it may join. */
-#include "resolver/cluster.h"
-#include "resolver/kind.h"
+#include "resolver/engine/kind.h"
+#include "resolver/spec/cluster.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * or a spec that is written and read again unchanged. */
 #include <muster/cluster.h>
 
-#include "../../resolver/cluster.h"
-#include "../../resolver/text.h"
+#include "resolver/spec/cluster.h"
+#include "runtime/base/text.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* Any bytes as names, addresses and configurations of TPUs, and as their dates and types:
  * an error in words, or what they mean. The first byte says which. */
-#include "fuzz_asker.h"
-#include "resolver/date.h"
-#include "resolver/tpu.h"
+#include "resolver/cloud/google/tpu.h"
+#include "runtime/base/date.h"
+#include "tests/fuzz/fuzz_asker.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

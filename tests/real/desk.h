@@ -4,8 +4,8 @@
 
 #include "tests/real/nodes.h"
 
-#include "node/finder.h"
-#include "resolver/resolver.h"
+#include "node/discovery/finder.h"
+#include "resolver/engine/resolver.h"
 
 #include <stdbool.h>
 #include <uv.h>

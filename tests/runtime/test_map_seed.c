@@ -1,9 +1,9 @@
 /* Keys that peers choose so that they all want one place of a hash table: with a seed
  * that they do not know they are keys like any others. */
-#include "actors/kept.h"
-#include "actors/names.h"
+#include "actors/supervisor/names.h"
+#include "actors/worker/kept.h"
+#include "runtime/base/map.h"
 #include "runtime/base/sip_hash.h"
-#include "runtime/map.h"
 #include "tests/sim/sim.h"
 
 #include <setjmp.h>

@@ -1,14 +1,14 @@
 /* The cluster itself: its tasks, their processes and what programs in them do. */
 #include "tests/sim/cluster.h"
 
+#include "actors/client/future.h"
 #include "actors/client/holds.h"
-#include "actors/future.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
+#include "actors/ps/variable_store.h"
 #include "actors/references.h"
-#include "actors/run.h"
-#include "actors/variable_store.h"
-#include "runtime/value_parts.h"
+#include "actors/worker/run.h"
+#include "runtime/message/value_parts.h"
 #include "tests/sim/etcd.h"
 
 #include <assert.h>

@@ -8,16 +8,16 @@
 #ifndef MU_TESTS_SIM_CLUSTER_H
 #define MU_TESTS_SIM_CLUSTER_H
 
-#include "actors/agent.h"
-#include "actors/client.h"
-#include "actors/coordination.h"
-#include "actors/effects.h"
-#include "actors/future.h"
-#include "actors/job.h"
-#include "actors/supervisor.h"
-#include "actors/variables.h"
-#include "actors/worker.h"
-#include "node/member.h"
+#include "actors/agent/agent.h"
+#include "actors/client/client.h"
+#include "actors/client/future.h"
+#include "actors/coordination/coordination.h"
+#include "actors/job/job.h"
+#include "actors/ps/effects.h"
+#include "actors/ps/variables.h"
+#include "actors/supervisor/supervisor.h"
+#include "actors/worker/worker.h"
+#include "node/member/member.h"
 #include "tests/sim/sim.h"
 
 enum {

@@ -1,7 +1,7 @@
 /* What must be true of a cluster at any moment, and at the end. */
 #include "tests/sim/cluster.h"
 
-#include "actors/future.h"
+#include "actors/client/future.h"
 #include "actors/messages.h"
 
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 /* What a client actor counts must be what it has. */
 #include "tests/sim/cluster.h"
 
-#include "actors/client_parts.h"
+#include "actors/client/internal.h"
 
 #include <inttypes.h>
 

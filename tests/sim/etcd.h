@@ -1,11 +1,11 @@
-/* An etcd in virtual time, behind the door to HTTP (runtime/http.h): delays, lost
+/* An etcd in virtual time, behind the door to HTTP (runtime/kernel/http.h): delays, lost
  * requests, lost answers of what was done all the same, requests that arrive long after
  * nobody waits for them, endpoints that are away, and the whole of it away and back with
  * its data. What it answers is in etcd_data.h. */
 #ifndef MU_TESTS_SIM_ETCD_H
 #define MU_TESTS_SIM_ETCD_H
 
-#include "runtime/http.h"
+#include "runtime/kernel/http.h"
 #include "tests/sim/etcd_data.h"
 #include "tests/sim/sim.h"
 

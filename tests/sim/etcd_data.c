@@ -1,7 +1,7 @@
 /* An etcd's data, by its JSON gateway. */
 #include "tests/sim/etcd_data.h"
 
-#include "runtime/base64.h"
+#include "runtime/base/base64.h"
 #include "tests/sim/events.h"
 
 #include <assert.h>

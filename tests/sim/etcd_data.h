@@ -1,6 +1,6 @@
 /* What an etcd knows, and what it answers: keys with their revisions, leases, ranges and
- * transactions, by the text of the JSON gateway. The rows of tests/etcd_rows.h were asked
- * of a real one. */
+ * transactions, by the text of the JSON gateway. The rows of tests/support/etcd_rows.h
+ * were asked of a real one. */
 #ifndef MU_TESTS_SIM_ETCD_DATA_H
 #define MU_TESTS_SIM_ETCD_DATA_H
 

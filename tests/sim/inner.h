@@ -2,7 +2,7 @@
 #ifndef MU_TESTS_SIM_INNER_H
 #define MU_TESTS_SIM_INNER_H
 
-#include "runtime/pool.h"
+#include "runtime/message/pool.h"
 #include "tests/sim/events.h"
 #include "tests/sim/random.h"
 #include "tests/sim/sim.h"

@@ -1,6 +1,6 @@
 /* Nodes of the simulator and their processes: lives, the world's door, the executor. */
 #include "muster/error.h"
-#include "runtime/system_messages.h"
+#include "runtime/kernel/system_messages.h"
 #include "tests/sim/inner.h"
 
 #include <assert.h>

@@ -31,8 +31,8 @@
 #define MU_TESTS_SIM_SIM_H
 
 #include "muster/error.h"
-#include "runtime/world.h"
-#include "transport/wire.h"
+#include "runtime/kernel/world.h"
+#include "transport/wire/wire.h"
 
 struct sim;
 struct sim_node;

@@ -7,7 +7,7 @@
 #ifndef MU_TESTS_SIM_STORAGE_H
 #define MU_TESTS_SIM_STORAGE_H
 
-#include "runtime/storage.h"
+#include "runtime/kernel/storage.h"
 #include "tests/sim/random.h"
 
 enum sim_storage_op {

@@ -1,6 +1,6 @@
 #include "transport/link/log_limit.h"
 
-#include "runtime/message.h"
+#include "runtime/message/message.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* How many requests about keys may be under way, as the threads count that begin them. */
-#include "actors/agent.h"
+#include "actors/agent/agent.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

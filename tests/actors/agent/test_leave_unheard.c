@@ -1,8 +1,8 @@
 /* A task that leaves, or is reset, while it does not reach its host, and registers again
  * before the host has missed it: what it had before is not there. In a whole cluster with
  * the real service, in virtual time. */
-#include "actors/agent_parts.h"
-#include "tests/story.h"
+#include "actors/agent/internal.h"
+#include "tests/support/story.h"
 
 #define CALL(kind, limit)                                                   \
     (&(struct mu__agent_call){.call = {.operation = (kind), .limit_ms = (limit)}})

@@ -5,8 +5,8 @@
  * The worker's put is applied, and its answer is lost with the connection. It is sent
  * again when the worker has registered again, and takes so long that the service has lost
  * the task meanwhile: the service refuses it, and it is to be sent a third time. */
-#include "actors/agent_parts.h"
-#include "tests/story.h"
+#include "actors/agent/internal.h"
+#include "tests/support/story.h"
 
 enum {
     BEGIN_MS = 200,

@@ -1,8 +1,8 @@
 /* Errors of tasks that another one reports or resets, in whole clusters in virtual time:
  * an operator's client at the coordination service. A question takes 20 ms there and
  * back. */
-#include "actors/agent_parts.h"
-#include "tests/story.h"
+#include "actors/agent/internal.h"
+#include "tests/support/story.h"
 
 static struct cluster *begin(const struct cluster_options *options)
 {

@@ -12,11 +12,11 @@
  *
  * and what cluster.h says. */
 #include "actors/client/admission.h"
-#include "tests/seeds.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/inner.h"
 #include "tests/sim/random.h"
+#include "tests/support/seeds.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

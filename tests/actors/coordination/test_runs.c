@@ -3,8 +3,8 @@
  * in. The host's process is killed at the end of each part of a story, unless it says
  * otherwise; what is a new process of a task has another incarnation. */
 #include "actors/coordination/runs.h"
-#include "actors/journal.h"
-#include "tests/service.h"
+#include "actors/coordination/store/journal.h"
+#include "tests/support/service.h"
 
 static const char *wanted;          /* the name that hosts are started for */
 static struct mu__own_run own;      /* what their agents were told */

@@ -8,12 +8,12 @@
  *   - of dead runs nothing stays but a short history;
  *   - a task that is left over from a former run is told so, and not taken. */
 #include "actors/coordination/runs.h"
-#include "node/store_etcd.h"
-#include "tests/seeds.h"
+#include "actors/coordination/store/etcd.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/etcd.h"
 #include "tests/sim/random.h"
 #include "tests/sim/storage.h"
+#include "tests/support/seeds.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

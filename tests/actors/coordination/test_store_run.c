@@ -1,6 +1,6 @@
 /* Runs of a job as data: their text in a store, their history, and which one a host
  * goes on with. */
-#include "actors/coordination/store_run.h"
+#include "actors/coordination/store/store_run.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Handles that outlive their servers: what was opened on a server that was restarted is
  * found again by its name, once somebody has restored it. */
-#include "tests/var_net.h"
+#include "tests/support/var_net.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

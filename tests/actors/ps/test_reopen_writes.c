@@ -1,8 +1,8 @@
 /* Writes of runs that were made with a handle from before their server was restarted. */
-#include "actors/effects.h"
+#include "actors/ps/effects.h"
 #include "actors/ps/opened_variable.h"
-#include "actors/run.h"
-#include "tests/var_net.h"
+#include "actors/worker/run.h"
+#include "tests/support/var_net.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -5,10 +5,10 @@
  * restored once more, each of the handles adds to all of it, exactly.
  *
  * Run by hand for more seeds or others: test_restore_seeds FIRST COUNT. */
-#include "tests/seeds.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/random.h"
+#include "tests/support/seeds.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

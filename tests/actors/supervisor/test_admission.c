@@ -1,6 +1,6 @@
 /* The chief's room and its clients: who may send how much, who waits where. */
-#include "actors/supervisor_inner.h"
-#include "tests/story.h"
+#include "actors/supervisor/internal.h"
+#include "tests/support/story.h"
 
 enum { MANY = 1000 };
 

@@ -1,6 +1,6 @@
 /* Builds of per-worker values that kill their workers, or do not end: those who use the
  * value are told, and everybody else goes on. */
-#include "tests/story.h"
+#include "tests/support/story.h"
 
 enum { LONG_MS = 2000 };        /* of work: workers are lost while they build */
 

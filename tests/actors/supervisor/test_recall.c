@@ -1,6 +1,6 @@
 /* What was sent to a worker and has not begun there is still the chief's. */
 #include "actors/attempts.h"
-#include "tests/story.h"
+#include "tests/support/story.h"
 
 #define SLOW_US (UINT64_C(500) * 1000)
 #define HANG_US (UINT64_C(3600) * 1000000)

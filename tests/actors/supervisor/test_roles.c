@@ -1,7 +1,7 @@
 /* Tasks of types of one's own run closures: who gets what, and what happens when there is
  * nobody of a type. */
 #include "tests/sim/storage.h"
-#include "tests/story.h"
+#include "tests/support/story.h"
 
 static struct cluster_closure *of_type(struct cluster_task *task, const char *type)
 {

@@ -3,7 +3,7 @@
  * Between nodes with real links, in virtual time. */
 #include "actors/messages.h"
 #include "tests/sim/sim.h"
-#include "transport/links.h"
+#include "transport/link/links.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

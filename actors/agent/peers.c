@@ -1,0 +1,339 @@
+#include "actors/agent/peers.h"
+
+#include "actors/messages.h"
+#include "actors/packing.h"
+
+#include <stdlib.h>
+
+enum { TEXT_BYTES = 512 };
+
+/* What it hears. */
+static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_told(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_other_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+static const struct mu__handler handlers[] = {
+    {MU__CALL, on_call},
+    {MU__PEERS_GET, on_get},
+    {MU__PEERS_TOLD, on_told},
+    {MU__NODE_UP, on_other_news},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_other_news},
+    {MU__TIMER, on_timer},
+};
+
+/* What it remembers. */
+struct peers {
+    struct mu__peers_config config;
+    struct mu__call *asking;    /* ALL */
+    uint64_t token_last;
+};
+
+/* ---- this node's links ---- */
+
+/* A list that is filled in; `failed` once memory is out. */
+struct listing {
+    mu_value *list;
+    bool failed;
+};
+
+/* Words of a peer may be no UTF-8, if only because they were cut. */
+static mu_value *text_value(const char *text)
+{
+    mu_value *value = mu_value_string(text);
+    char plain[TEXT_BYTES];
+    size_t i;
+
+    if (value != NULL)
+        return value;
+    for (i = 0; i + 1 < sizeof plain && text[i] != '\0'; i++)
+        plain[i] = (signed char)text[i] < ' ' ? '?' : text[i];
+    plain[i] = '\0';
+    return mu_value_string(plain);
+}
+
+static mu_value *task_map(const struct mu__peer *peer)
+{
+    mu_value *map = mu_value_map();
+
+    if (map == NULL)
+        return NULL;
+    if (mu_value_set(map, "type", text_value(peer->type)) == 0 &&
+        mu_value_set(map, "index", mu_value_int(peer->index)) == 0 &&
+        mu_value_set(map, "address", text_value(peer->address)) == 0)
+        return map;
+    mu_value_free(map);
+    return NULL;
+}
+
+static mu_value *peer_map(const struct mu__peer *peer)
+{
+    mu_value *map = task_map(peer);
+
+    if (map == NULL)
+        return NULL;
+    if (mu_value_set(map, "state", text_value(peer->state)) == 0 &&
+        mu_value_set(map, "why", text_value(peer->why)) == 0 &&
+        mu_value_set(map, "for_ms", mu_value_int((int64_t)peer->for_ms)) == 0 &&
+        mu_value_set(map, "dialled", mu_value_bool(peer->is_dialled)) == 0)
+        return map;
+    mu_value_free(map);
+    return NULL;
+}
+
+static void add_peer(void *user, const struct mu__peer *peer)
+{
+    struct listing *listing = user;
+
+    if (!listing->failed && mu_value_append(listing->list, peer_map(peer)) != 0)
+        listing->failed = true;
+}
+
+/* NULL when out of memory. */
+static mu_value *own_peers(const struct peers *p)
+{
+    struct listing listing = {.list = mu_value_list()};
+
+    if (listing.list == NULL)
+        return NULL;
+    p->config.each(p->config.owner, add_peer, &listing);
+    if (!listing.failed)
+        return listing.list;
+    mu_value_free(listing.list);
+    return NULL;
+}
+
+static void on_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__peers_get *asked = mu__body(msg);
+    mu_value *list = own_peers(state);
+    struct mu__msg *answer = list == NULL ? NULL : mu__msg_new(ctx, MU__PEERS_TOLD);
+    struct mu__peers_told *body;
+
+    if (answer != NULL) {
+        body = mu__body(answer);
+        body->token = asked->token;
+        answer->backing = mu__pack_value(list, &body->peers);
+        if (answer->backing != NULL)
+            (void)mu__send(ctx, msg->from, answer);
+        else
+            mu__msg_free(ctx, answer);
+    }
+    if (answer == NULL)
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: a question about peers stays open");
+    mu_value_free(list);
+}
+
+/* ---- asking others ---- */
+
+struct asking {
+    struct mu__ctx *ctx;
+    struct peers *peers;
+    struct mu__peers_call *call;
+    bool failed;
+};
+
+static int send_get(struct mu__ctx *ctx, uint32_t node, uint64_t token)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__PEERS_GET);
+
+    if (msg != NULL)
+        ((struct mu__peers_get *)mu__body(msg))->token = token;
+    return mu__send(ctx, (mu__pid){node, MU__PEERS}, msg);
+}
+
+/* The i-th question is about the i-th item of the list. */
+static void ask_peer(void *user, const struct mu__peer *peer)
+{
+    struct asking *asking = user;
+    struct mu__peers_call *call = asking->call;
+    uint64_t token = asking->peers->token_last + 1;
+    uint32_t *nodes;
+    int rv;
+
+    if (asking->failed || peer->node == 0)
+        return;
+    nodes = realloc(call->nodes, (call->asked + 1) * sizeof *nodes);
+    if (nodes != NULL)
+        call->nodes = nodes;
+    if (nodes == NULL || mu_value_append(call->found, task_map(peer)) != 0) {
+        asking->failed = true;
+        return;
+    }
+    rv = send_get(asking->ctx, peer->node, token);
+    asking->failed = rv == -MU_ENOMEM;
+    asking->peers->token_last = token;
+    nodes[call->asked++] = rv == 0 ? peer->node : 0;
+    call->missing += rv == 0;
+}
+
+static void finish(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call *call,
+                   int code)
+{
+    struct mu__call **at = &p->asking;
+
+    while (*at != NULL && *at != &call->call)
+        at = &(*at)->next;
+    if (*at != NULL)
+        *at = call->call.next;
+    mu__timer_cancel(ctx, call->call.timer);
+    free(call->nodes);
+    call->nodes = NULL;
+    if (code != 0) {
+        mu_value_free(call->found);
+        call->found = NULL;
+        (void)mu_error_set(&call->call.error, code, "%s",
+                           code == -MU_ENOMEM ? "out of memory"
+                                              : "the node is being closed");
+    }
+    mu__call_complete(&call->call, code);
+}
+
+static void ask_all(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call *call)
+{
+    struct asking asking = {.ctx = ctx, .peers = p, .call = call};
+
+    call->asked = 0;
+    call->missing = 0;
+    call->nodes = NULL;
+    call->token_first = p->token_last + 1;
+    call->found = mu_value_list();
+    if (call->found != NULL)
+        p->config.each(p->config.owner, ask_peer, &asking);
+    if (call->found == NULL || asking.failed) {
+        finish(ctx, p, call, -MU_ENOMEM);
+        return;
+    }
+    if (call->missing == 0)
+        finish(ctx, p, call, 0);
+    else
+        mu__call_hold(ctx, &p->asking, &call->call);
+}
+
+static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct mu__call_msg *body = mu__body(msg);
+    struct mu__peers_call *call = body->call;
+    struct peers *p = state;
+
+    call->call.timer = 0;
+    call->nodes = NULL;
+    if (call->call.operation == MU__PEERS_ALL) {
+        ask_all(ctx, p, call);
+        return;
+    }
+    call->found = own_peers(p);
+    finish(ctx, p, call, call->found == NULL ? -MU_ENOMEM : 0);
+}
+
+/* Of a value that makes no sense, nil remains. Each question is answered once. */
+static void take_answer(struct mu__peers_call *call, const struct mu__peers_told *body)
+{
+    size_t i = (size_t)(body->token - call->token_first);
+    mu_value *map = (mu_value *)mu_value_at(call->found, i);
+    mu_value *peers = NULL;
+    char why[128];
+
+    if (call->nodes[i] == 0)
+        return;
+    call->nodes[i] = 0;
+    call->missing--;
+    if (mu__value_unpack(&body->peers, why, sizeof why, &peers) != 0)
+        peers = mu_value_nil();
+    (void)mu_value_set(map, "peers", peers);
+}
+
+static void on_told(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct peers *p = state;
+    const struct mu__peers_told *body = mu__body(msg);
+
+    for (struct mu__call *call = p->asking; call != NULL; call = call->next) {
+        struct mu__peers_call *asked = (struct mu__peers_call *)call;
+
+        if (body->token < asked->token_first ||
+            body->token - asked->token_first >= asked->asked)
+            continue;
+        take_answer(asked, body);
+        if (asked->missing == 0)
+            finish(ctx, p, asked, 0);
+        return;
+    }
+}
+
+/* Who is lost does not answer any more. */
+static void forget_node(struct mu__peers_call *call, uint32_t node)
+{
+    for (uint32_t i = 0; i < call->asked; i++)
+        if (call->nodes[i] == node) {
+            call->nodes[i] = 0;
+            call->missing--;
+        }
+}
+
+static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct peers *p = state;
+    const struct mu__node_down *body = mu__body(msg);
+    struct mu__call *next;
+
+    for (struct mu__call *call = p->asking; call != NULL; call = next) {
+        struct mu__peers_call *asked = (struct mu__peers_call *)call;
+
+        next = call->next;
+        forget_node(asked, body->node);
+        if (asked->missing == 0)
+            finish(ctx, p, asked, 0);
+    }
+}
+
+/* Who comes now was not asked, and whoever has trouble may yet answer. */
+static void on_other_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+}
+
+/* Who has not answered by now has no "peers". */
+static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct peers *p = state;
+    const struct mu__timer *body = mu__body(msg);
+
+    for (struct mu__call *call = p->asking; call != NULL; call = call->next)
+        if (call->timer == body->timer) {
+            finish(ctx, p, (struct mu__peers_call *)call, 0);
+            return;
+        }
+}
+
+/* ---- life ---- */
+
+static int init(struct mu__ctx *ctx, void *state, const void *arg)
+{
+    struct peers *p = state;
+
+    p->config = *(const struct mu__peers_config *)arg;
+    return mu__watch_nodes(ctx);
+}
+
+static void done(struct mu__ctx *ctx, void *state)
+{
+    struct peers *p = state;
+
+    while (p->asking != NULL)
+        finish(ctx, p, (struct mu__peers_call *)p->asking, -MU_ECLOSED);
+}
+
+const struct mu__behavior mu__peers = {
+    .name = "peers",
+    .state_size = sizeof(struct peers),
+    .handlers = handlers,
+    .handlers_count = sizeof handlers / sizeof handlers[0],
+    .init = init,
+    .done = done,
+};

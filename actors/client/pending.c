@@ -1,0 +1,433 @@
+/* Closures with references among their arguments: they wait here for futures, and are
+ * sent with the content of those, or with the numbers of what workers keep. */
+#include "actors/client/internal.h"
+
+#include "actors/client/holds.h"
+#include "actors/packing.h"
+#include "actors/references.h"
+#include "runtime/message/value_parts.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- memory; any thread ---- */
+
+struct mu__pending_closure *mu__pending_new(struct mu__held *const *held, uint32_t count,
+                                            const mu_value *args)
+{
+    struct mu__pending_closure *closure = NULL;
+    size_t bytes = sizeof *closure + count * sizeof closure->inputs[0];
+
+    if (!mu__grow_array((void **)&closure, 1, bytes))
+        return NULL;
+    memset(closure, 0, bytes);
+    closure->args = mu_value_ref(args);
+    closure->inputs_count = count;
+    for (uint32_t i = 0; i < count; i++) {
+        closure->inputs[i].held = held[i];
+        mu__held_ref(held[i]);
+    }
+    return closure;
+}
+
+static void drop_inputs(struct mu__pending_closure *closure)
+{
+    for (uint32_t i = 0; i < closure->inputs_count; i++)
+        mu__held_unref(closure->inputs[i].held);
+    closure->inputs_count = 0;
+}
+
+void mu__pending_free(struct mu__pending_closure *closure)
+{
+    mu_value_free(closure->args);
+    drop_inputs(closure);
+    if (closure->msg != NULL) {
+        mu__buf_unref(closure->msg->backing);
+        free(closure->msg);
+    }
+    mu__free_array(closure);
+}
+
+/* ---- lists ---- */
+
+static void list_add(struct mu__pending_list *list, struct mu__pending_closure *closure)
+{
+    closure->list = list;
+    closure->next = NULL;
+    closure->prev = list->last;
+    if (list->last == NULL)
+        list->first = closure;
+    else
+        list->last->next = closure;
+    list->last = closure;
+}
+
+static void list_remove(struct mu__pending_closure *closure)
+{
+    struct mu__pending_list *list = closure->list;
+
+    if (list == NULL)
+        return;
+    if (closure->prev == NULL)
+        list->first = closure->next;
+    else
+        closure->prev->next = closure->next;
+    if (closure->next == NULL)
+        list->last = closure->prev;
+    else
+        closure->next->prev = closure->prev;
+    closure->list = NULL;
+}
+
+static void stop_waiting(struct mu__ctx *ctx, struct client *c,
+                         struct mu__pending_closure *closure)
+{
+    list_remove(closure);
+    for (uint32_t i = 0; i < closure->inputs_count; i++)
+        mu__client_waiter_remove(&closure->inputs[i].waiter);
+    if (closure->timer != 0) {
+        mu__timer_cancel(ctx, closure->timer);
+        (void)mu__map_remove(&c->deadlines, closure->timer);
+        closure->timer = 0;
+    }
+}
+
+void mu__client_forget_pending(struct mu__ctx *ctx, struct client *c,
+                               struct mu__pending_closure *closure)
+{
+    stop_waiting(ctx, c, closure);
+    mu__pending_free(closure);
+}
+
+void mu__client_input_ready(struct client *c, struct mu__pending_closure *closure)
+{
+    if (--closure->missing > 0)
+        return;
+    list_remove(closure);
+    list_add(&c->ready, closure);
+}
+
+/* ---- inputs that are errors ---- */
+
+const char mu__client_lost_input[] = "an input was kept for a chief that is lost";
+
+/* Workers keep it for the present chief. */
+static bool is_kept(const struct client *c, const struct mu__held *held)
+{
+    return held->number != 0 && held->life == c->life;
+}
+
+/* An input whose own input failed passes that on as it is. */
+static void word_failure(const mu_error *cause, mu_error *ret_error)
+{
+    char id[24] = "";
+
+    *ret_error = *cause;
+    if (cause->kind == MU_ERROR_INPUT)
+        return;
+    if (cause->closure != 0)
+        (void)snprintf(id, sizeof id, " %" PRIu64, cause->closure);
+    (void)snprintf(ret_error->message, sizeof ret_error->message,
+                   "input closure%s \"%s\" failed: %.400s", id, cause->function,
+                   cause->message);
+    ret_error->kind = MU_ERROR_INPUT;
+}
+
+/* Whether an input failed; the error, then. */
+static bool input_error(const struct client *c, const struct mu__held *held,
+                        mu_error *ret_error)
+{
+    const mu_remote_value *future = (const mu_remote_value *)held;
+    mu_error lost = {0};
+
+    if (is_kept(c, held))
+        return false;
+    if (held->is_per_worker || mu__future_is(future, MU__REMOTE_KEPT)) {
+        (void)mu_error_set(&lost, -MU_EUNAVAILABLE,
+                           "%s", mu__client_lost_input);
+        lost.kind = MU_ERROR_INPUT;
+        word_failure(&lost, ret_error);
+        return true;
+    }
+    if (future->error != NULL) {
+        word_failure(future->error, ret_error);
+        return true;
+    }
+    if (!mu__future_is(future, MU_REMOTE_ABORTED))
+        return false;
+    (void)mu_error_set(&lost, -MU_ECANCELLED, "it was aborted");
+    word_failure(&lost, ret_error);
+    return true;
+}
+
+void mu__client_name_failure(const struct mu__schedule *body, uint32_t failed,
+                             mu_error *error)
+{
+    size_t size = strlen(error->message);
+
+    error->closure = 0;
+    error->attempt = 0;
+    mu__view_copy(body->function, error->function, sizeof error->function);
+    if (failed > 1)
+        (void)snprintf(error->message + size, sizeof error->message - size,
+                       " (and %" PRIu32 " more of its inputs failed)", failed - 1);
+}
+
+/* The first one by position, and how many more there are. */
+static bool inputs_failed(const struct client *c,
+                          const struct mu__pending_closure *closure, mu_error *ret_error)
+{
+    const struct mu__schedule *body = mu__body(closure->msg);
+    uint32_t failed = 0;
+    mu_error other;
+
+    for (uint32_t i = 0; i < closure->inputs_count; i++)
+        if (input_error(c, closure->inputs[i].held, failed == 0 ? ret_error : &other))
+            failed++;
+    if (failed > 0)
+        mu__client_name_failure(body, failed, ret_error);
+    return failed > 0;
+}
+
+/* ---- sending ---- */
+
+/* What stands for an input: its number, if workers keep it, or its content. */
+static mu_value *substitute(void *arg, const mu_value *reference)
+{
+    const struct client *c = arg;
+    const struct mu__held *held = mu__reference_held(reference);
+    const mu_remote_value *future = (const mu_remote_value *)held;
+
+    if (is_kept(c, held))
+        return mu__value_reference(held->number, NULL, NULL);
+    return future->result == NULL ? mu_value_nil() : mu_value_ref(future->result);
+}
+
+static int pack(struct client *c, struct mu__pending_closure *closure)
+{
+    struct mu__schedule *body = mu__body(closure->msg);
+    mu_value *args = mu__references_replace(closure->args, substitute, c);
+    uint32_t head_size = 0;
+    uint32_t tail_size = 0;
+    int rv = args == NULL ? -MU_ENOMEM : mu__value_measure(args, &head_size, &tail_size);
+
+    if (rv == 0 && (uint64_t)head_size + tail_size > MU__VALUE_BYTES_MAX)
+        rv = -MU_ERANGE;
+    if (rv == 0) {
+        closure->msg->backing = mu__pack_value(args, &body->args);
+        rv = closure->msg->backing == NULL ? -MU_ENOMEM : 0;
+    }
+    mu_value_free(args);
+    return rv;
+}
+
+static void store_little64(uint8_t *out, uint64_t number)
+{
+    for (unsigned i = 0; i < sizeof number; i++)
+        out[i] = (uint8_t)(number >> (8 * i));
+}
+
+/* What workers keep is listed, and held until the closure is sent. */
+static void list_numbers(struct client *c, struct mu__pending_closure *closure)
+{
+    struct mu__schedule *body = mu__body(closure->msg);
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < closure->inputs_count; i++)
+        if (is_kept(c, closure->inputs[i].held))
+            store_little64(closure->numbers + 8 * (size_t)count++,
+                           closure->inputs[i].held->number);
+    if (count > 0)
+        body->inputs = (struct mu__view){closure->numbers, 8 * count};
+}
+
+/* The time that it waited here is part of its deadline. */
+static void shorten_deadline(struct mu__ctx *ctx,
+                             const struct mu__pending_closure *closure)
+{
+    struct mu__schedule *body = mu__body(closure->msg);
+    uint64_t waited_ms = mu__now_ms(ctx) - closure->since_ms;
+
+    if (body->deadline_ms > 0)
+        body->deadline_ms = body->deadline_ms > waited_ms ? body->deadline_ms - waited_ms
+                                                          : 1;
+}
+
+static void count_bytes(struct client *c, struct mu__pending_closure *closure)
+{
+    const struct mu__schedule *body = mu__body(closure->msg);
+    uint64_t bytes = (uint64_t)body->args.head_size + body->args.tail_size;
+
+    (void)atomic_fetch_add_explicit(&c->session->bytes_scheduled, bytes - closure->bytes,
+                                    memory_order_relaxed);
+    closure->bytes = bytes;
+    c->slots[closure->place].bytes = (uint32_t)bytes;
+}
+
+static void send(struct mu__ctx *ctx, struct client *c,
+                 struct mu__pending_closure *closure)
+{
+    struct mu__msg *msg = closure->msg;
+    struct mu__schedule *body = mu__body(msg);
+    uint32_t slot = closure->place;
+
+    stop_waiting(ctx, c, closure);
+    count_bytes(c, closure);
+    shorten_deadline(ctx, closure);
+    body->token = (uint64_t)slot + 1;
+    body->drop_result = closure->future == NULL;
+    mu_value_free(closure->args);
+    closure->args = NULL;
+    list_numbers(c, closure);
+    closure->msg = NULL;
+    mu__client_dispatch(ctx, c, (uint64_t)slot + 1, msg);
+}
+
+static void fail(struct mu__ctx *ctx, struct client *c,
+                 struct mu__pending_closure *closure, const mu_error *error)
+{
+    struct slot slot = mu__client_take_slot(ctx, c, (uint64_t)closure->place + 1);
+
+    if (error->code == -MU_ECANCELLED)
+        mu__client_cancelled(ctx, c, &slot, error);
+    else
+        mu__client_failed(ctx, c, &slot, error);
+}
+
+static void launch(struct mu__ctx *ctx, struct client *c,
+                   struct mu__pending_closure *closure)
+{
+    const struct mu__schedule *body = mu__body(closure->msg);
+    mu_error error = {0};
+    int rv;
+
+    if (inputs_failed(c, closure, &error)) {
+        fail(ctx, c, closure, &error);
+        return;
+    }
+    rv = pack(c, closure);
+    if (rv == 0) {
+        send(ctx, c, closure);
+        return;
+    }
+    (void)mu_error_set(&error, rv, "%s",
+                       rv == -MU_ENOMEM
+                           ? "no memory for the arguments with their inputs"
+                           : "the arguments with their inputs are too deep or too large");
+    error.kind = MU_ERROR_INPUT;
+    mu__view_copy(body->function, error.function, sizeof error.function);
+    fail(ctx, c, closure, &error);
+}
+
+void mu__client_let_go(struct client *c, uint32_t slot, struct mu__msg *msg)
+{
+    struct slot *of = &c->slots[slot];
+    struct mu__pending_closure *closure = mu__slot_pending(of);
+
+    if (of->has_holds)
+        mu__holds_become_numbers(mu__body(msg));
+    of->has_holds = false;
+    if (closure == NULL)
+        return;
+    of->of = (uintptr_t)closure->future;
+    mu__pending_free(closure);
+}
+
+void mu__client_settle(struct mu__ctx *ctx, struct client *c)
+{
+    while (c->ready.first != NULL)
+        launch(ctx, c, c->ready.first);
+    if (c->room.waiting > 0 || c->room.lacks_told != 0)
+        mu__client_room_use(ctx, c);
+}
+
+void mu__client_cancel_pending(struct mu__ctx *ctx, struct client *c)
+{
+    mu_error error = {0};
+
+    (void)mu_error_set(&error, -MU_ECANCELLED,
+                       "cancelled before it ran, after another closure's error");
+    while (c->blocked.first != NULL || c->ready.first != NULL)
+        fail(ctx, c, c->ready.first != NULL ? c->ready.first : c->blocked.first, &error);
+}
+
+void mu__client_over_deadline(struct mu__ctx *ctx, struct client *c, uint64_t timer)
+{
+    struct mu__pending_closure *closure = mu__map_remove(&c->deadlines, timer);
+    const struct mu__schedule *body;
+    mu_error error = {0};
+
+    if (closure == NULL)
+        return;
+    closure->timer = 0;
+    body = mu__body(closure->msg);
+    (void)mu_error_set(&error, -MU_EDEADLINE,
+                       "the closure waited for %" PRIu32 " of its inputs until its "
+                       "deadline of %" PRIu64 " ms",
+                       closure->missing, body->deadline_ms);
+    error.kind = MU_ERROR_LIMIT;
+    mu__view_copy(body->function, error.function, sizeof error.function);
+    fail(ctx, c, closure, &error);
+}
+
+/* ---- arriving ---- */
+
+static void wait_for_inputs(struct client *c, struct mu__pending_closure *closure)
+{
+    for (uint32_t i = 0; i < closure->inputs_count; i++) {
+        struct mu__closure_input *input = &closure->inputs[i];
+        mu_remote_value *future = (mu_remote_value *)input->held;
+
+        if (input->held->is_per_worker || !mu__future_is(future, MU_REMOTE_NOT_READY))
+            continue;
+        input->waiter.future = future;
+        input->waiter.closure = closure;
+        mu__client_waiter_add(future, &input->waiter);
+        closure->missing++;
+    }
+    list_add(closure->missing > 0 ? &c->blocked : &c->ready, closure);
+}
+
+static void begin_deadline(struct mu__ctx *ctx, struct client *c,
+                           struct mu__pending_closure *closure)
+{
+    const struct mu__schedule *body = mu__body(closure->msg);
+
+    closure->since_ms = mu__now_ms(ctx);
+    if (body->deadline_ms == 0 || closure->missing == 0)
+        return;
+    closure->timer = mu__timer_set(ctx, body->deadline_ms, 0);
+    if (closure->timer == 0 ||
+        mu__map_set(&c->deadlines, closure->timer, closure) == 0)
+        return;
+    mu__timer_cancel(ctx, closure->timer);
+    closure->timer = 0;
+}
+
+/* From the program. */
+void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct client *c = state;
+    struct mu__pending_closure *closure =
+        ((struct mu__schedule_pending *)mu__body(msg))->pending;
+    struct slot slot = mu__client_make_slot(mu__body(closure->msg),
+                                            (uintptr_t)closure | SLOT_PENDING,
+                                            closure->bytes);
+    mu_error error = {0};
+    uint64_t token;
+
+    if (!mu__client_admits(ctx, c, &slot))
+        return;
+    token = mu__client_add_slot(c, &slot);
+    if (token == 0) {
+        (void)mu_error_set(&error, -MU_ENOMEM, "out of memory");
+        mu__client_failed(ctx, c, &slot, &error);
+        return;
+    }
+    closure->place = (uint32_t)(token - 1);
+    wait_for_inputs(c, closure);
+    begin_deadline(ctx, c, closure);
+    mu__client_settle(ctx, c);
+}

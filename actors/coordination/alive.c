@@ -1,0 +1,489 @@
+#include "actors/coordination/alive.h"
+
+#include "actors/coordination/sets.h"
+#include "runtime/base/map.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MISSING_NAMED_MAX = 3,
+    OVER_MAX = 16       /* rounds whose answers are remembered */
+};
+
+/* One question. */
+struct asked {
+    struct asked *next;
+    struct member *member;
+    uint64_t incarnation;
+    uint64_t token;
+    uint64_t due_ms;        /* 0: it has no limit */
+    uint64_t limit_ms;
+};
+
+struct member {
+    uint32_t slot;
+    uint32_t asks;          /* of it that wait */
+    uint64_t last;          /* the highest token of all that it asked */
+    bool here;              /* connected */
+};
+
+/* All questions about one set that are answered together. Once they are, it is kept for a
+ * while: an answer may be lost with a link, and who has it will not ask with it again. */
+struct round {
+    struct round *next;
+    mu_value *list;         /* the answer, when it is over */
+    uint64_t version;       /* of the roster, then */
+    char *set;              /* canonical */
+    struct member *members; /* in the set's order */
+    uint32_t count;
+    uint32_t missing;       /* connected, and have not asked */
+    struct mu__map by_slot; /* slot + 1 -> member */
+    struct asked *asked;    /* the last one first */
+};
+
+struct coord_alive {
+    struct round *rounds;
+    uint32_t rounds_count;
+    uint32_t asks_count;
+    struct round *over;     /* the last one first */
+};
+
+struct coord_alive *mu__coord_alive_new(void)
+{
+    return calloc(1, sizeof(struct coord_alive));
+}
+
+static void free_round(struct round *round)
+{
+    struct asked *next;
+
+    for (struct asked *at = round->asked; at != NULL; at = next) {
+        next = at->next;
+        free(at);
+    }
+    mu__map_done(&round->by_slot);
+    mu_value_free(round->list);
+    free(round->members);
+    free(round->set);
+    free(round);
+}
+
+static void free_rounds(struct round **rounds)
+{
+    while (*rounds != NULL) {
+        struct round *round = *rounds;
+
+        *rounds = round->next;
+        free_round(round);
+    }
+}
+
+void mu__coord_alive_forget(struct coord_alive *alive)
+{
+    free_rounds(&alive->rounds);
+    free_rounds(&alive->over);
+    alive->rounds_count = 0;
+    alive->asks_count = 0;
+}
+
+void mu__coord_alive_free(struct coord_alive *alive)
+{
+    if (alive != NULL)
+        mu__coord_alive_forget(alive);
+    free(alive);
+}
+
+/* It is none of those that run any more: the caller's. */
+static void take_round(struct coord_alive *alive, struct round *round)
+{
+    struct round **at = &alive->rounds;
+
+    while (*at != round)
+        at = &(*at)->next;
+    *at = round->next;
+    alive->rounds_count--;
+    for (const struct asked *asked = round->asked; asked != NULL; asked = asked->next)
+        alive->asks_count--;
+}
+
+static void end_round(struct coord_alive *alive, struct round *round)
+{
+    take_round(alive, round);
+    free_round(round);
+}
+
+/* It was answered with this list, which it takes; the oldest of too many is forgotten. */
+static void keep_round(const struct coordination *c, struct coord_alive *alive,
+                       struct round *round, mu_value *list)
+{
+    struct round **at = &alive->over;
+
+    take_round(alive, round);
+    round->list = list;
+    round->version = c->roster->version;
+    round->next = alive->over;
+    alive->over = round;
+    for (int i = 0; *at != NULL && i < OVER_MAX; i++)
+        at = &(*at)->next;
+    free_rounds(at);
+}
+
+/* ---- counting ---- */
+
+static bool is_missing(const struct member *member)
+{
+    return member->here && member->asks == 0;
+}
+
+/* Whether a member is connected, and how many questions of it wait. */
+static void count_member(struct round *round, struct member *member, bool here,
+                         uint32_t asks)
+{
+    round->missing -= is_missing(member);
+    member->here = here;
+    member->asks = asks;
+    round->missing += is_missing(member);
+}
+
+static struct member *member_of(const struct round *round, uint32_t slot)
+{
+    return mu__map_get(&round->by_slot, (uint64_t)slot + 1);
+}
+
+static void remove_asked(struct coord_alive *alive, struct round *round,
+                         struct asked **at)
+{
+    struct asked *asked = *at;
+
+    *at = asked->next;
+    count_member(round, asked->member, asked->member->here, asked->member->asks - 1);
+    alive->asks_count--;
+    free(asked);
+}
+
+static void drop_asks(struct coord_alive *alive, struct round *round,
+                      const struct member *member)
+{
+    struct asked **at = &round->asked;
+
+    while (*at != NULL)
+        if ((*at)->member == member)
+            remove_asked(alive, round, at);
+        else
+            at = &(*at)->next;
+}
+
+/* ---- answering ---- */
+
+static mu_value *describe(const struct mu__roster_task *task)
+{
+    mu_value *map = mu_value_map();
+    char incarnation[24];
+
+    (void)snprintf(incarnation, sizeof incarnation, "%016" PRIx64, task->incarnation);
+    if (mu_value_set(map, "task", mu_value_string(task->name)) == 0 &&
+        mu_value_set(map, "incarnation", mu_value_string(incarnation)) == 0)
+        return map;
+    mu_value_free(map);
+    return NULL;
+}
+
+static mu_value *list_of(const struct coordination *c, const struct round *round)
+{
+    mu_value *list = mu_value_list();
+
+    for (uint32_t i = 0; list != NULL && i < round->count; i++)
+        if (round->members[i].here &&
+            mu_value_append(list, describe(c->roster->tasks[round->members[i].slot]))) {
+            mu_value_free(list);
+            list = NULL;
+        }
+    return list;
+}
+
+static void say(struct mu__ctx *ctx, struct coordination *c, const struct asked *asked,
+                const mu_value *list)
+{
+    const struct mu__roster_task *task = c->roster->tasks[asked->member->slot];
+    mu_error error;
+
+    if (!task->up)
+        return;
+    if (list != NULL) {
+        mu__coord_answer_value(ctx, c, task->node, asked->token, c->roster->version,
+                               mu_value_ref(list));
+        return;
+    }
+    (void)mu_error_set(&error, -MU_ENOMEM, "no memory for the list of who is alive");
+    mu__coord_answer(ctx, c, task->node, asked->token, &error);
+}
+
+/* All the same, once nobody is missing. One whose link is down will ask again. */
+static void answer_when_complete(struct mu__ctx *ctx, struct coordination *c,
+                                 struct coord_alive *alive, struct round *round)
+{
+    mu_value *list;
+
+    if (round->missing > 0)
+        return;
+    list = list_of(c, round);
+    for (const struct asked *at = round->asked; at != NULL; at = at->next)
+        say(ctx, c, at, list);
+    if (list != NULL)
+        keep_round(c, alive, round, list);
+    else
+        end_round(alive, round);
+}
+
+/* The round in which this question was answered already. Those who ask for the first time
+ * have a higher token than before, and are not looked for among ten thousand. */
+static const struct round *find_over(const struct coord_alive *alive,
+                                     const struct mu__roster_task *task, uint64_t token)
+{
+    for (const struct round *round = alive->over; round != NULL; round = round->next) {
+        const struct member *member = member_of(round, task->slot);
+
+        if (member == NULL || token > member->last)
+            continue;
+        for (const struct asked *at = round->asked; at != NULL; at = at->next)
+            if (at->member == member && at->token == token &&
+                at->incarnation == task->incarnation)
+                return round;
+    }
+    return NULL;
+}
+
+/* ---- asking ---- */
+
+static struct round *find_round(const struct coord_alive *alive, const char *set)
+{
+    struct round *at = alive->rounds;
+
+    while (at != NULL && strcmp(at->set, set) != 0)
+        at = at->next;
+    return at;
+}
+
+static int add_members(const struct coordination *c, struct round *round,
+                       const uint32_t *slots)
+{
+    round->members = calloc(round->count, sizeof *round->members);
+    if (round->members == NULL)
+        return -MU_ENOMEM;
+    for (uint32_t i = 0; i < round->count; i++) {
+        struct member *member = &round->members[i];
+
+        member->slot = slots[i];
+        if (mu__map_set(&round->by_slot, (uint64_t)slots[i] + 1, member) != 0)
+            return -MU_ENOMEM;
+        count_member(round, member,
+                     c->roster->tasks[slots[i]]->state == MU__TASK_CONNECTED, 0);
+    }
+    return 0;
+}
+
+/* Takes the set's text. */
+static int begin_round(const struct coordination *c, struct coord_alive *alive,
+                       struct coord_set *set, mu_error *ret_error,
+                       struct round **ret_round)
+{
+    struct round *round;
+    uint32_t *slots;
+    uint32_t count;
+    int rv;
+
+    if (alive->rounds_count >= MU__ALIVE_ROUNDS_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%d different sets of tasks are being asked for already",
+                            MU__ALIVE_ROUNDS_MAX);
+    rv = mu__coord_set_slots(c, set, ret_error, &slots, &count);
+    if (rv != 0)
+        return rv;
+    round = calloc(1, sizeof *round);
+    if (round == NULL) {
+        free(slots);
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a set of tasks");
+    }
+    round->count = count;
+    rv = add_members(c, round, slots);
+    free(slots);
+    if (rv != 0) {
+        free_round(round);
+        return mu_error_set(ret_error, rv, "no memory for a set of tasks");
+    }
+    alive->rounds_count++;
+    round->set = set->text;
+    set->text = NULL;
+    round->next = alive->rounds;
+    alive->rounds = round;
+    *ret_round = round;
+    return 0;
+}
+
+static bool has_asked(const struct round *round, const struct member *member,
+                      uint64_t token)
+{
+    for (const struct asked *at = round->asked; at != NULL; at = at->next)
+        if (at->member == member && at->token == token)
+            return true;
+    return false;
+}
+
+/* A question waits; one that is asked again is the same. */
+static int add_asked(struct mu__ctx *ctx, struct coordination *c,
+                     struct coord_alive *alive, struct round *round,
+                     struct member *member, const struct mu__tasks_get *ask,
+                     mu_error *ret_error)
+{
+    uint64_t now_ms = mu__coord_clock(ctx, c);
+    struct asked *asked;
+
+    if (member->asks > 0 && has_asked(round, member, ask->token))
+        return 0;
+    if (alive->asks_count >= MU__ALIVE_ASKS_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%d questions of who is alive wait already",
+                            MU__ALIVE_ASKS_MAX);
+    asked = calloc(1, sizeof *asked);
+    if (asked == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a question");
+    asked->member = member;
+    asked->incarnation = c->roster->tasks[member->slot]->incarnation;
+    asked->token = ask->token;
+    asked->limit_ms = ask->limit_ms;
+    if (ask->limit_ms != 0 && ask->limit_ms < UINT64_MAX / 2) {
+        asked->due_ms = now_ms + ask->limit_ms;
+        mu__coord_wake_at(ctx, c, asked->due_ms);
+    }
+    asked->next = round->asked;
+    round->asked = asked;
+    alive->asks_count++;
+    count_member(round, member, true, member->asks + 1);
+    if (ask->token > member->last)
+        member->last = ask->token;
+    return 0;
+}
+
+static int ask_in_round(struct mu__ctx *ctx, struct coordination *c,
+                        struct coord_alive *alive, struct coord_set *set,
+                        const struct mu__roster_task *task,
+                        const struct mu__tasks_get *ask, mu_error *ret_error)
+{
+    struct round *round = find_round(alive, set->text);
+    int rv = 0;
+
+    if (round == NULL)
+        rv = begin_round(c, alive, set, ret_error, &round);
+    if (rv != 0)
+        return rv;
+    rv = add_asked(ctx, c, alive, round, member_of(round, task->slot), ask, ret_error);
+    if (rv != 0 && round->asked == NULL)
+        end_round(alive, round);
+    else
+        answer_when_complete(ctx, c, alive, round);
+    return rv;
+}
+
+void mu__coord_alive_ask(struct mu__ctx *ctx, struct coordination *c,
+                         struct coord_alive *alive, struct mu__roster_task *task,
+                         const struct mu__tasks_get *ask)
+{
+    const struct round *over = find_over(alive, task, ask->token);
+    struct coord_set set = {.text = NULL};
+    mu_error error;
+    int rv;
+
+    if (over != NULL) {
+        mu__coord_answer_value(ctx, c, task->node, ask->token, over->version,
+                               mu_value_ref(over->list));
+        return;
+    }
+    rv = mu__coord_set_read(ask->tasks, task, &error, &set);
+    if (rv == 0)
+        rv = ask_in_round(ctx, c, alive, &set, task, ask, &error);
+    mu__coord_set_done(&set);
+    if (rv != 0)
+        mu__coord_answer(ctx, c, task->node, ask->token, &error);
+}
+
+/* ---- tasks that go and come; limits ---- */
+
+void mu__coord_alive_gone(struct mu__ctx *ctx, struct coordination *c,
+                          struct coord_alive *alive, const struct mu__roster_task *task)
+{
+    struct round *next;
+
+    for (struct round *at = alive->rounds; at != NULL; at = next) {
+        struct member *member = member_of(at, task->slot);
+
+        next = at->next;
+        if (member == NULL)
+            continue;
+        drop_asks(alive, at, member);
+        count_member(at, member, false, 0);
+        answer_when_complete(ctx, c, alive, at);
+    }
+}
+
+void mu__coord_alive_here(struct coord_alive *alive, const struct mu__roster_task *task)
+{
+    for (struct round *at = alive->rounds; at != NULL; at = at->next) {
+        struct member *member = member_of(at, task->slot);
+
+        if (member != NULL)
+            count_member(at, member, true, member->asks);
+    }
+}
+
+static bool waits_for(void *user, const struct mu__roster_task *task)
+{
+    const struct member *member = member_of(user, task->slot);
+
+    return member != NULL && is_missing(member);
+}
+
+static void time_out(struct mu__ctx *ctx, struct coordination *c, struct round *round,
+                     const struct asked *asked)
+{
+    const struct mu__roster_task *task = c->roster->tasks[asked->member->slot];
+    char missing[256];
+    mu_error error;
+
+    if (!task->up)
+        return;
+    (void)mu__roster_words(c->roster, mu__coord_clock(ctx, c), waits_for, round,
+                           MISSING_NAMED_MAX, missing, sizeof missing);
+    (void)mu_error_set(&error, -MU_EDEADLINE, "who of %.100s is alive: after %" PRIu64
+                       " ms these are connected and have not asked: %s", round->set,
+                       asked->limit_ms, missing);
+    error.kind = MU_ERROR_LIMIT;
+    mu__coord_answer(ctx, c, task->node, asked->token, &error);
+}
+
+void mu__coord_alive_tick(struct mu__ctx *ctx, struct coordination *c,
+                          struct coord_alive *alive)
+{
+    uint64_t now_ms = mu__coord_clock(ctx, c);
+    struct round *next;
+
+    for (struct round *round = alive->rounds; round != NULL; round = next) {
+        struct asked **at = &round->asked;
+
+        next = round->next;
+        while (*at != NULL) {
+            if ((*at)->due_ms != 0 && now_ms >= (*at)->due_ms) {
+                time_out(ctx, c, round, *at);
+                remove_asked(alive, round, at);
+                continue;
+            }
+            if ((*at)->due_ms != 0)
+                mu__coord_wake_at(ctx, c, (*at)->due_ms);
+            at = &(*at)->next;
+        }
+        if (round->asked == NULL)
+            end_round(alive, round);
+    }
+}

@@ -1,0 +1,37 @@
+/* Who is alive: questions that each member of a set asks, and that all are answered with
+ * the same list once each one has asked, or is not connected. */
+#ifndef MU_ACTORS_COORDINATION_ALIVE_H
+#define MU_ACTORS_COORDINATION_ALIVE_H
+
+#include "actors/coordination/internal.h"
+
+/* Bounds; beyond them a question is answered with -MU_EEXHAUSTED. */
+#ifdef MUSTER_TINY
+enum { MU__ALIVE_ROUNDS_MAX = 4, MU__ALIVE_ASKS_MAX = 64 };
+#else
+enum { MU__ALIVE_ROUNDS_MAX = 1024, MU__ALIVE_ASKS_MAX = 1 << 16 };
+#endif
+
+struct coord_alive;
+
+/* NULL: out of memory. */
+struct coord_alive *mu__coord_alive_new(void);
+void mu__coord_alive_free(struct coord_alive *alive);
+
+/* Nobody is answered: all will ask again. */
+void mu__coord_alive_forget(struct coord_alive *alive);
+
+/* `ask` names its tasks. */
+void mu__coord_alive_ask(struct mu__ctx *ctx, struct coordination *c,
+                         struct coord_alive *alive, struct mu__roster_task *task,
+                         const struct mu__tasks_get *ask);
+
+/* A task is not CONNECTED any more, or is. */
+void mu__coord_alive_gone(struct mu__ctx *ctx, struct coordination *c,
+                          struct coord_alive *alive, const struct mu__roster_task *task);
+void mu__coord_alive_here(struct coord_alive *alive, const struct mu__roster_task *task);
+
+void mu__coord_alive_tick(struct mu__ctx *ctx, struct coordination *c,
+                          struct coord_alive *alive);
+
+#endif

@@ -1,0 +1,774 @@
+#include "actors/coordination/coordination.h"
+
+#include "actors/coordination/internal.h"
+#include "actors/coordination/mark.h"
+#include "actors/coordination/runs.h"
+#include "actors/packing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TICK_BUSY_MS = 50,      /* while the store is read or has not answered yet */
+    TICK_IDLE_MS = 1000,
+    TICK_LATE_MS = 100      /* a later tick: this host was paused, or overloaded */
+};
+
+enum timer_purpose { TIMER_TICK, TIMER_COMMIT };
+
+/* What agents ask, all of which is for the one who leads. */
+static const mu__handle_fn asked[] = {
+    [MU__TASK_REGISTER - MU__TASK_REGISTER] = mu__coord_on_register,
+    [MU__TASK_HEARTBEAT - MU__TASK_REGISTER] = mu__coord_on_heartbeat,
+    [MU__TASK_REPORT - MU__TASK_REGISTER] = mu__coord_on_report,
+    [MU__TASK_RESET - MU__TASK_REGISTER] = mu__coord_on_reset,
+    [MU__TASK_LEAVE - MU__TASK_REGISTER] = mu__coord_on_leave,
+    [MU__TASKS_GET - MU__TASK_REGISTER] = mu__coord_on_tasks_get,
+    [MU__BARRIER_ARRIVE - MU__TASK_REGISTER] = mu__coord_on_arrive,
+    [MU__BARRIER_CANCEL - MU__TASK_REGISTER] = mu__coord_on_barrier_cancel,
+    [MU__PREEMPT_NOTICE - MU__TASK_REGISTER] = mu__coord_on_preempt_notice,
+    [MU__PREEMPT_STEP - MU__TASK_REGISTER] = mu__coord_on_preempt_step,
+    [MU__KEY_PUT - MU__TASK_REGISTER] = mu__coord_on_key_put,
+    [MU__KEY_GET - MU__TASK_REGISTER] = mu__coord_on_key_get,
+    [MU__KEY_INCREMENT - MU__TASK_REGISTER] = mu__coord_on_key_increment,
+    [MU__KEY_DELETE - MU__TASK_REGISTER] = mu__coord_on_key_delete,
+    [MU__KEY_CANCEL - MU__TASK_REGISTER] = mu__coord_on_key_cancel,
+    [MU__KEY_LIST - MU__TASK_REGISTER] = mu__coord_on_key_list,
+    [MU__KEY_WATCH - MU__TASK_REGISTER] = mu__coord_on_key_watch,
+    [MU__KEY_UNWATCH - MU__TASK_REGISTER] = mu__coord_on_key_unwatch,
+};
+
+static const mu__handle_fn asked_more[] = {
+    [MU__RUN_END - MU__RUN_END] = mu__coord_on_run_end,
+    [MU__RUNS_GET - MU__RUN_END] = mu__coord_on_runs_get,
+    [MU__RUNS_CLEAR - MU__RUN_END] = mu__coord_on_runs_clear,
+    [MU__KEY_TXN - MU__RUN_END] = mu__coord_on_key_txn,
+    [MU__TASK_MARK - MU__RUN_END] = mu__coord_on_task_mark,
+};
+
+/* ---- Time ---- */
+
+uint64_t mu__coord_clock(struct mu__ctx *ctx, const struct coordination *c)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    /* The clock waits for the tick, which is what notices that the host was paused. */
+    if (c->tick_timer != 0 && now_ms > c->tick_due_ms + TICK_LATE_MS)
+        now_ms = c->tick_due_ms + TICK_LATE_MS;
+    return now_ms - c->paused_ms;
+}
+
+static void arm(struct mu__ctx *ctx, struct coordination *c, uint64_t when_ms)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    mu__timer_cancel(ctx, c->tick_timer);
+    c->tick_due_ms = when_ms;
+    c->tick_timer = mu__timer_set(ctx, when_ms - now_ms, TIMER_TICK);
+    if (c->tick_timer == 0)
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: limits are late");
+}
+
+void mu__coord_wake_at(struct mu__ctx *ctx, struct coordination *c, uint64_t due_ms)
+{
+    uint64_t clock_ms = mu__coord_clock(ctx, c);
+    uint64_t when_ms = mu__now_ms(ctx);
+
+    if (due_ms > clock_ms) {
+        /* Beyond what the clock can show is never. */
+        if (due_ms - clock_ms > UINT64_MAX / 2)
+            return;
+        when_ms += due_ms - clock_ms;
+    }
+    if (c->ticking) {
+        if (when_ms < c->wanted_ms)
+            c->wanted_ms = when_ms;
+        return;
+    }
+    if (c->tick_timer == 0 || when_ms < c->tick_due_ms)
+        arm(ctx, c, when_ms);
+}
+
+/* ---- Peers ---- */
+
+const struct coord_peer *mu__coord_peer(const struct coordination *c, uint32_t node)
+{
+    return mu__map_get(&c->peers, (uint64_t)node + 1);
+}
+
+static struct coord_peer *add_peer(struct coordination *c, uint32_t node,
+                                   struct mu__view type, uint32_t index,
+                                   uint64_t incarnation)
+{
+    struct coord_peer *peer = calloc(1, sizeof *peer);
+
+    if (peer == NULL)
+        return NULL;
+    peer->node = node;
+    peer->index = index;
+    peer->incarnation = incarnation;
+    mu__view_copy(type, peer->type, sizeof peer->type);
+    if (mu__map_set(&c->peers, (uint64_t)node + 1, peer) != 0) {
+        free(peer);
+        return NULL;
+    }
+    return peer;
+}
+
+static void free_peers(struct coordination *c)
+{
+    for (size_t i = 0; i < c->peers.capacity; i++)
+        if (c->peers.entries[i].key != 0)
+            free(c->peers.entries[i].value);
+    mu__map_done(&c->peers);
+}
+
+/* ---- What is said ---- */
+
+bool mu__coord_back(struct mu__msg *msg, struct mu__view *const *views, size_t count)
+{
+    size_t size = 1;
+    uint8_t *at;
+
+    if (msg->backing != NULL)
+        return true;
+    for (size_t i = 0; i < count; i++)
+        size += views[i]->size;
+    msg->backing = mu__buf_new(size);
+    if (msg->backing == NULL)
+        return false;
+    at = msg->backing->data;
+    for (size_t i = 0; i < count; i++)
+        at = mu__pack_view(at, views[i]);
+    return true;
+}
+
+void mu__coord_say_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg)
+{
+    /* A link that is gone is told as NODE_DOWN, and its agent asks again. */
+    (void)mu__send(ctx, (mu__pid){node, MU__AGENT}, msg);
+}
+
+static void keep(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                 struct mu__msg *msg)
+{
+    struct coord_later *later =
+        c->later_count < COORD_LATER_MAX ? malloc(sizeof *later) : NULL;
+
+    if (later == NULL) {
+        mu__log(ctx, MU__LOG_ERROR, "an answer is dropped: %" PRIu32
+                " others wait for the store", c->later_count);
+        mu__msg_free(ctx, msg);
+        return;
+    }
+    *later = (struct coord_later){
+        .sequence = c->sequence + (c->dirty ? 1 : 0),
+        .node = node,
+        .msg = msg,
+    };
+    *c->later_end = later;
+    c->later_end = &later->next;
+    c->later_count++;
+}
+
+void mu__coord_say(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                   struct mu__msg *msg)
+{
+    if (msg == NULL)
+        return;
+    if (c->broken)
+        mu__msg_free(ctx, msg);
+    else if (c->dirty || c->safe < c->sequence)
+        keep(ctx, c, node, msg);
+    else
+        mu__coord_say_now(ctx, node, msg);
+}
+
+static void say_later(struct mu__ctx *ctx, struct coordination *c)
+{
+    while (c->later != NULL && c->later->sequence <= c->safe) {
+        struct coord_later *later = c->later;
+
+        c->later = later->next;
+        if (c->later == NULL)
+            c->later_end = &c->later;
+        c->later_count--;
+        mu__coord_say_now(ctx, later->node, later->msg);
+        free(later);
+    }
+}
+
+static void drop_later(struct mu__ctx *ctx, struct coordination *c)
+{
+    while (c->later != NULL) {
+        struct coord_later *later = c->later;
+
+        c->later = later->next;
+        mu__msg_free(ctx, later->msg);
+        free(later);
+    }
+    c->later_end = &c->later;
+    c->later_count = 0;
+}
+
+static void answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                   struct mu__tasks_answer *body, struct mu__msg *msg,
+                   const mu_error *error)
+{
+    struct mu__view *const views[] = {&body->message, &body->task};
+
+    body->code = (uint32_t)-error->code;
+    body->message = mu__view_str(error->message);
+    body->task = mu__view_str(error->task);
+    body->error_kind = (uint32_t)error->kind;
+    if (!mu__coord_back(msg, views, 2))
+        body->message.size = body->task.size = 0;
+    mu__coord_say(ctx, c, node, msg);
+}
+
+void mu__coord_answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                      uint64_t token, const mu_error *error)
+{
+    const mu_error none = {.code = 0};
+    struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_ANSWER);
+    struct mu__tasks_answer *body;
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->token = token;
+    answer(ctx, c, node, body, msg, error == NULL ? &none : error);
+}
+
+void mu__coord_answer_packed(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                             const struct mu__tasks_answer *answer, struct mu__buf *buf)
+{
+    uint64_t bytes = (uint64_t)answer->content.head_size + answer->content.tail_size;
+    bool fits = buf != NULL && bytes <= MU__TASKS_CONTENT_MAX;
+    struct mu__msg *msg = fits ? mu__msg_new(ctx, MU__TASKS_ANSWER) : NULL;
+    mu_error error;
+
+    if (msg != NULL) {
+        *(struct mu__tasks_answer *)mu__body(msg) = *answer;
+        msg->backing = mu__buf_ref(buf);
+        mu__coord_say(ctx, c, node, msg);
+        return;
+    }
+    if (buf != NULL && !fits)
+        (void)mu_error_set(&error, -MU_EEXHAUSTED, "what %s knows of these tasks has %"
+                           PRIu64 " bytes, and at most %d are told: ask about fewer",
+                           c->config.task, bytes, MU__TASKS_CONTENT_MAX);
+    else
+        (void)mu_error_set(&error, -MU_ENOMEM, "%s is out of memory", c->config.task);
+    mu__coord_answer(ctx, c, node, answer->token, &error);
+}
+
+void mu__coord_answer_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                            uint64_t token, uint64_t version, mu_value *content)
+{
+    struct mu__tasks_answer answer = {.token = token, .version = version};
+    struct mu__buf *buf =
+        content == NULL ? NULL : mu__pack_value(content, &answer.content);
+
+    mu_value_free(content);
+    mu__coord_answer_packed(ctx, c, node, &answer, buf);
+    mu__buf_unref(buf);
+}
+
+/* Not what depends on the store: at once. */
+static void say_here(struct mu__ctx *ctx, const struct coordination *c, uint32_t node)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__SERVICE_HERE);
+    struct mu__service_here *body;
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->leads = c->leads;
+    body->epoch = c->epoch;
+    body->store = c->number;
+    if (!c->leads) {
+        struct mu__view *const views[] = {&body->reason};
+
+        body->reason = mu__view_str(c->reason);
+        if (!mu__coord_back(msg, views, 1))
+            body->reason.size = 0;
+    }
+    mu__coord_say_now(ctx, node, msg);
+}
+
+static void say_here_to_all(struct mu__ctx *ctx, const struct coordination *c)
+{
+    for (size_t i = 0; i < c->peers.capacity; i++)
+        if (c->peers.entries[i].key != 0)
+            say_here(ctx, c, (uint32_t)(c->peers.entries[i].key - 1));
+}
+
+/* ---- The store ---- */
+
+int mu__coord_write_record(struct mu__ctx *ctx, struct coordination *c,
+                           const struct mu__msg *record)
+{
+    struct mu__ctx *calling = c->calling;
+    int rv;
+
+    if (c->broken || !c->leads)
+        return -MU_EUNAVAILABLE;
+    c->calling = ctx;
+    rv = c->store->ops->write(c->store, ctx, record);
+    c->calling = calling;
+    if (rv != 0) {
+        c->broken = true;
+        mu__coord_wake_at(ctx, c, 0);
+        mu__log(ctx, MU__LOG_ERROR, "the store cannot be written: %s", mu_strerror(rv));
+        return rv;
+    }
+    if (c->commit_timer == 0)
+        c->commit_timer = mu__timer_set(ctx, 0, TIMER_COMMIT);
+    if (c->commit_timer == 0)
+        mu__coord_wake_at(ctx, c, 0);
+    c->dirty = true;
+    return 0;
+}
+
+int mu__coord_write(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *record)
+{
+    int rv;
+
+    if (record == NULL)
+        return -MU_ENOMEM;
+    rv = mu__coord_write_record(ctx, c, record);
+    mu__msg_free(ctx, record);
+    return rv;
+}
+
+static void commit(struct mu__ctx *ctx, struct coordination *c)
+{
+    mu__timer_cancel(ctx, c->commit_timer);
+    c->commit_timer = 0;
+    if (!c->dirty || c->broken)
+        return;
+    c->dirty = false;
+    c->sequence++;
+    c->calling = ctx;
+    c->store->ops->commit(c->store, ctx, c->revision, c->sequence);
+    c->calling = NULL;
+    if (c->safe < c->sequence)
+        mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c) + TICK_BUSY_MS);
+}
+
+static void rewrite(struct mu__ctx *ctx, struct coordination *c)
+{
+    const struct mu__store_ops *ops = c->store->ops;
+
+    if (!c->leads || c->broken || c->dirty || c->safe < c->sequence ||
+        ops->wants_rewrite == NULL || !ops->wants_rewrite(c->store, c->records))
+        return;
+    ops->rewrite(c->store, ctx);
+    /* Nothing to write is a rewrite, too, and has a commit. */
+    c->dirty = true;
+    (void)mu__coord_keys_rewrite(ctx, c);
+    commit(ctx, c);
+}
+
+static int visit(void *owner, struct mu__msg *record)
+{
+    struct coordination *c = owner;
+
+    return mu__coord_keys_visit(c->calling, c, record);
+}
+
+static void reading(void *owner)
+{
+    mu__coord_keys_forget(owner);
+}
+
+/* This process belongs to another run of the job than the store: whoever else may host
+ * the service gets it. */
+static void refuse_to_lead(struct mu__ctx *ctx, struct coordination *c,
+                           const mu_error *error)
+{
+    c->leads = false;
+    c->retires = true;
+    (void)snprintf(c->reason, sizeof c->reason, "%.255s", error->message);
+    mu__log(ctx, MU__LOG_ERROR, "%s does not host the service: %s", c->config.task,
+            error->message);
+    mu__coord_keys_forget(c);
+    say_here_to_all(ctx, c);
+    mu__coord_wake_at(ctx, c, 0);
+}
+
+static void retire(struct mu__ctx *ctx, struct coordination *c)
+{
+    c->retires = false;
+    c->store->ops->close(c->store, ctx);
+    c->store = mu__coord_no_store();
+}
+
+static void held(void *owner, struct mu__ctx *ctx, uint64_t epoch, uint64_t number)
+{
+    struct coordination *c = owner;
+    mu_error error = {.code = 0};
+
+    c->leads = true;
+    c->broken = false;
+    c->epoch = epoch;
+    c->number = number;
+    c->safe = c->sequence;
+    c->reason[0] = '\0';
+    mu__log(ctx, MU__LOG_INFO, "%s leads: epoch %" PRIu64, c->config.task, epoch);
+    if (mu__coord_runs_lead(ctx, c, &error) != 0) {
+        refuse_to_lead(ctx, c, &error);
+        return;
+    }
+    mu__coord_tasks_lead(ctx, c);
+    say_here_to_all(ctx, c);
+}
+
+static void committed(void *owner, struct mu__ctx *ctx, uint64_t sequence)
+{
+    struct coordination *c = owner;
+
+    if (sequence > c->safe)
+        c->safe = sequence;
+    say_later(ctx, c);
+}
+
+static void lost(void *owner, struct mu__ctx *ctx, const char *reason)
+{
+    struct coordination *c = owner;
+
+    c->leads = false;
+    c->broken = false;
+    c->dirty = false;
+    c->safe = c->sequence;
+    mu__timer_cancel(ctx, c->commit_timer);
+    c->commit_timer = 0;
+    drop_later(ctx, c);
+    (void)snprintf(c->reason, sizeof c->reason, "%s", reason);
+    mu__log(ctx, MU__LOG_WARN, "%s does not lead any more: %s", c->config.task, reason);
+    mu__coord_preempt_lost(ctx, c);
+    mu__coord_barriers_lost(ctx, c);
+    mu__coord_tasks_lost(ctx, c);
+    mu__coord_keys_forget(c);
+    say_here_to_all(ctx, c);
+    mu__coord_wake_at(ctx, c, 0);
+}
+
+/* Agents that wait for a service hear why there is none. */
+static void store_trouble(void *owner, struct mu__ctx *ctx, const char *words)
+{
+    struct coordination *c = owner;
+
+    (void)snprintf(c->reason, sizeof c->reason, "its store is not held yet: %s", words);
+    say_here_to_all(ctx, c);
+}
+
+/* ---- The tick ---- */
+
+static uint64_t usual_tick_ms(const struct coordination *c)
+{
+    uint32_t lease_ms = c->config.lease_ms;
+
+    if (c->safe < c->sequence || (!c->leads && !c->config.store->shared))
+        return TICK_BUSY_MS;
+    if (!c->config.store->shared || lease_ms / 20 > TICK_IDLE_MS)
+        return TICK_IDLE_MS;
+    return lease_ms / 20 < TICK_BUSY_MS ? TICK_BUSY_MS : lease_ms / 20;
+}
+
+static void tick_parts(struct mu__ctx *ctx, struct coordination *c)
+{
+    c->calling = ctx;
+    c->store->ops->tick(c->store, ctx);
+    c->calling = NULL;
+    if (c->retires)
+        retire(ctx, c);
+    if (!c->leads || c->broken)
+        return;
+    mu__coord_tasks_tick(ctx, c);
+    mu__coord_barriers_tick(ctx, c);
+    mu__coord_preempt_tick(ctx, c);
+    mu__coord_keys_tick(ctx, c);
+    mu__coord_questions_tick(ctx, c);
+    rewrite(ctx, c);
+}
+
+static void on_tick(struct mu__ctx *ctx, struct coordination *c)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    c->tick_timer = 0;
+    if (now_ms > c->tick_due_ms + TICK_LATE_MS) {
+        uint64_t late_ms = now_ms - c->tick_due_ms - TICK_LATE_MS;
+
+        c->paused_ms += late_ms;
+        mu__log(ctx, MU__LOG_WARN,
+                "this host was paused for %" PRIu64 " ms: no task's limit counts them",
+                late_ms);
+    }
+    c->ticking = true;
+    c->wanted_ms = UINT64_MAX;
+    tick_parts(ctx, c);
+    c->ticking = false;
+    if (c->wanted_ms > now_ms + usual_tick_ms(c))
+        c->wanted_ms = now_ms + usual_tick_ms(c);
+    arm(ctx, c, c->wanted_ms);
+    if (c->commit_timer == 0)
+        commit(ctx, c);
+}
+
+/* ---- What it hears ---- */
+
+static void on_asked(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+
+    if (c->tick_timer == 0)
+        mu__coord_wake_at(ctx, c, 0);
+    if (!c->leads || c->broken) {
+        say_here(ctx, c, msg->from.node);
+        return;
+    }
+    if (msg->kind >= MU__RUN_END)
+        asked_more[msg->kind - MU__RUN_END](ctx, c, msg);
+    else
+        asked[msg->kind - MU__TASK_REGISTER](ctx, c, msg);
+}
+
+static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__node_up *body = mu__body(msg);
+
+    if (add_peer(c, body->node, body->type, body->index, body->incarnation) == NULL) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
+        return;
+    }
+    say_here(ctx, c, body->node);
+    if (c->leads)
+        mu__coord_tasks_node_up(ctx, c, body);
+}
+
+static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__node_down *body = mu__body(msg);
+    char reason[MU__ERROR_TEXT_MAX + 1];
+
+    mu__view_copy(body->reason, reason, sizeof reason);
+    if (c->leads) {
+        mu__coord_keys_node_down(ctx, c, body->node);
+        mu__coord_tasks_node_down(ctx, c, body->node, reason);
+    }
+    free(mu__map_remove(&c->peers, (uint64_t)body->node + 1));
+}
+
+/* Whoever waits for a link says why it is not up; this actor waits for none. */
+static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+}
+
+static void on_http_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__http_done *body = mu__body(msg);
+
+    if (c->store->ops->heard == NULL)
+        return;
+    c->calling = ctx;
+    (void)c->store->ops->heard(c->store, ctx, body->request);
+    c->calling = NULL;
+}
+
+static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__timer *body = mu__body(msg);
+
+    if (body->timer == c->tick_timer)
+        on_tick(ctx, c);
+    else if (body->timer == c->commit_timer)
+        commit(ctx, c);
+}
+
+static const struct mu__handler handlers[] = {
+    {MU__TASK_REGISTER, on_asked},
+    {MU__TASK_HEARTBEAT, on_asked},
+    {MU__TASK_REPORT, on_asked},
+    {MU__TASK_RESET, on_asked},
+    {MU__TASK_LEAVE, on_asked},
+    {MU__TASKS_GET, on_asked},
+    {MU__BARRIER_ARRIVE, on_asked},
+    {MU__BARRIER_CANCEL, on_asked},
+    {MU__PREEMPT_NOTICE, on_asked},
+    {MU__PREEMPT_STEP, on_asked},
+    {MU__KEY_PUT, on_asked},
+    {MU__KEY_GET, on_asked},
+    {MU__KEY_INCREMENT, on_asked},
+    {MU__KEY_DELETE, on_asked},
+    {MU__KEY_TXN, on_asked},
+    {MU__KEY_CANCEL, on_asked},
+    {MU__KEY_LIST, on_asked},
+    {MU__KEY_WATCH, on_asked},
+    {MU__KEY_UNWATCH, on_asked},
+    {MU__RUN_END, on_asked},
+    {MU__RUNS_GET, on_asked},
+    {MU__RUNS_CLEAR, on_asked},
+    {MU__TASK_MARK, on_asked},
+    {MU__HTTP_DONE, on_http_done},
+    {MU__CLUSTER_ADDED, mu__coord_on_cluster_added},
+    {MU__CLUSTER_REMOVED, mu__coord_on_cluster_removed},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__TIMER, on_timer},
+};
+
+/* ---- Life ---- */
+
+static int open_store(struct mu__ctx *ctx, struct coordination *c)
+{
+    const struct mu__store_config config = {
+        .place = c->config.store_place == NULL ? "" : c->config.store_place,
+        .cluster_name = c->config.cluster_name,
+        .task = c->config.task,
+        .incarnation = c->config.incarnation,
+        .schema = mu__kernel_schema(ctx->kernel),
+        .pool = mu__kernel_pool(ctx->kernel),
+        .storage = c->config.storage,
+        .http = c->config.http,
+        .access = c->config.access,
+        .lease_ms = c->config.lease_ms,
+        .up = {
+            .owner = c,
+            .visit = visit,
+            .held = held,
+            .committed = committed,
+            .lost = lost,
+            .reading = reading,
+            .trouble = store_trouble,
+        },
+    };
+    mu_error error = {.code = 0};
+    int rv = c->config.store->open(&config, &error, &c->store);
+
+    if (rv != 0)
+        mu__log(ctx, MU__LOG_ERROR, "the store cannot be opened: %s",
+                error.code == 0 ? mu_strerror(rv) : error.message);
+    return rv;
+}
+
+/* This node's own agent is a peer without a link. */
+static int know_self(struct coordination *c)
+{
+    struct mu__task_set set = {0};
+    int rv = mu__task_set_parse(mu__view_str(c->config.task), NULL, &set);
+
+    if (rv != 0)
+        return rv;
+    if (add_peer(c, MU__NODE_SELF, mu__view_str(set.ranges[0].type), set.ranges[0].first,
+                 c->config.incarnation) == NULL)
+        rv = -MU_ENOMEM;
+    mu__task_set_done(&set);
+    return rv;
+}
+
+static void parts_done(struct mu__ctx *ctx, struct coordination *c)
+{
+    mu__coord_preempt_done(c);
+    mu__coord_barriers_done(c);
+    mu__coord_keys_done(c);
+    mu__coord_questions_done(c);
+    mu__coord_tasks_done(c);
+    mu__coord_runs_done(c);
+    if (c->store != NULL)
+        c->store->ops->close(c->store, ctx);
+    free_peers(c);
+}
+
+static int init_parts(struct mu__ctx *ctx, struct coordination *c)
+{
+    int rv = know_self(c);
+
+    if (rv == 0)
+        rv = mu__coord_runs_init(ctx, c);
+    if (rv == 0)
+        rv = mu__coord_tasks_init(ctx, c);
+    if (rv == 0)
+        rv = mu__coord_questions_init(ctx, c);
+    if (rv == 0)
+        rv = mu__coord_keys_init(ctx, c);
+    if (rv == 0)
+        rv = mu__coord_barriers_init(ctx, c);
+    if (rv == 0)
+        rv = mu__coord_preempt_init(ctx, c);
+    if (rv == 0)
+        rv = open_store(ctx, c);
+    if (rv == 0)
+        rv = mu__watch_nodes(ctx);
+    return rv;
+}
+
+/* The strings of the config are for init alone, but for the task's name. */
+static void forget_strings(struct coordination *c)
+{
+    c->config.store_place = NULL;
+    c->config.cluster_name = NULL;
+    c->config.run = NULL;
+    c->config.tasks = NULL;
+    c->config.recoverable = NULL;
+}
+
+static int init(struct mu__ctx *ctx, void *state, const void *arg)
+{
+    struct coordination *c = state;
+    int rv;
+
+    c->config = *(const struct mu__coordination_config *)arg;
+    c->later_end = &c->later;
+    (void)snprintf(c->reason, sizeof c->reason, "its store is not held yet");
+    rv = init_parts(ctx, c);
+    if (rv != 0) {
+        parts_done(ctx, c);
+        return rv;
+    }
+    forget_strings(c);
+    c->calling = ctx;
+    c->store->ops->start(c->store, ctx);
+    c->calling = NULL;
+    mu__coord_wake_at(ctx, c, 0);
+    return 0;
+}
+
+/* Agents ask another host, if there is one, what was not answered. */
+static void done(struct mu__ctx *ctx, void *state)
+{
+    struct coordination *c = state;
+
+    drop_later(ctx, c);
+    c->dirty = false;
+    c->safe = c->sequence;
+    if (c->leads)
+        mu__coord_tasks_stop(ctx, c);
+    c->leads = false;
+    (void)snprintf(c->reason, sizeof c->reason, "the service at %s has stopped",
+                   c->config.task);
+    say_here_to_all(ctx, c);
+    parts_done(ctx, c);
+}
+
+const struct mu__behavior mu__coordination = {
+    .name = "coordination",
+    .state_size = sizeof(struct coordination),
+    .mailbox_max = MU__MAILBOX_BY_SENDERS,
+    .handlers = handlers,
+    .handlers_count = sizeof handlers / sizeof handlers[0],
+    .init = init,
+    .done = done,
+};

@@ -1,0 +1,87 @@
+/* Keys and values, in order of keys. Plain data: knows no messages, no clock.
+ *
+ * A key is a path: "a/b" is below "a". Every change has the next revision, which is also
+ * the key's revision from then on. */
+#ifndef MU_ACTORS_KEY_VALUES_H
+#define MU_ACTORS_KEY_VALUES_H
+
+#include "muster/error.h"
+#include "runtime/message/message.h"
+
+#ifdef MUSTER_TINY
+enum { MU__KEYS_MAX = 256 };
+#else
+enum { MU__KEYS_MAX = 1 << 20 };
+#endif
+#define MU__KEY_BYTES_MAX (UINT64_C(1) << 30)   /* of all keys and values together */
+
+struct mu__key_value {
+    uint64_t revision;
+    uint64_t owner;         /* incarnation of the task whose lease it is; 0: none */
+    struct mu__view key;
+    struct mu__view value;
+    struct mu__buf *backing;    /* of the value, where it was found: a reference keeps it
+                                   as it is; NULL when it is empty. Not read by put */
+};
+
+struct mu__key_values;
+
+/* `secret` is random, so that nobody can choose keys that are hashed to one place. At
+ * most MU__KEYS_MAX and MU__KEY_BYTES_MAX, unless smaller bounds are given; 0: those.
+ * NULL: out of memory. */
+struct mu__key_values *mu__key_values_new(uint64_t secret, uint64_t keys_max,
+                                          uint64_t bytes_max);
+void mu__key_values_free(struct mu__key_values *kv);
+
+/* Take out everything. */
+void mu__key_values_clear(struct mu__key_values *kv);
+
+/* Outer and repeated slashes go: "/a//b/" is "a/b". Writes at most MU__KEY_MAX bytes and
+ * a zero behind them; -MU_EINVALID when what is left is too long, empty (and
+ * `may_be_empty` is not set), or has a byte below 32; then with words, and `out` is
+ * void. */
+int mu__key_normalize(struct mu__view key, bool may_be_empty, mu_error *ret_error,
+                      char out[1024], uint32_t *ret_size);
+
+/* Whether a key is as mu__key_normalize makes them; "" is. */
+bool mu__key_is_normal(struct mu__view key);
+
+/* The entry; its views are valid until the key is changed. False: there is none. */
+bool mu__key_values_find(const struct mu__key_values *kv, struct mu__view key,
+                         struct mu__key_value *ret_entry);
+
+/* Put, copying key and value, which are none of those here. `revision` and `owner` are
+ * the caller's to say. -MU_EEXHAUSTED (a bound above; words say which), -MU_ENOMEM; then
+ * nothing changed. */
+int mu__key_values_put(struct mu__key_values *kv, const struct mu__key_value *entry,
+                       mu_error *ret_error);
+
+/* Make an entry that was changed since again what it was before, as it was found; the
+ * caller has a reference to its `backing`. Not without memory: what was done since is
+ * undone in the opposite order, by this and mu__key_values_remove. */
+void mu__key_values_restore(struct mu__key_values *kv,
+                            const struct mu__key_value *before);
+
+/* Take out one key; false: it was not there. */
+bool mu__key_values_remove(struct mu__key_values *kv, struct mu__view key);
+
+/* The first entry whose key is `from` or behind it (`behind`: strictly), in byte order of
+ * keys in which '/' comes before all others, so that what is below a key follows it at
+ * once. False: none. */
+bool mu__key_values_next(const struct mu__key_values *kv, struct mu__view from,
+                         bool behind, struct mu__key_value *ret_entry);
+
+/* The order of keys: negative when `a` comes first, 0 when they are the same. */
+int mu__key_compare(struct mu__view a, struct mu__view b);
+
+/* Whether `key` is below `directory`; everything is below "". */
+bool mu__key_is_below(struct mu__view key, struct mu__view directory);
+
+/* One entry that `owner` holds a lease of, the one that was put last; false: none. */
+bool mu__key_values_owned(const struct mu__key_values *kv, uint64_t owner,
+                          struct mu__key_value *ret_entry);
+
+uint64_t mu__key_values_count(const struct mu__key_values *kv);
+uint64_t mu__key_values_bytes(const struct mu__key_values *kv);
+
+#endif

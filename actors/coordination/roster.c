@@ -1,0 +1,479 @@
+#include "actors/coordination/roster.h"
+
+#include "actors/packing.h"
+
+#include "muster/cluster.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef MUSTER_TINY
+enum { GUESTS_MAX = 64 };
+#else
+enum { GUESTS_MAX = 1 << 14 };  /* tasks that are not coordinated, those that have gone
+                                   included; when there are so many, one that has gone
+                                   gives its place to the next */
+#endif
+
+enum { LINK_HEARD, LINK_DOWN };
+
+/* ---- lists ---- */
+
+static void list_take(struct mu__roster_list *list, struct mu__roster_task *task,
+                      int which)
+{
+    struct mu__roster_link *link = &task->links[which];
+
+    if (!link->listed)
+        return;
+    *(link->prev == NULL ? &list->first : &link->prev->links[which].next) = link->next;
+    *(link->next == NULL ? &list->last : &link->next->links[which].prev) = link->prev;
+    *link = (struct mu__roster_link){0};
+}
+
+static void list_append(struct mu__roster_list *list, struct mu__roster_task *task,
+                        int which)
+{
+    task->links[which] = (struct mu__roster_link){.prev = list->last, .listed = true};
+    *(list->last == NULL ? &list->first : &list->last->links[which].next) = task;
+    list->last = task;
+}
+
+/* Where its time belongs: most often that is the end. */
+static void list_sort_in(struct mu__roster_list *list, struct mu__roster_task *task)
+{
+    struct mu__roster_task *before = list->last;
+    struct mu__roster_link *link = &task->links[LINK_HEARD];
+
+    while (before != NULL && before->heard_ms > task->heard_ms)
+        before = before->links[LINK_HEARD].prev;
+    *link = (struct mu__roster_link){.prev = before, .listed = true};
+    link->next = before == NULL ? list->first : before->links[LINK_HEARD].next;
+    *(before == NULL ? &list->first : &before->links[LINK_HEARD].next) = task;
+    *(link->next == NULL ? &list->last : &link->next->links[LINK_HEARD].prev) = task;
+}
+
+static void unlist(struct mu__roster *roster, struct mu__roster_task *task)
+{
+    list_take(task->suspect ? &roster->silent : &roster->heard, task, LINK_HEARD);
+    list_take(&roster->down, task, LINK_DOWN);
+}
+
+static void enlist(struct mu__roster *roster, struct mu__roster_task *task)
+{
+    list_append(&roster->heard, task, LINK_HEARD);
+}
+
+/* ---- life ---- */
+
+static struct mu__roster_task *add(struct mu__roster *roster, const char *type,
+                                   uint32_t index, bool coordinated);
+
+static int add_range(struct mu__roster *roster, const struct mu__task_range *range)
+{
+    for (uint32_t index = range->first;; index++) {
+        if (add(roster, range->type, index, true) == NULL)
+            return -MU_ENOMEM;
+        if (index == range->last)
+            return 0;
+    }
+}
+
+/* "ps,worker" */
+static int read_recoverable(struct mu__roster *roster, const char *types)
+{
+    const char *at = types;
+
+    roster->all_recoverable = strcmp(types, "all") == 0;
+    if (roster->all_recoverable || strcmp(types, "none") == 0)
+        return 0;
+    while (*at != '\0') {
+        size_t size = strcspn(at, ", ");
+        char type[16] = "";
+        int rv;
+
+        if (size < sizeof type)
+            memcpy(type, at, size);
+        rv = size == 0 ? 0 : mu__task_set_add(&roster->recoverable, type, 0);
+        if (rv != 0)
+            return rv;
+        at += size + (at[size] != '\0');
+    }
+    return 0;
+}
+
+struct mu__roster *mu__roster_new(const struct mu__task_set *coordinated,
+                                  const char *recoverable)
+{
+    struct mu__roster *roster = calloc(1, sizeof *roster);
+    int rv;
+
+    if (roster == NULL)
+        return NULL;
+    rv = read_recoverable(roster, recoverable == NULL ? "all" : recoverable);
+    for (uint32_t i = 0; rv == 0 && i < coordinated->count; i++)
+        rv = add_range(roster, &coordinated->ranges[i]);
+    if (rv == 0)
+        return roster;
+    mu__roster_free(roster);
+    return NULL;
+}
+
+void mu__roster_free(struct mu__roster *roster)
+{
+    if (roster == NULL)
+        return;
+    for (uint32_t i = 0; i < roster->count; i++) {
+        mu_value_free(roster->tasks[i]->devices);
+        free(roster->tasks[i]);
+    }
+    mu__free_array(roster->tasks);
+    mu__map_done(&roster->nodes);
+    mu__map_done(&roster->names);
+    mu__task_set_done(&roster->recoverable);
+    free(roster);
+}
+
+/* ---- finding ---- */
+
+/* A number for type and index. 0: no task of this type is known. */
+static uint64_t name_key(const struct mu__roster *roster, const char *type,
+                         uint32_t index)
+{
+    for (uint64_t i = 0; i < roster->types_count; i++)
+        if (strcmp(roster->types[i], type) == 0)
+            return (i + 1) << 32 | index;
+    return 0;
+}
+
+/* False when the table of types is full, or the name is none. */
+static bool need_type(struct mu__roster *roster, const char *type)
+{
+    size_t length = strspn(type, "abcdefghijklmnopqrstuvwxyz0123456789_");
+
+    if (name_key(roster, type, 0) != 0)
+        return true;
+    if (length == 0 || type[length] != '\0' || length >= sizeof roster->types[0] ||
+        roster->types_count == MU_CLUSTER_TYPES_MAX)
+        return false;
+    (void)snprintf(roster->types[roster->types_count++], sizeof roster->types[0], "%s",
+                   type);
+    return true;
+}
+
+struct mu__roster_task *mu__roster_find(const struct mu__roster *roster, const char *type,
+                                        uint32_t index)
+{
+    uint64_t key = name_key(roster, type, index);
+
+    return key == 0 ? NULL : mu__map_get(&roster->names, key);
+}
+
+struct mu__roster_task *mu__roster_at_node(const struct mu__roster *roster, uint32_t node)
+{
+    return mu__map_get(&roster->nodes, (uint64_t)node + 1);
+}
+
+/* ---- adding ---- */
+
+static bool make_room(struct mu__roster *roster)
+{
+    uint32_t size = roster->size == 0 ? 16 : roster->size * 2;
+
+    if (roster->count < roster->size)
+        return true;
+    if (!mu__grow_array((void **)&roster->tasks, size, sizeof *roster->tasks))
+        return false;
+    roster->size = size;
+    return true;
+}
+
+/* What is not one of the coordinated jobs shares nobody's fate. */
+static bool is_recoverable(const struct mu__roster *roster,
+                           const struct mu__roster_task *task)
+{
+    return !task->coordinated || roster->all_recoverable ||
+           mu__task_set_has(&roster->recoverable, task->type, 0);
+}
+
+static void name_task(struct mu__roster *roster, struct mu__roster_task *task,
+                      const char *type, uint32_t index)
+{
+    (void)snprintf(task->type, sizeof task->type, "%s", type);
+    (void)snprintf(task->name, sizeof task->name, "/job:%s/task:%" PRIu32, task->type,
+                   index);
+    task->index = index;
+    task->recoverable = is_recoverable(roster, task);
+}
+
+static struct mu__roster_task *add(struct mu__roster *roster, const char *type,
+                                   uint32_t index, bool coordinated)
+{
+    struct mu__roster_task *task =
+        need_type(roster, type) && make_room(roster) ? calloc(1, sizeof *task) : NULL;
+
+    if (task == NULL)
+        return NULL;
+    if (mu__map_set(&roster->names, name_key(roster, type, index), task) != 0) {
+        free(task);
+        return NULL;
+    }
+    task->coordinated = coordinated;
+    name_task(roster, task, type, index);
+    task->slot = roster->count;
+    roster->tasks[roster->count++] = task;
+    roster->coordinated += coordinated;
+    return task;
+}
+
+/* A guest that has gone gets another name. */
+static struct mu__roster_task *reuse(struct mu__roster *roster, const char *type,
+                                     uint32_t index)
+{
+    struct mu__roster_task *task = NULL;
+
+    for (uint32_t i = 0; i < roster->count && task == NULL; i++)
+        if (!roster->tasks[i]->coordinated && !roster->tasks[i]->up &&
+            roster->tasks[i]->state != MU__TASK_CONNECTED)
+            task = roster->tasks[i];
+    if (task == NULL ||
+        mu__map_set(&roster->names, name_key(roster, type, index), task) != 0)
+        return NULL;
+    (void)mu__map_remove(&roster->names, name_key(roster, task->type, task->index));
+    mu_value_free(task->devices);
+    *task = (struct mu__roster_task){.slot = task->slot};
+    name_task(roster, task, type, index);
+    return task;
+}
+
+struct mu__roster_task *mu__roster_add(struct mu__roster *roster, const char *type,
+                                       uint32_t index)
+{
+    struct mu__roster_task *task = mu__roster_find(roster, type, index);
+
+    if (task != NULL || !need_type(roster, type))
+        return task;
+    if (roster->count - roster->coordinated >= GUESTS_MAX)
+        return reuse(roster, type, index);
+    return add(roster, type, index, false);
+}
+
+/* ---- changes ---- */
+
+static void changed(struct mu__roster *roster, struct mu__roster_task *task)
+{
+    task->version = ++roster->version;
+}
+
+void mu__roster_coordinate(struct mu__roster *roster, struct mu__roster_task *task,
+                           bool coordinated)
+{
+    bool is_connected = task->state == MU__TASK_CONNECTED;
+
+    if (task->coordinated == coordinated)
+        return;
+    task->coordinated = coordinated;
+    task->recoverable = is_recoverable(roster, task);
+    if (coordinated) {
+        roster->coordinated++;
+        roster->connected += is_connected;
+    } else {
+        roster->coordinated--;
+        roster->connected -= is_connected;
+    }
+    changed(roster, task);
+}
+
+void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
+                     enum mu__task_state state, const mu_error *error, uint64_t now_ms)
+{
+    bool was = task->state == MU__TASK_CONNECTED;
+    bool is = state == MU__TASK_CONNECTED;
+
+    unlist(roster, task);
+    if (task->coordinated)
+        roster->connected = roster->connected + is - was;
+    task->state = state;
+    task->suspect = false;
+    task->lost = false;
+    task->since_ms = now_ms;
+    if (error != NULL)
+        task->error = *error;
+    else
+        mu__clear(&task->error, sizeof task->error);
+    changed(roster, task);
+    if (!is)
+        return;
+    task->seen = true;
+    task->heard_ms = now_ms;
+    enlist(roster, task);
+    if (task->up)
+        return;
+    task->down_ms = now_ms;
+    list_append(&roster->down, task, LINK_DOWN);
+}
+
+bool mu__roster_heard(struct mu__roster *roster, struct mu__roster_task *task,
+                      uint64_t now_ms)
+{
+    bool better = task->suspect && task->up;
+
+    task->heard_ms = now_ms;
+    if (task->state != MU__TASK_CONNECTED)
+        return false;
+    list_take(task->suspect ? &roster->silent : &roster->heard, task, LINK_HEARD);
+    if (better) {
+        task->suspect = false;
+        changed(roster, task);
+    }
+    list_append(task->suspect ? &roster->silent : &roster->heard, task, LINK_HEARD);
+    return better;
+}
+
+void mu__roster_suspect(struct mu__roster *roster, struct mu__roster_task *task)
+{
+    if (task->state != MU__TASK_CONNECTED || task->suspect)
+        return;
+    list_take(&roster->heard, task, LINK_HEARD);
+    task->suspect = true;
+    list_sort_in(&roster->silent, task);
+    changed(roster, task);
+}
+
+int mu__roster_link_up(struct mu__roster *roster, struct mu__roster_task *task,
+                       uint32_t node, uint64_t now_ms)
+{
+    if (!task->up || task->node != node) {
+        if (mu__map_set(&roster->nodes, (uint64_t)node + 1, task) != 0)
+            return -MU_ENOMEM;
+        if (task->up)
+            (void)mu__map_remove(&roster->nodes, (uint64_t)task->node + 1);
+    }
+    list_take(&roster->down, task, LINK_DOWN);
+    task->up = true;
+    task->node = node;
+    (void)mu__roster_heard(roster, task, now_ms);
+    return 0;
+}
+
+void mu__roster_link_down(struct mu__roster *roster, struct mu__roster_task *task,
+                          uint64_t now_ms)
+{
+    if (!task->up)
+        return;
+    (void)mu__map_remove(&roster->nodes, (uint64_t)task->node + 1);
+    task->up = false;
+    task->down_ms = now_ms;
+    if (task->state != MU__TASK_CONNECTED)
+        return;
+    list_append(&roster->down, task, LINK_DOWN);
+    mu__roster_suspect(roster, task);
+}
+
+void mu__roster_clear(struct mu__roster *roster, uint64_t now_ms)
+{
+    for (uint32_t i = 0; i < roster->count; i++) {
+        struct mu__roster_task *task = roster->tasks[i];
+
+        mu__roster_link_down(roster, task, now_ms);
+        mu__roster_move(roster, task, MU__TASK_DISCONNECTED, NULL, now_ms);
+        mu_value_free(task->devices);
+        task->devices = NULL;
+        task->seen = false;
+        task->incarnation = 0;
+        task->progress = 0;
+    }
+}
+
+/* ---- words ---- */
+
+const char *mu__roster_state_word(const struct mu__roster_task *task)
+{
+    static const char *const words[] = {
+        [MU__TASK_DISCONNECTED] = "disconnected",
+        [MU__TASK_CONNECTED] = "connected",
+        [MU__TASK_FAILED] = "error",
+    };
+
+    return task->suspect ? "suspect" : words[task->state];
+}
+
+/* "4,200" */
+static void thousands(uint64_t number, char *out, size_t size)
+{
+    char digits[24];
+    size_t count = (size_t)snprintf(digits, sizeof digits, "%" PRIu64, number);
+    size_t at = 0;
+
+    for (size_t i = 0; i < count && at + 2 < size; i++) {
+        if (i > 0 && (count - i) % 3 == 0)
+            out[at++] = ',';
+        out[at++] = digits[i];
+    }
+    out[at] = '\0';
+}
+
+static void describe(const struct mu__roster_task *task, uint64_t now_ms, char *out,
+                     size_t size)
+{
+    const char *words = task->state == MU__TASK_FAILED ? "in error, " : "";
+    char ago[32];
+
+    if (task->state == MU__TASK_DISCONNECTED && task->seen)
+        words = "has left, ";
+    if (!task->seen) {
+        (void)snprintf(out, size, "%s (never registered)", task->name);
+        return;
+    }
+    thousands(now_ms - task->heard_ms, ago, sizeof ago);
+    (void)snprintf(out, size, "%s (%slast heard %s ms ago)", task->name, words, ago);
+}
+
+enum { RANKS = 5 };
+
+/* Who is named first when not all are: those who will not come as they are. */
+static int rank_of(const struct mu__roster_task *task)
+{
+    if (task->state == MU__TASK_FAILED)
+        return 0;
+    if (task->state == MU__TASK_CONNECTED)
+        return task->suspect ? 1 : 4;
+    return task->seen ? 2 : 3;
+}
+
+static void append(char *out, size_t size, const char *text)
+{
+    size_t used = strlen(out);
+
+    if (used < size)
+        (void)snprintf(out + used, size - used, "%s", text);
+}
+
+uint32_t mu__roster_words(const struct mu__roster *roster, uint64_t now_ms,
+                          bool (*missing)(void *user, const struct mu__roster_task *task),
+                          void *user, uint32_t most, char *out, size_t size)
+{
+    uint32_t count = 0;
+    uint32_t named = 0;
+    char text[128];
+
+    out[0] = '\0';
+    for (uint32_t i = 0; i < roster->count; i++)
+        count += missing(user, roster->tasks[i]);
+    for (int rank = 0; rank < RANKS; rank++)
+        for (uint32_t i = 0; i < roster->count && named < most; i++) {
+            if (rank_of(roster->tasks[i]) != rank || !missing(user, roster->tasks[i]))
+                continue;
+            describe(roster->tasks[i], now_ms, text, sizeof text);
+            append(out, size, ++named > 1 ? ", " : "");
+            append(out, size, text);
+        }
+    if (count > most) {
+        (void)snprintf(text, sizeof text, "%s%" PRIu32 " more", most > 0 ? " and " : "",
+                       count - most);
+        append(out, size, text);
+    }
+    return count;
+}

@@ -1,0 +1,146 @@
+/* The tasks that a coordination service knows: their states, errors, incarnations, and
+ * when they were heard last. Plain data.
+ *
+ *                     register
+ *   DISCONNECTED ----------------> CONNECTED
+ *        ^  ^                        |   |  silence, its own report, restart seen, a
+ *        |  '---- leaves, is reset --'   |  barrier of all that failed
+ *        |                               v
+ *        '---------- reset ----------- ERROR ---> CONNECTED: recoverable ones, by
+ *                                                 registering
+ *
+ * Every change of a state gives the roster the next version. */
+#ifndef MU_ACTORS_ROSTER_H
+#define MU_ACTORS_ROSTER_H
+
+#include "actors/task_set.h"
+#include "runtime/base/map.h"
+
+#include "muster/cluster.h"
+#include "muster/value.h"
+
+/* MU__TASK_FAILED is ERROR: MU__TASK_ERROR is a message. */
+enum mu__task_state { MU__TASK_DISCONNECTED, MU__TASK_CONNECTED, MU__TASK_FAILED };
+
+struct mu__roster_task;
+
+/* A list of tasks in order of a time; which of their links it goes by is the list's. */
+struct mu__roster_link {
+    struct mu__roster_task *next;
+    struct mu__roster_task *prev;
+    bool listed;
+};
+
+struct mu__roster_list {
+    struct mu__roster_task *first;
+    struct mu__roster_task *last;
+};
+
+struct mu__roster_task {
+    char type[16];
+    uint32_t index;
+    char name[64];              /* "/job:worker/task:1" */
+    bool coordinated;           /* one of those that "all" means */
+    bool recoverable;
+    bool suspect;               /* CONNECTED, and not heard for a while */
+    bool seen;                  /* has ever registered */
+    bool left;                  /* DISCONNECTED by its own wish: nobody waits for it to
+                                   leave */
+    enum mu__task_state state;
+    uint64_t incarnation;       /* of its last registration; 0: none */
+    uint64_t since;             /* valid with that: the revision that was next when it
+                                   registered first in this store */
+    bool up;                    /* a link to it is, or it is on the service's own node */
+    uint32_t node;              /* the link to it, valid while it is up; 0 is this node */
+    uint64_t heard_ms;          /* by mu__coord_clock, as all times here */
+    uint64_t down_ms;           /* since when its link is down; valid while not up */
+    uint64_t since_ms;          /* of its state */
+    uint64_t version;           /* of the roster when its state changed last */
+    uint64_t progress;
+    uint64_t progress_ms;       /* when that moved */
+    bool lost;                  /* FAILED for silence or a broken link, and recoverable,
+                                   or DISCONNECTED for that before all were there: it was
+                                   not told, and registers again */
+    bool leaving;               /* waits for others to leave with it */
+    bool told;                  /* of another one's failure, since it registered */
+    uint64_t told_count;        /* of such failures when it registered */
+    mu_error error;             /* why it is in ERROR */
+    bool own_word;              /* it said so itself */
+    mu_value *devices;          /* NULL: unknown */
+
+    struct mu__roster_link links[2];    /* in `heard` or `silent`; in `down` */
+    uint32_t slot;              /* its place among the roster's tasks, for good */
+    uint64_t visit;             /* for those who walk over sets */
+};
+
+struct mu__roster {
+    struct mu__roster_task **tasks;     /* by slot */
+    uint32_t count;
+    uint32_t size;
+    uint32_t coordinated;       /* how many of them are */
+    uint32_t connected;         /* how many coordinated ones are CONNECTED */
+    uint64_t version;
+    struct mu__map nodes;       /* node + 1 -> task */
+    struct mu__map names;       /* type and index, see roster.c -> task */
+    char types[MU_CLUSTER_TYPES_MAX][16];   /* of tasks that are or were known */
+    uint32_t types_count;
+    struct mu__roster_list heard;   /* CONNECTED, not suspect; in order of heard_ms */
+    struct mu__roster_list silent;  /* CONNECTED, suspect; in order of heard_ms */
+    struct mu__roster_list down;    /* CONNECTED, without a link; in order of down_ms */
+    struct mu__task_set recoverable;    /* types, each with index 0 */
+    bool all_recoverable;
+};
+
+/* The coordinated ones are there from the begin, DISCONNECTED. NULL: out of memory. */
+struct mu__roster *mu__roster_new(const struct mu__task_set *coordinated,
+                                  const char *recoverable);
+void mu__roster_free(struct mu__roster *roster);
+
+/* NULL: there is none. */
+struct mu__roster_task *mu__roster_find(const struct mu__roster *roster, const char *type,
+                                        uint32_t index);
+struct mu__roster_task *mu__roster_at_node(const struct mu__roster *roster,
+                                           uint32_t node);
+
+/* One that is not coordinated (an evaluator, a client, a worker that joined): added as
+ * DISCONNECTED, or the one that is there. NULL: out of memory, or too many. */
+struct mu__roster_task *mu__roster_add(struct mu__roster *roster, const char *type,
+                                       uint32_t index);
+
+/* A task is one of the coordinated jobs from now on, or is not any more. */
+void mu__roster_coordinate(struct mu__roster *roster, struct mu__roster_task *task,
+                           bool coordinated);
+
+/* Give a task a state, the present time and the next version; `error` for ERROR. */
+void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
+                     enum mu__task_state state, const mu_error *error, uint64_t now_ms);
+
+/* It was heard. One that was suspect and has a link is not so any more: true then. */
+bool mu__roster_heard(struct mu__roster *roster, struct mu__roster_task *task,
+                      uint64_t now_ms);
+
+/* It has not been heard for a while, or its link is down. */
+void mu__roster_suspect(struct mu__roster *roster, struct mu__roster_task *task);
+
+/* A link to it is up; one that it had before is not its own any more. -MU_ENOMEM: nothing
+ * changed. And: it is down. */
+int mu__roster_link_up(struct mu__roster *roster, struct mu__roster_task *task,
+                       uint32_t node, uint64_t now_ms);
+void mu__roster_link_down(struct mu__roster *roster, struct mu__roster_task *task,
+                          uint64_t now_ms);
+
+/* Everybody is DISCONNECTED, was never seen and has no link. */
+void mu__roster_clear(struct mu__roster *roster, uint64_t now_ms);
+
+/* "disconnected", "connected", "suspect", "error". */
+const char *mu__roster_state_word(const struct mu__roster_task *task);
+
+/* "/job:worker/task:3 (last heard 4,200 ms ago), /job:ps/task:0 (never registered) and 12
+ * more" into `out`: of the tasks for which `missing` is true, at most `most`; first those
+ * in error, then those that are suspect, have left, never came. Returns how many there
+ * are in all. */
+uint32_t mu__roster_words(const struct mu__roster *roster, uint64_t now_ms,
+                          bool (*missing)(void *user, const struct mu__roster_task *task),
+                          void *user, uint32_t most, char *out, size_t size);
+
+#endif

@@ -1,0 +1,118 @@
+/* The token of a user: asked for where there is none, and anew when etcd does not take it
+ * any more, since tokens end and users change. Requests wait for it. */
+#include "actors/coordination/store/etcd_internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { LOGIN_AGAIN_MS = 1000, LOGIN_NEXT_MS = 100 };
+
+static const char *user_of(const struct etcd_store *store)
+{
+    return store->access == NULL ? NULL : store->access->user;
+}
+
+static void log_in(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    const struct mu__store_access *access = store->access;
+
+    if (store->login.busy || mu__now_ms(ctx) < store->login_due_ms)
+        return;
+    mu__etcd_body_done(&store->login.body);
+    mu__etcd_authenticate(&store->login.body, mu__view_str(access->user),
+                          (struct mu__view){access->password,
+                                            (uint32_t)access->password_size});
+    store->login_due_ms = mu__now_ms(ctx) + LOGIN_AGAIN_MS;
+    if (!store->login.body.failed)
+        mu__etcd_send(store, ctx, &store->login, MU__ETCD_AUTHENTICATE);
+}
+
+bool mu__etcd_may_ask(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    if (user_of(store) == NULL || store->token[0] != '\0' || store->has_no_users)
+        return true;
+    log_in(store, ctx);
+    return false;
+}
+
+bool mu__etcd_token_ended(struct etcd_store *store, const struct etcd_flight *flight,
+                          int code, const mu_error *error)
+{
+    bool is_fresh;
+
+    if (user_of(store) == NULL)
+        return false;
+    if (store->has_no_users && mu__etcd_wants_user(error)) {
+        store->has_no_users = false;
+        return true;
+    }
+    if (code == 0 && flight->token_number == store->token_number)
+        store->token_works = true;
+    if (code == 0 || !mu__etcd_wants_other_token(code, error))
+        return false;
+    if (flight->token_number != store->token_number)
+        return true;            /* there is another one by now */
+    is_fresh = !store->token_works;
+    store->token[0] = '\0';
+    store->token_works = false;
+    return !is_fresh;
+}
+
+static void take_token(struct etcd_store *store)
+{
+    store->token_number++;
+    store->token_works = false;
+    store->login_due_ms = 0;
+}
+
+/* `rv` and `error` of an answer without a token. */
+static void not_taken(struct etcd_store *store, struct mu__ctx *ctx, int rv,
+                      const mu_error *error)
+{
+    const char *url = store->endpoints[store->login.endpoint].url;
+
+    if (mu__etcd_lacks_users(error)) {
+        store->has_no_users = true;
+        return;
+    }
+    if (store->login.http.code == 0 &&
+        (rv == -MU_EINVALID || rv == -MU_EUNAUTHENTICATED)) {
+        mu__etcd_abandon(store, ctx,
+                         "etcd at %s does not take user \"%.64s\" with this password: "
+                         "%.300s",
+                         url, user_of(store), error->message);
+    } else {
+        mu__etcd_endpoint_failed(store, ctx, &store->login, error->message);
+        store->login_due_ms = mu__now_ms(ctx) + LOGIN_NEXT_MS;
+    }
+}
+
+void mu__etcd_heard_login(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    struct mu__etcd_answer *answer = NULL;
+    mu_error error = {.code = 0};
+    int rv = mu__etcd_read(&store->login, &error, &answer);
+
+    mu__etcd_body_done(&store->login.body);
+    if (rv == 0)
+        rv = mu__etcd_token(answer, &error, "Authorization: ", store->token,
+                            sizeof store->token);
+    mu__etcd_answer_free(answer);
+    if (rv == 0) {
+        take_token(store);
+        return;
+    }
+    mu__etcd_hide(&error);
+    not_taken(store, ctx, rv, &error);
+}
+
+const char *mu__etcd_advice(const struct etcd_store *store, int code,
+                            const mu_error *error)
+{
+    if (user_of(store) == NULL && mu__etcd_wants_user(error))
+        return "; it has users, expected MUSTER_ETCD_USER and MUSTER_ETCD_PASSWORD_FILE";
+    if (strstr(error->message, "CommonName of client") != NULL)
+        return "; expected a client certificate without a CommonName";
+    return code == -MU_EPERMISSION ? "; expected a role with readwrite for those keys"
+                                   : "";
+}

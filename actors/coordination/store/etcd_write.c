@@ -1,0 +1,416 @@
+/* Transactions of the holder.
+ *
+ * Each one compares the revision at which our leader's key was created, so that a former
+ * holder can change nothing, and the key's version, which it raises: so a transaction
+ * that was sent twice counts once, however late the first one arrives. When that
+ * comparison fails, the key itself says what happened: its value is the last one that was
+ * written, and if that is ours, this transaction has been applied already, and only its
+ * answer was lost.
+ *
+ * One transaction is under way at a time; what is committed meanwhile waits, and goes
+ * together into the next one. A batch that is too large for one is put aside first, in as
+ * many as it needs (STAGING), then counts by one key (POINTING), and is then done, again
+ * in as many as it needs; the next holder does that if this one does not get so far. */
+#include "actors/coordination/store/etcd_internal.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- A transaction that only the holder can make ---- */
+
+void mu__etcd_leader_value(struct etcd_store *store)
+{
+    (void)snprintf(store->leader, sizeof store->leader, "%s %016" PRIx64 " %" PRIu64,
+                   store->task, store->incarnation, store->writes);
+}
+
+static void begin_fenced(struct etcd_store *store)
+{
+    struct mu__etcd_body *body = &store->main.body;
+    char key[ETCD_KEY_MAX + 1];
+    struct mu__view leader = mu__etcd_key(store, "leader", key);
+
+    store->writes++;
+    mu__etcd_leader_value(store);
+    mu__etcd_txn_begin(body);
+    mu__etcd_txn_compare(body, MU__ETCD_CREATE, leader, store->created);
+    mu__etcd_txn_compare(body, MU__ETCD_VERSION, leader, store->version);
+    mu__etcd_txn_then(body);
+    mu__etcd_txn_put(body, leader, mu__view_str(store->leader), store->lease);
+}
+
+static void end_fenced(struct etcd_store *store)
+{
+    char key[ETCD_KEY_MAX + 1];
+
+    mu__etcd_txn_else(&store->main.body);
+    mu__etcd_txn_range(&store->main.body, mu__etcd_key(store, "leader", key));
+    mu__etcd_txn_end(&store->main.body);
+}
+
+enum outcome { APPLIED, NOT_OURS };
+
+/* Why a comparison failed: 0 with an outcome, or the answer cannot be read. */
+static int look_at_leader(struct etcd_store *store, struct mu__ctx *ctx,
+                          const struct mu__etcd_answer *answer, mu_error *ret_error,
+                          enum outcome *ret_outcome)
+{
+    struct mu__etcd_entries entries;
+    struct mu__etcd_entry leader;
+    int rv = mu__etcd_txn_ranged(answer, 0, ret_error, &entries);
+    int found = rv != 0 ? rv : mu__etcd_next_entry(&entries, ret_error, &leader);
+
+    if (found < 0)
+        return found;
+    if (found == 1 && leader.create_revision == store->created &&
+        mu__view_is(leader.value, store->leader)) {
+        store->version = leader.version;
+        *ret_outcome = APPLIED;
+        return 0;
+    }
+    *ret_outcome = NOT_OURS;
+    if (found == 0)
+        mu__etcd_abandon(store, ctx, "its lease has ended");
+    else
+        mu__etcd_abandon(store, ctx, "%s is now of \"%.*s\"", store->prefix,
+                         (int)(leader.value.size < 100 ? leader.value.size : 100),
+                         (const char *)leader.value.data);
+    return 0;
+}
+
+static int judge_fenced(struct etcd_store *store, struct mu__ctx *ctx,
+                        const struct mu__etcd_answer *answer, mu_error *ret_error,
+                        enum outcome *ret_outcome)
+{
+    bool succeeded = false;
+    int rv = mu__etcd_succeeded(answer, ret_error, &succeeded);
+
+    if (rv != 0)
+        return rv;
+    if (!succeeded)
+        return look_at_leader(store, ctx, answer, ret_error, ret_outcome);
+    store->version++;
+    *ret_outcome = APPLIED;
+    return 0;
+}
+
+/* ---- What a stage writes ---- */
+
+static void add_ops(struct etcd_store *store, const char *below, bool is_apart)
+{
+    struct etcd_work *work = &store->work;
+    char key[ETCD_KEY_MAX + 1];
+    char rest[ETCD_KEY_MAX + 1];
+
+    work->end = mu__etcd_batch_chunk(work->batch, work->at);
+    for (size_t i = work->at; i < work->end; i++) {
+        const struct mu__etcd_op *op = &work->batch->ops[i];
+        size_t size = strlen(below);
+        struct mu__view at = {rest, (uint32_t)size + op->key.size};
+
+        assert(at.size < sizeof rest);
+        memcpy(rest, below, size);
+        memcpy(rest + size, op->key.data, op->key.size);
+        at = mu__etcd_key_of(store, at, key);
+        if (op->value.size > 0 || is_apart)
+            mu__etcd_txn_put(&store->main.body, at, op->value, 0);
+        else
+            mu__etcd_txn_delete(&store->main.body, at, (struct mu__view){"", 0});
+    }
+}
+
+static void build_ops(struct etcd_store *store)
+{
+    add_ops(store, "", false);
+}
+
+static void build_staging(struct etcd_store *store)
+{
+    add_ops(store, "staged/", true);
+}
+
+static void put_number(struct etcd_store *store, const char *name, uint64_t number)
+{
+    char key[ETCD_KEY_MAX + 1];
+    char text[24];
+
+    (void)snprintf(text, sizeof text, "%" PRIu64, number);
+    mu__etcd_txn_put(&store->main.body, mu__etcd_key(store, name, key),
+                     mu__view_str(text), 0);
+}
+
+static void build_pointing(struct etcd_store *store)
+{
+    put_number(store, "meta/staged", store->work.batch->count);
+}
+
+static void build_clearing(struct etcd_store *store)
+{
+    struct mu__etcd_body *body = &store->main.body;
+    char key[ETCD_KEY_MAX + 1];
+    char end[ETCD_KEY_MAX + 1];
+
+    mu__etcd_txn_delete(body, mu__etcd_key(store, "staged/", key),
+                        mu__etcd_key(store, "staged0", end));
+    mu__etcd_txn_delete(body, mu__etcd_key(store, "meta/staged", key),
+                        (struct mu__view){"", 0});
+    if (store->number_is_new)
+        put_number(store, "meta/number", store->number);
+}
+
+/* What each stage is, and what follows it. */
+static const struct stage {
+    void (*build)(struct etcd_store *store);
+    bool is_in_parts;       /* as many transactions as the batch needs */
+    bool is_safe;           /* from here on the batch counts */
+    bool is_last;
+    enum etcd_stage next;
+} stages[] = {
+    [ETCD_PLAIN] = {build_ops, false, true, true, ETCD_PLAIN},
+    [ETCD_STAGING] = {build_staging, true, false, false, ETCD_POINTING},
+    [ETCD_POINTING] = {build_pointing, false, true, false, ETCD_APPLYING},
+    [ETCD_APPLYING] = {build_ops, true, false, false, ETCD_CLEARING},
+    [ETCD_CLEARING] = {build_clearing, false, false, true, ETCD_CLEARING},
+};
+
+void mu__etcd_write_build(struct etcd_store *store)
+{
+    begin_fenced(store);
+    stages[store->work.stage].build(store);
+    end_fenced(store);
+}
+
+/* ---- What follows ---- */
+
+static void free_list(struct mu__etcd_batch *batch)
+{
+    while (batch != NULL) {
+        struct mu__etcd_batch *next = batch->next;
+
+        mu__etcd_batch_free(batch);
+        batch = next;
+    }
+}
+
+/* Everything that the work began with is safe. The owner may write meanwhile. */
+static void tell_committed(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    struct mu__etcd_batch *merged = store->work.merged;
+
+    store->work.merged = NULL;
+    for (const struct mu__etcd_batch *at = merged; at != NULL; at = at->next)
+        store->up.committed(store->up.owner, ctx, at->sequence);
+    free_list(merged);
+}
+
+static void end_work(struct etcd_store *store)
+{
+    mu__etcd_batch_free(store->work.batch);
+    store->work.batch = NULL;
+    store->work.active = false;
+}
+
+static void go_on(struct etcd_store *store, enum etcd_stage stage)
+{
+    store->work.stage = stage;
+    store->work.at = 0;
+}
+
+/* The transaction of the present stage was applied. */
+static void applied(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    struct etcd_work *work = &store->work;
+    const struct stage *stage = &stages[work->stage];
+
+    if (stage->is_in_parts && work->end < work->batch->count) {
+        work->at = work->end;
+        return;
+    }
+    if (work->stage == ETCD_CLEARING)
+        store->number_is_new = false;
+    if (stage->is_last)
+        end_work(store);
+    else
+        go_on(store, stage->next);
+    if (stage->is_safe)
+        tell_committed(store, ctx);
+}
+
+int mu__etcd_write_answered(struct etcd_store *store, struct mu__ctx *ctx,
+                            const struct mu__etcd_answer *answer, mu_error *ret_error)
+{
+    enum outcome outcome = NOT_OURS;
+    int rv = judge_fenced(store, ctx, answer, ret_error, &outcome);
+
+    if (rv == 0 && outcome == APPLIED)
+        applied(store, ctx);
+    return rv;
+}
+
+/* ---- What waits ---- */
+
+static struct mu__etcd_batch *take_first(struct etcd_store *store)
+{
+    struct mu__etcd_batch *batch = store->queue;
+
+    store->queue = batch->next;
+    if (store->queue == NULL)
+        store->queue_end = &store->queue;
+    batch->next = NULL;
+    return batch;
+}
+
+static bool fits(const struct mu__etcd_batch *batch, const struct mu__etcd_batch *more)
+{
+    return batch->count + more->count <= MU__ETCD_TXN_OPS &&
+           batch->bytes + more->bytes <= MU__ETCD_TXN_BYTES;
+}
+
+/* The first that waits, and as many of the next as fit into the same transaction. Without
+ * memory to put them together, fewer. */
+bool mu__etcd_write_take(struct etcd_store *store)
+{
+    struct etcd_work *work = &store->work;
+    struct mu__etcd_batch **end = &work->merged;
+    struct mu__etcd_batch *all;
+
+    if (work->active || store->queue == NULL)
+        return work->active;
+    all = mu__etcd_batch_new();
+    if (all == NULL)
+        return false;
+    while (store->queue != NULL &&
+           (work->merged == NULL || fits(all, store->queue))) {
+        size_t bytes = store->queue->bytes;
+
+        if (mu__etcd_batch_append(all, store->queue) != 0)
+            break;
+        store->queue_bytes -= bytes;
+        *end = take_first(store);
+        end = &(*end)->next;
+    }
+    if (work->merged == NULL) {
+        mu__etcd_batch_free(all);
+        return false;
+    }
+    work->batch = all;
+    work->active = true;
+    go_on(store, mu__etcd_batch_chunk(all, 0) < all->count ? ETCD_STAGING : ETCD_PLAIN);
+    return true;
+}
+
+void mu__etcd_write_forget(struct etcd_store *store)
+{
+    free_list(store->queue);
+    free_list(store->work.merged);
+    mu__etcd_batch_free(store->work.batch);
+    mu__etcd_batch_free(store->open);
+    mu__etcd_results_free(store->results);
+    store->queue = NULL;
+    store->queue_end = &store->queue;
+    store->queue_bytes = 0;
+    store->work = (struct etcd_work){0};
+    store->open = NULL;
+    store->results = NULL;
+    store->failed = false;
+}
+
+/* ---- What the owner calls ---- */
+
+static int fail(struct etcd_store *store, int code, const char *words)
+{
+    if (!store->failed)
+        (void)snprintf(store->reason, sizeof store->reason, "%s", words);
+    store->failed = true;
+    return code;
+}
+
+static int add_change(struct etcd_store *store, const struct mu__store_change *change,
+                      struct mu__view packed)
+{
+    char key[MU__KEY_MAX + 8];
+    struct mu__view at = {key, 5 + change->key.size};
+
+    memcpy(key, "keys/", 5);
+    memcpy(key + 5, change->key.data, change->key.size);
+    if (!change->deleted)
+        return mu__etcd_batch_add(store->open, at, packed);
+    if (mu__etcd_batch_add(store->open, mu__view_str("deleted/last"), packed) != 0)
+        return -MU_ENOMEM;
+    return mu__etcd_batch_add(store->open, at, (struct mu__view){"", 0});
+}
+
+static int add_packed(struct etcd_store *store, const struct mu__msg *record,
+                      struct mu__view packed)
+{
+    const struct mu__store_result *result = (const void *)record->body;
+
+    if (record->kind == MU__STORE_CHANGE)
+        return add_change(store, (const void *)record->body, packed);
+    return mu__etcd_results_add(store->results, result->agent, result->token,
+                                result->done, packed);
+}
+
+static int add_record(struct etcd_store *store, const struct mu__msg *record)
+{
+    struct mu__buf *packed = mu__buf_new(mu__encode_bound(store->schema, record));
+    int rv = packed == NULL ? -MU_ENOMEM : mu__encode(store->schema, record, packed);
+
+    if (rv == 0 && store->open == NULL) {
+        store->open = mu__etcd_batch_new();
+        rv = store->open == NULL ? -MU_ENOMEM : 0;
+    }
+    if (rv == 0)
+        rv = add_packed(store, record, (struct mu__view){packed->data, packed->size});
+    mu__buf_unref(packed);
+    return rv;
+}
+
+int mu__etcd_write(struct mu__store *base, struct mu__ctx *ctx,
+                   const struct mu__msg *record)
+{
+    struct etcd_store *store = (struct etcd_store *)base;
+    int rv;
+
+    (void)ctx;
+    assert(record->kind == MU__STORE_CHANGE || record->kind == MU__STORE_RESULT);
+    if (store->phase != ETCD_HOLDING || store->failed)
+        return -MU_EUNAVAILABLE;
+    if (store->queue_bytes + (store->open == NULL ? 0 : store->open->bytes) >
+        ETCD_QUEUE_BYTES_MAX)
+        return fail(store, -MU_EEXHAUSTED,
+                    "etcd is too slow: 64 MiB of changes wait to be written");
+    rv = add_record(store, record);
+    return rv == 0 ? 0 : fail(store, rv, mu_strerror(rv));
+}
+
+/* A batch with nothing in it is safe when what is before it is. */
+void mu__etcd_commit(struct mu__store *base, struct mu__ctx *ctx, uint64_t revision,
+                     uint64_t sequence)
+{
+    struct etcd_store *store = (struct etcd_store *)base;
+    struct mu__etcd_batch *batch;
+
+    (void)revision;
+    if (store->phase != ETCD_HOLDING || store->failed)
+        return;
+    if (store->open == NULL && store->queue == NULL && !store->work.active) {
+        store->up.committed(store->up.owner, ctx, sequence);
+        return;
+    }
+    batch = store->open == NULL ? mu__etcd_batch_new() : store->open;
+    store->open = batch;
+    if (batch == NULL || mu__etcd_results_write(store->results, batch) != 0 ||
+        mu__etcd_batch_settle(batch) != 0) {
+        (void)fail(store, -MU_ENOMEM, mu_strerror(-MU_ENOMEM));
+        return;
+    }
+    store->open = NULL;
+    batch->sequence = sequence;
+    *store->queue_end = batch;
+    store->queue_end = &batch->next;
+    store->queue_bytes += batch->bytes;
+    mu__etcd_step(store, ctx);
+}

@@ -1,0 +1,481 @@
+#include "actors/job/internal.h"
+
+#include "actors/packing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    NOTE_FIRST_MS = 5000,
+    NOTE_STEP_MAX_MS = 60000,
+    NAMED_MAX = 5           /* tasks that an error names */
+};
+
+/* What it hears. */
+static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_job_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_stopped(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+static const struct mu__handler handlers[] = {
+    {MU__CALL, on_call},
+    {MU__JOB_DONE, on_job_done},
+    {MU__SERVER_STOP, mu__job_on_stop},
+    {MU__SERVER_STOPPED, on_stopped},
+    {MU__CLUSTER_OFFER, mu__job_on_offer},
+    {MU__DRAINED, mu__job_on_drained},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__CLUSTER_REMOVED, mu__job_on_removed},
+    {MU__TIMER, on_timer},
+};
+
+/* ---- peers ---- */
+
+void mu__job_name(char *out, size_t size, const char *type, uint32_t index)
+{
+    (void)snprintf(out, size, "/job:%s/task:%" PRIu32, type, index);
+}
+
+const struct job_peer *mu__job_peer(const struct job *job, const char *type,
+                                    uint32_t index)
+{
+    for (uint32_t i = 0; i < job->peers_count; i++)
+        if (job->peers[i].index == index && strcmp(job->peers[i].type, type) == 0)
+            return &job->peers[i];
+    return NULL;
+}
+
+const struct job_peer *mu__job_peer_at(const struct job *job, uint32_t node)
+{
+    size_t place = (uintptr_t)mu__map_get(&job->peers_by_node, (uint64_t)node + 1);
+
+    return place == 0 ? NULL : &job->peers[place - 1];
+}
+
+const struct job_peer *mu__job_chief(const struct job *job)
+{
+    return mu__job_peer(job, job->config.chief_type, job->config.chief_index);
+}
+
+/* ---- calls ---- */
+
+static void complete_wait(struct mu__ctx *ctx, const struct job *job,
+                          struct mu__call *call)
+{
+    mu__timer_cancel(ctx, call->timer);
+    call->error = (mu_error){0};
+    if (job->code != 0)
+        (void)mu_error_set(&call->error, job->code, "%s", job->message);
+    mu__call_complete(call, 0);
+}
+
+static void complete_all(struct mu__ctx *ctx, struct mu__call **list, int code,
+                         const char *words)
+{
+    while (*list != NULL) {
+        struct mu__call *call = *list;
+
+        *list = call->next;
+        mu__timer_cancel(ctx, call->timer);
+        mu__call_complete(call, code == 0 ? 0 : mu_error_set(&call->error, code, "%s",
+                                                             words));
+    }
+}
+
+void mu__job_complete(struct mu__ctx *ctx, struct mu__call **list, struct mu__call *call,
+                      int code, const char *words)
+{
+    while (*list != call)
+        list = &(*list)->next;
+    *list = call->next;
+    mu__timer_cancel(ctx, call->timer);
+    if (code != 0)
+        (void)mu_error_set(&call->error, code, "%s", words);
+    mu__call_complete(call, code);
+}
+
+/* ---- the end ---- */
+
+static int tell(struct mu__ctx *ctx, const struct job *job, uint32_t node)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__JOB_DONE);
+    struct mu__job_done *body;
+
+    if (msg == NULL)
+        return -MU_ENOMEM;
+    body = mu__body(msg);
+    body->code = (uint32_t)-job->code;
+    body->message = mu__view_str(job->message);
+    return mu__send(ctx, (mu__pid){node, MU__JOB}, msg);
+}
+
+void mu__job_finish(struct mu__ctx *ctx, struct job *job, int code, struct mu__view words)
+{
+    job->done = true;
+    job->code = code;
+    mu__view_copy(words, job->message, sizeof job->message);
+    while (job->waiting != NULL) {
+        struct mu__call *call = job->waiting;
+
+        job->waiting = call->next;
+        complete_wait(ctx, job, call);
+    }
+}
+
+static void end_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
+{
+    job->ended_here = true;
+    mu__job_finish(ctx, job, call->job_code,
+                   mu__view_str(call->message == NULL ? "" : call->message));
+    for (uint32_t i = 0; i < job->peers_count; i++)
+        (void)tell(ctx, job, job->peers[i].node);
+    if (job->peers_count == 0)
+        mu__call_complete(&call->call, 0);
+    else
+        mu__call_hold(ctx, &job->ending, &call->call);
+}
+
+static void wait_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
+{
+    if (job->done)
+        complete_wait(ctx, job, &call->call);
+    else
+        mu__call_hold(ctx, &job->waiting, &call->call);
+}
+
+/* For the job's end many tasks wait all the time: that needs no words. */
+static void arm_note(struct mu__ctx *ctx, struct job *job)
+{
+    if (job->note_timer != 0 ||
+        (job->asking == NULL && job->ending == NULL && job->taking == NULL))
+        return;
+    job->note_ms = NOTE_FIRST_MS;
+    job->note_timer = mu__timer_set(ctx, job->note_ms, 0);
+}
+
+static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    static void (*const begin[])(struct mu__ctx *ctx, struct job *job,
+                                 struct mu__job_call *call) = {
+        [MU__JOB_WAIT] = wait_job,
+        [MU__JOB_END] = end_job,
+        [MU__JOB_STOP] = mu__job_ask_stop,
+        [MU__JOB_OFFER] = mu__job_make_offer,
+        [MU__JOB_TAKE] = mu__job_take,
+    };
+    struct mu__call_msg *body = mu__body(msg);
+    struct mu__job_call *call = body->call;
+    struct job *job = state;
+
+    call->call.timer = 0;
+    call->began_ms = mu__now_ms(ctx);
+    begin[call->call.operation](ctx, job, call);
+    arm_note(ctx, job);
+}
+
+/* Only the chief's word counts. */
+static void on_job_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct job *job = state;
+    const struct mu__job_done *body = mu__body(msg);
+    const struct job_peer *chief = mu__job_chief(job);
+
+    if (chief != NULL && chief->node == msg->from.node && !job->done)
+        mu__job_finish(ctx, job, -(int)body->code, body->message);
+}
+
+/* ---- answers ---- */
+
+void mu__job_answer(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
+                    const char *words)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__SERVER_STOPPED);
+
+    if (msg != NULL) {
+        struct mu__server_stopped *body = mu__body(msg);
+
+        body->token = token;
+        body->code = (uint32_t)-code;
+        body->message = mu__view_str(words);
+    }
+    (void)mu__send(ctx, to, msg);
+}
+
+static void on_stopped(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct job *job = state;
+    const struct mu__server_stopped *body = mu__body(msg);
+    char words[MU__ERROR_TEXT_MAX + 1];
+
+    if (mu__job_relay_answered(ctx, job, msg))
+        return;
+    for (struct mu__call *call = job->asking; call != NULL; call = call->next) {
+        struct mu__job_call *asked = (struct mu__job_call *)call;
+
+        if (asked->token != body->token || asked->node != msg->from.node)
+            continue;
+        mu__view_copy(body->message, words, sizeof words);
+        mu__job_complete(ctx, &job->asking, call, -(int)body->code, words);
+        return;
+    }
+}
+
+/* ---- node news ---- */
+
+static int note_place(struct job *job, uint32_t node, uint32_t place)
+{
+    return mu__map_set(&job->peers_by_node, (uint64_t)node + 1,
+                       (void *)((uintptr_t)place + 1));
+}
+
+static struct job_peer *new_peer(struct job *job, uint32_t node)
+{
+    if (job->peers_count == job->peers_size) {
+        uint32_t size = job->peers_size == 0 ? 16 : job->peers_size * 2;
+
+        if (!mu__grow_array((void **)&job->peers, size, sizeof *job->peers))
+            return NULL;
+        job->peers_size = size;
+    }
+    if (note_place(job, node, job->peers_count) != 0)
+        return NULL;
+    return &job->peers[job->peers_count++];
+}
+
+static void forget_peer(struct job *job, uint32_t node)
+{
+    const struct job_peer *peer = mu__job_peer_at(job, node);
+    uint32_t place;
+
+    if (peer == NULL)
+        return;
+    place = (uint32_t)(peer - job->peers);
+    job->peers[place] = job->peers[--job->peers_count];
+    /* Takes no memory: the last one's place is known. */
+    (void)note_place(job, job->peers[place].node, place);
+    (void)mu__map_remove(&job->peers_by_node, (uint64_t)node + 1);
+}
+
+static void lose_node(struct mu__ctx *ctx, struct job *job, uint32_t node)
+{
+    forget_peer(job, node);
+    for (struct mu__call *call = job->asking; call != NULL; call = call->next) {
+        struct mu__job_call *asked = (struct mu__job_call *)call;
+
+        if (asked->node == node) {
+            asked->node = 0;
+            asked->was_lost = true;
+        }
+    }
+    mu__job_stop_node_down(ctx, job, node);
+}
+
+/* A task has one link; that the former one is down may have gone unnoticed for want of
+ * memory. Clients, and those who offer, may share an index. */
+static void replace_peer(struct mu__ctx *ctx, struct job *job,
+                         const struct mu__node_up *body)
+{
+    const struct job_peer *former;
+    char type[16];
+
+    mu__view_copy(body->type, type, sizeof type);
+    if (strcmp(type, "client") == 0 || strcmp(type, MU__OFFER_TYPE) == 0)
+        return;
+    former = mu__job_peer(job, type, body->index);
+    if (former != NULL)
+        lose_node(ctx, job, former->node);
+}
+
+static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct job *job = state;
+    const struct mu__node_up *body = mu__body(msg);
+    struct job_peer *peer;
+
+    replace_peer(ctx, job, body);
+    peer = new_peer(job, body->node);
+    if (peer == NULL) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
+        return;
+    }
+    *peer = (struct job_peer){.node = body->node, .index = body->index};
+    mu__view_copy(body->type, peer->type, sizeof peer->type);
+    if (job->ended_here)
+        (void)tell(ctx, job, body->node);
+    mu__job_stop_node_up(ctx, job);
+    mu__job_offer_node_up(ctx, job, body->node);
+}
+
+static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct job *job = state;
+    const struct mu__node_down *body = mu__body(msg);
+
+    mu__view_copy(body->reason, job->trouble, sizeof job->trouble);
+    lose_node(ctx, job, body->node);
+    if (job->peers_count == 0)
+        complete_all(ctx, &job->ending, 0, "");
+}
+
+static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct job *job = state;
+    const struct mu__node_trouble *body = mu__body(msg);
+
+    (void)ctx;
+    if (body->type.size == 0 || (body->index == job->config.chief_index &&
+                                 mu__view_is(body->type, job->config.chief_type)))
+        mu__view_copy(body->reason, job->trouble, sizeof job->trouble);
+}
+
+/* ---- limits ---- */
+
+static void wait_missing(const struct job *job, struct mu__job_call *call)
+{
+    int64_t limit_ms = call->call.limit_ms;
+    const char *colon = job->trouble[0] == '\0' ? "" : ": ";
+
+    if (mu__job_is_chief(job))
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                           "the job is not done after %" PRId64 " ms: this task, %s, has "
+                           "not ended it", limit_ms, job->config.task);
+    else if (mu__job_chief(job) != NULL)
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                           "the job is not done after %" PRId64 " ms: %s has not ended "
+                           "it", limit_ms, job->config.chief);
+    else
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                           "the job is not done after %" PRId64 " ms: %s is not "
+                           "connected%s%s", limit_ms, job->config.chief, colon,
+                           job->trouble);
+}
+
+static void end_missing(const struct job *job, struct mu__job_call *call)
+{
+    char names[NAMED_MAX * (MU__TASK_NAME_MAX + 2) + 16] = "";
+    size_t used = 0;
+
+    for (uint32_t i = 0; i < job->peers_count && i < NAMED_MAX; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used,
+                                 "%s/job:%s/task:%" PRIu32, i == 0 ? "" : ", ",
+                                 job->peers[i].type, job->peers[i].index);
+    if (job->peers_count > NAMED_MAX)
+        (void)snprintf(names + used, sizeof names - used, " and others");
+    (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                       "%" PRIu32 " tasks have not hung up after %" PRId64 " ms: %s",
+                       job->peers_count, call->call.limit_ms, names);
+}
+
+static void take_missing(const struct job *job, struct mu__job_call *call)
+{
+    (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                       "no client has offered a cluster spec to %s within %" PRId64 " ms",
+                       job->config.task, call->call.limit_ms);
+}
+
+static void asked_missing(const struct job *job, struct mu__job_call *call)
+{
+    if (call->call.operation == MU__JOB_STOP)
+        mu__job_stop_missing(job, call);
+    else
+        mu__job_offer_missing(job, call);
+}
+
+/* ---- notes ---- */
+
+static bool note(struct mu__ctx *ctx, const struct job *job, struct mu__call *list,
+                 void (*missing)(const struct job *job, struct mu__job_call *call))
+{
+    for (struct mu__call *call = list; call != NULL; call = call->next) {
+        struct mu__job_call *asked = (struct mu__job_call *)call;
+        int64_t limit_ms = call->limit_ms;
+
+        /* The words of a limit, as if this moment were one. */
+        call->limit_ms = (int64_t)(mu__now_ms(ctx) - asked->began_ms);
+        missing(job, asked);
+        mu__log(ctx, MU__LOG_WARN, "waiting: %s", call->error.message);
+        call->limit_ms = limit_ms;
+        call->error = (mu_error){0};
+    }
+    return list != NULL;
+}
+
+static void note_all(struct mu__ctx *ctx, struct job *job)
+{
+    bool waits = note(ctx, job, job->asking, asked_missing);
+
+    waits = note(ctx, job, job->ending, end_missing) || waits;
+    waits = note(ctx, job, job->taking, take_missing) || waits;
+    job->note_ms = job->note_ms * 2 < NOTE_STEP_MAX_MS ? job->note_ms * 2
+                                                       : NOTE_STEP_MAX_MS;
+    job->note_timer = waits ? mu__timer_set(ctx, job->note_ms, 0) : 0;
+}
+
+static bool expire(struct job *job, struct mu__call **list, uint64_t timer,
+                   void (*missing)(const struct job *job, struct mu__job_call *call))
+{
+    for (struct mu__call **at = list; *at != NULL; at = &(*at)->next) {
+        struct mu__call *call = *at;
+
+        if (call->timer != timer)
+            continue;
+        *at = call->next;
+        missing(job, (struct mu__job_call *)call);
+        mu__call_complete(call, -MU_EDEADLINE);
+        return true;
+    }
+    return false;
+}
+
+static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct job *job = state;
+    const struct mu__timer *body = mu__body(msg);
+    uint64_t timer = body->timer;
+
+    if (timer == job->note_timer)
+        note_all(ctx, job);
+    else if (!expire(job, &job->waiting, timer, wait_missing) &&
+        !expire(job, &job->ending, timer, end_missing) &&
+        !expire(job, &job->asking, timer, asked_missing) &&
+        !expire(job, &job->taking, timer, take_missing))
+        (void)mu__job_stop_timer(ctx, job, timer);
+}
+
+/* ---- life ---- */
+
+static int init(struct mu__ctx *ctx, void *state, const void *arg)
+{
+    struct job *job = state;
+
+    job->config = *(const struct mu__job_config *)arg;
+    return mu__watch_nodes(ctx);
+}
+
+static void done(struct mu__ctx *ctx, void *state)
+{
+    struct job *job = state;
+    struct mu__call **lists[] = {&job->waiting, &job->ending, &job->asking, &job->taking};
+
+    for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
+        complete_all(ctx, lists[i], -MU_ECLOSED, "the node is being closed");
+    mu__job_stop_done(job);
+    mu__job_offer_done(job);
+    mu__free_array(job->peers);
+    mu__map_done(&job->peers_by_node);
+}
+
+const struct mu__behavior mu__job = {
+    .name = "job",
+    .state_size = sizeof(struct job),
+    .handlers = handlers,
+    .handlers_count = sizeof handlers / sizeof handlers[0],
+    .init = init,
+    .done = done,
+};

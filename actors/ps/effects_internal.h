@@ -1,0 +1,121 @@
+/* What the effects actor is made of; for effects.c and ps/effects_reopen.c only. */
+#ifndef MU_ACTORS_EFFECTS_INTERNAL_H
+#define MU_ACTORS_EFFECTS_INTERNAL_H
+
+#include "actors/messages.h"
+#include "actors/ps/effects.h"
+
+enum { TROUBLE_BYTES_MAX = 128 };
+
+/* Its timers. */
+enum timer { RETRY, AGAIN, LIMIT, LOST, TIMERS };
+
+struct chain {
+    struct batch *first;
+    struct batch *last;
+};
+
+enum size { SINGLE, LARGE, SIZES };
+
+struct batch {
+    struct batch *next;         /* in its chain, or of the spare ones */
+    struct batch *prev;
+    struct chain *in;
+    struct batch *sibling;      /* the next of the same run */
+    struct sending *sending;    /* NULL: an orphan */
+    uint32_t slot;              /* for life: where a token finds it */
+    uint32_t server;
+    enum size size;
+    uint32_t writes_count;
+    struct mu__effect *first;   /* its writes follow each other */
+    struct mu__effect *last;
+    uint64_t token;             /* of this try; 0: not begun */
+    const struct mu__effect *at;    /* the next piece: of this write, */
+    uint64_t offset;                /* from here */
+    uint32_t writes_left;           /* `at` included */
+    uint32_t pieces;            /* sent in this try, */
+    uint64_t sent;              /* their weight, */
+    uint64_t told;              /* and what of it is no more under way */
+    int refused;                /* RESTING, or was: the code, 0: no supervisor known */
+    bool rested;
+    uint64_t due_ms;            /* RESTING */
+    uint32_t reopening;         /* variables that are looked for: it is in no chain */
+    unsigned reopens;
+};
+
+/* A run whose writes are under way. */
+struct sending {
+    struct sending *next;       /* in the order of their limits; or of the spare ones */
+    struct sending *prev;
+    struct mu_run *run;
+    struct mu__msg *answer;     /* EFFECTS_SENT, in the memory of EFFECTS_SEND */
+    mu__pid asker;
+    uint64_t limit_ms;          /* when it fails */
+    struct batch *batches;
+    uint32_t batches_left;
+};
+
+struct server {
+    uint32_t node;
+    bool up;
+    bool was_up;                /* at any time: before that it is waited for */
+    uint64_t down_ms;           /* since when, if not up */
+    char *address;              /* NULL: not known */
+    char trouble[TROUBLE_BYTES_MAX];
+    struct chain waiting[SIZES];    /* not begun */
+    struct chain active;
+    struct chain flying;
+    uint64_t under_way[SIZES];  /* weight of what was sent and not told of */
+    struct batch *planned;      /* while a run is planned: its batch for this server */
+};
+
+/* What it remembers. */
+struct effects {
+    struct mu__effects_config config;
+    struct server **servers;    /* by task index; each stays where it is */
+    uint32_t servers_count;
+    struct batch **slots;
+    uint32_t slots_count;
+    uint32_t slots_capacity;
+    uint64_t tries;
+    struct batch *spare;
+    struct sending *spare_sendings;
+    struct sending *first;
+    struct sending *last;
+    struct chain resting;
+    struct reopening *reopenings;
+    uint64_t timers[TIMERS];    /* 0: not set */
+};
+
+struct reopening;               /* a variable that is looked for, for one batch */
+
+/* ---- effects.c ---- */
+
+/* Ends the batch's run with an error from its server: "what the run wrote: <its task>
+ * <words>". */
+void mu__effects_fail(struct mu__ctx *ctx, struct effects *e, struct batch *batch,
+                      int code, const char *words);
+
+/* With an error that may name another task. */
+void mu__effects_fail_with(struct mu__ctx *ctx, struct effects *e, struct batch *batch,
+                           const mu_error *error);
+
+/* From its first piece. */
+void mu__effects_send_again(struct mu__ctx *ctx, struct effects *e, struct batch *batch);
+
+/* ---- ps/effects_reopen.c ---- */
+
+/* The server does not know a shard that the batch writes to: look for its variables by
+ * their names. False: there is no way to. */
+bool mu__effects_reopen(struct mu__ctx *ctx, struct effects *e, struct batch *batch);
+void mu__effects_on_reopened(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+/* It was looked for, and is not there. */
+void mu__effects_fail_forgotten(struct mu__ctx *ctx, struct effects *e,
+                                struct batch *batch);
+
+/* The batch is gone: what is looked for is not for it. */
+void mu__effects_forget_reopenings(struct effects *e, struct batch *batch);
+void mu__effects_drop_reopenings(struct effects *e);
+
+#endif

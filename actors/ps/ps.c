@@ -1,0 +1,575 @@
+#include "actors/ps/ps.h"
+
+#include "actors/keep.h"
+#include "actors/messages.h"
+#include "actors/packing.h"
+#include "actors/ps/applied.h"
+#include "actors/ps/effects.h"
+#include "actors/ps/staging.h"
+#include "actors/ps/variable_store.h"
+
+#include <inttypes.h>
+
+/* What it hears. */
+static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_effect_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
+static const struct mu__handler handlers[] = {
+    {MU__VAR_OPEN, on_open},
+    {MU__VAR_READ, on_read},
+    {MU__VAR_WRITE, on_write},
+    {MU__EFFECT_WRITE, on_effect_write},
+    {MU__FENCE, on_fence},
+    {MU__STATUS_GET, on_status_get},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_node_trouble},
+};
+
+/* What it remembers. */
+enum { CHIEFS_MAX = 16 };
+
+struct ps {
+    struct mu__store *store;
+    struct mu__staging staging;
+    struct mu__applied applied;
+    uint32_t chiefs[CHIEFS_MAX];    /* nodes that are up; 0: none */
+    uint64_t batches;               /* applied, */
+    uint64_t repeated;              /* and not applied a second time */
+};
+
+/* ---- Answers ---- */
+
+/* An answer that is lost here leaves its asker waiting until its limit. */
+static void answer(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
+{
+    int rv = mu__send_borrowed(ctx, to, msg);
+
+    if (rv != 0)
+        mu__log(ctx, MU__LOG_WARN, "an answer to node %u was lost: %s", to.node,
+                mu_strerror(rv));
+}
+
+/* Codes travel as positive numbers, words only with an error. */
+static uint32_t code_to_send(int rv)
+{
+    return (uint32_t)-rv;
+}
+
+static struct mu__view words_of(int rv, const char *words)
+{
+    return rv == 0 ? (struct mu__view){NULL, 0} : mu__view_str(words);
+}
+
+static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *opened)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_OPENED);
+
+    if (msg != NULL) {
+        struct mu__var_opened *body = mu__body(msg);
+
+        body->token = opened->asker.token;
+        body->code = code_to_send(opened->code);
+        body->message = words_of(opened->code, opened->words);
+        body->variable = opened->id;
+        body->created = opened->created;
+        body->shards = opened->code == -MU_EPRECONDITION ? opened->shards : 0;
+    }
+    answer(ctx, opened->asker.pid, msg);
+}
+
+/* Whatever a request made due: the store answers opens when it is time. */
+static void answer_opens(struct mu__ctx *ctx, struct ps *ps)
+{
+    struct mu__store_opened opened;
+
+    while (mu__store_next_opened(ps->store, &opened))
+        answer_open(ctx, &opened);
+}
+
+/* ---- Requests ---- */
+
+static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__var_open *body = mu__body(msg);
+    struct mu__store_open request = {
+        .name = body->name,
+        .shape = {.dtype = body->dtype, .shards = body->shards},
+        .shard = body->shard,
+        .bytes = body->size,
+        .asker = {msg->from, body->token},
+        .existing = body->existing,
+        .replaces = body->replaces,
+    };
+    mu_error error;
+    int rv = mu__shape_unpack_dims(body->dims, &request.shape);
+
+    if (rv != 0)
+        (void)mu_error_set(&error, rv, "dims of %u bytes: expected 8 for each",
+                           body->dims.size);
+    else
+        rv = mu__store_open(ps->store, &request, &error);
+    if (rv != 0)
+        answer_open(ctx, &(struct mu__store_opened){
+                             .asker = request.asker, .code = rv, .words = error.message,
+                             .shards = mu__store_shards(ps->store, &request)});
+    answer_opens(ctx, ps);
+}
+
+static void on_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__var_read *body = mu__body(msg);
+    const struct mu__store_read request = {body->variable, body->offset, body->size};
+    struct mu__view data = {NULL, 0};
+    uint64_t version = 0;
+    mu_error error;
+    int rv = mu__store_read(ps->store, &request, &error, &data, &version);
+    struct mu__msg *reply = mu__msg_new(ctx, MU__VAR_DATA);
+
+    if (reply != NULL) {
+        struct mu__var_data *reply_body = mu__body(reply);
+
+        reply_body->token = body->token;
+        reply_body->code = code_to_send(rv);
+        reply_body->message = words_of(rv, error.message);
+        reply_body->version = version;
+        reply_body->data = data;
+    }
+    answer(ctx, msg->from, reply);
+}
+
+static void answer_write(struct mu__ctx *ctx, const struct mu__msg *msg, uint64_t token,
+                         const mu_error *error, uint64_t version)
+{
+    struct mu__msg *reply = mu__msg_new(ctx, MU__VAR_WRITTEN);
+
+    if (reply != NULL) {
+        struct mu__var_written *body = mu__body(reply);
+
+        body->token = token;
+        body->code = code_to_send(error->code);
+        body->message = words_of(error->code, error->message);
+        body->version = version;
+    }
+    answer(ctx, msg->from, reply);
+}
+
+static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__var_write *body = mu__body(msg);
+    const struct mu__store_write request = {
+        .id = body->variable,
+        .operation = body->operation,
+        .transfer = body->transfer,
+        .offset = body->offset,
+        .data = body->data,
+        .rate = body->rate,
+        .momentum = body->momentum,
+        .writer = msg->from,
+    };
+    mu_error error = {.code = 0};
+    uint64_t version = 0;
+
+    (void)mu__store_write(ps->store, &request, &error, &version);
+    if (body->operation != MU__WRITE_ABANDON)
+        answer_write(ctx, msg, body->token, &error, version);
+    answer_opens(ctx, ps);
+}
+
+/* ---- Writes of runs ---- */
+
+/* What an EFFECT_WRITE is answered with. */
+struct outcome {
+    bool is_none;           /* not yet: its batch goes on */
+    bool again;
+    uint64_t staged;
+    mu_error error;
+};
+
+static struct mu__staging_piece piece_of(const struct mu__msg *msg,
+                                         const struct mu__effect_write *body)
+{
+    return (struct mu__staging_piece){
+        .batch = body->batch,
+        .origin = body->origin,
+        .effect = body->effect,
+        .before = body->before,
+        .write = {
+            .id = body->variable,
+            .operation = body->operation,
+            .offset = body->offset,
+            .data = body->data,
+            .rate = body->rate,
+            .momentum = body->momentum,
+            .writer = msg->from,
+        },
+    };
+}
+
+/* Whether an effect is to be applied; if not, the outcome says why. */
+static bool is_wanted(struct ps *ps, const struct mu__effect_write *body,
+                      struct outcome *outcome)
+{
+    const struct mu__effect_id id = {body->origin, body->effect, body->effects_done};
+
+    if (id.effect == 0)
+        return true;
+    switch (mu__applied_check(&ps->applied, &id)) {
+    case MU__APPLIED_NOT:
+        return true;
+    case MU__APPLIED_UNFENCED:
+        outcome->again = true;
+        return false;
+    case MU__APPLIED_FORMER:
+        (void)mu_error_set(&outcome->error, -MU_EABORTED,
+                           "it was asked for by a supervisor of a former life");
+        return false;
+    case MU__APPLIED_BEFORE:
+        break;
+    }
+    ps->repeated++;
+    return false;
+}
+
+/* All of a batch, or nothing of it: whatever can fail comes before the first write. */
+static void apply_batch(struct ps *ps, const struct mu__store_write *first,
+                        uint64_t effect, struct outcome *outcome)
+{
+    int rv = mu__store_check_batch(ps->store, first, &outcome->error);
+
+    if (rv != 0)
+        return;
+    if (effect != 0)
+        rv = mu__applied_note(&ps->applied, effect);
+    if (rv != 0) {
+        (void)mu_error_set(&outcome->error, rv,
+                           "effect %" PRIu64 " cannot be noted: all below %" PRIu64
+                           " are finished with", effect, ps->applied.window.base);
+        outcome->again = true;
+        return;
+    }
+    mu__store_apply_batch(ps->store, first);
+    ps->batches++;
+}
+
+/* Staged until the last piece comes. What is refused for lack of room may find some
+ * later, unless its batch takes all there is. */
+static void stage(struct ps *ps, const struct mu__staging_piece *piece, bool last,
+                  struct outcome *outcome)
+{
+    struct mu__staged staged;
+    int rv = mu__staging_add(&ps->staging, piece, &outcome->error, &staged);
+    uint32_t node = piece->write.writer.node;
+
+    if (rv != 0) {
+        outcome->again = rv == -MU_EEXHAUSTED && ps->staging.batches > 0;
+        return;
+    }
+    if (last) {
+        apply_batch(ps, staged.first, piece->effect, outcome);
+        mu__staging_drop(&ps->staging, node, piece->batch);
+        return;
+    }
+    outcome->is_none = staged.fresh < MU__EFFECTS_TELL_BYTES;
+    outcome->staged = staged.bytes;
+    if (!outcome->is_none)
+        mu__staging_told(&ps->staging, node, piece->batch);
+}
+
+static void answer_effect(struct mu__ctx *ctx, const struct mu__msg *msg, uint64_t token,
+                          const struct outcome *outcome)
+{
+    struct mu__msg *reply = mu__msg_new(ctx, MU__EFFECT_WRITTEN);
+
+    if (reply != NULL) {
+        struct mu__effect_written *body = mu__body(reply);
+
+        body->token = token;
+        body->code = code_to_send(outcome->error.code);
+        body->message = words_of(outcome->error.code, outcome->error.message);
+        body->again = outcome->again;
+        body->staged = outcome->staged;
+    }
+    answer(ctx, msg->from, reply);
+}
+
+static void on_effect_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__effect_write *body = mu__body(msg);
+    const struct mu__staging_piece piece = piece_of(msg, body);
+    struct outcome outcome;
+
+    outcome.is_none = false;
+    outcome.again = false;
+    outcome.staged = 0;
+    outcome.error.code = 0;
+    if (body->operation == MU__WRITE_ABANDON) {
+        mu__staging_drop(&ps->staging, msg->from.node, body->batch);
+        return;
+    }
+    if (!is_wanted(ps, body, &outcome))
+        mu__staging_drop(&ps->staging, msg->from.node, body->batch);
+    else if (body->last && body->before == 0)
+        apply_batch(ps, &piece.write, body->effect, &outcome);
+    else
+        stage(ps, &piece, body->last, &outcome);
+    if (!outcome.is_none)
+        answer_effect(ctx, msg, body->token, &outcome);
+}
+
+static bool is_chief(const struct ps *ps, uint32_t node)
+{
+    for (size_t i = 0; i < CHIEFS_MAX; i++)
+        if (ps->chiefs[i] == node && node != 0)
+            return true;
+    return false;
+}
+
+static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__fence *body = mu__body(msg);
+
+    if (!is_chief(ps, msg->from.node)) {
+        mu__log(ctx, MU__LOG_WARN, "a fence from node %" PRIu32
+                ", which is no chief: ignored", msg->from.node);
+        return;
+    }
+    if (!mu__applied_fence(&ps->applied, body->origin, body->epoch))
+        return;
+    mu__staging_drop_others(&ps->staging, body->origin);
+    mu__log(ctx, MU__LOG_DEBUG, "effects are those of supervisor %" PRIx64
+            " from now on", body->origin);
+}
+
+/* ---- Nodes ---- */
+
+static void note_chief(struct ps *ps, uint32_t was, uint32_t is)
+{
+    for (size_t i = 0; i < CHIEFS_MAX; i++)
+        if (ps->chiefs[i] == was) {
+            ps->chiefs[i] = is;
+            return;
+        }
+}
+
+static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct ps *ps = state;
+    const struct mu__node_down *body = mu__body(msg);
+
+    note_chief(ps, body->node, 0);
+    mu__staging_drop_node(&ps->staging, body->node);
+    mu__store_node_down(ps->store, body->node);
+    answer_opens(ctx, ps);
+}
+
+/* Of those who come, only a chief may fence. */
+static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__node_up *body = mu__body(msg);
+
+    (void)ctx;
+    if (mu__view_is(body->type, "chief"))
+        note_chief(state, 0, body->node);
+}
+
+/* Who cannot be reached is no concern of a server that only answers. */
+static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+}
+
+/* ---- Status ---- */
+
+struct listing {
+    mu_value *list;     /* NULL when out of memory */
+    size_t left_out;
+};
+
+static mu_value *dims_value(const struct mu__shape *shape)
+{
+    mu_value *list = mu_value_list();
+
+    for (uint32_t i = 0; list != NULL && i < shape->rank; i++) {
+        if (mu_value_append(list, mu_value_int((int64_t)shape->dims[i])) != 0) {
+            mu_value_free(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
+struct entry {
+    const char *key;
+    mu_value *value;
+};
+
+/* A map of the entries; takes their values. NULL when out of memory. */
+static mu_value *map_of(const struct entry *entries, size_t count)
+{
+    mu_value *map = mu_value_map();
+    bool failed = map == NULL;
+
+    for (size_t i = 0; i < count; i++) {
+        if (failed)
+            mu_value_free(entries[i].value);
+        else
+            failed = mu_value_set(map, entries[i].key, entries[i].value) != 0;
+    }
+    if (failed) {
+        mu_value_free(map);
+        return NULL;
+    }
+    return map;
+}
+
+static mu_value *number(uint64_t n)
+{
+    return mu_value_int((int64_t)n);
+}
+
+static mu_value *info_value(const struct mu__store_info *info)
+{
+    const struct entry entries[] = {
+        {"name", mu_value_string(info->name)},
+        {"dtype", mu_value_string(mu_dtype_name((int)info->shape->dtype))},
+        {"dims", dims_value(info->shape)},
+        {"shard", number(info->shard)},
+        {"shards", number(info->shape->shards)},
+        {"bytes", number(info->bytes)},
+        {"version", number(info->version)},
+        {"ready", mu_value_bool(info->ready)},
+        {"reads", number(info->reads)},
+        {"writes", number(info->writes)},
+        {"bytes_read", number(info->bytes_read)},
+        {"bytes_written", number(info->bytes_written)},
+    };
+
+    return map_of(entries, sizeof entries / sizeof entries[0]);
+}
+
+/* Takes `item`. A list that lacks memory for one item is dropped as a whole. */
+static void add_item(struct listing *listing, mu_value *item)
+{
+    if (listing->list == NULL) {
+        mu_value_free(item);
+        return;
+    }
+    if (mu_value_append(listing->list, item) != 0) {
+        mu_value_free(listing->list);
+        listing->list = NULL;
+    }
+}
+
+static void list_variable(void *user, const struct mu__store_info *info)
+{
+    struct listing *listing = user;
+
+    if (listing->list != NULL && mu_value_count(listing->list) >= MU__PS_STATUS_MAX)
+        listing->left_out++;
+    else
+        add_item(listing, info_value(info));
+}
+
+mu_value *mu__ps_status(const void *ps_state)
+{
+    const struct ps *ps = ps_state;
+    struct listing listing = {mu_value_list(), 0};
+
+    if (listing.list == NULL)
+        return NULL;
+    mu__store_each(ps->store, list_variable, &listing);
+    if (listing.left_out > 0) {
+        const struct entry entry = {"left_out", number(listing.left_out)};
+
+        add_item(&listing, map_of(&entry, 1));
+    }
+    return listing.list;
+}
+
+void mu__ps_effects(const void *ps_state, struct mu__ps_effects *ret_effects)
+{
+    const struct ps *ps = ps_state;
+
+    *ret_effects = (struct mu__ps_effects){
+        .origin = ps->applied.origin,
+        .epoch = ps->applied.epoch,
+        .batches = ps->batches,
+        .repeated = ps->repeated,
+        .span = ps->applied.window.end - ps->applied.window.base,
+        .staged_bytes = ps->staging.bytes,
+        .staged_batches = ps->staging.batches,
+    };
+}
+
+static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    const struct mu__status_get *body = mu__body(msg);
+    mu_value *value = mu__ps_status(state);
+    struct mu__msg *reply = mu__msg_new(ctx, MU__STATUS);
+
+    if (value != NULL && reply != NULL) {
+        struct mu__status *reply_body = mu__body(reply);
+
+        reply_body->token = body->token;
+        reply->backing = mu__pack_value(value, &reply_body->status);
+    }
+    mu_value_free(value);
+    if (reply == NULL || reply->backing == NULL) {
+        mu__log(ctx, MU__LOG_WARN, "no status: out of memory");
+        mu__msg_free(ctx, reply);
+        return;
+    }
+    answer(ctx, msg->from, reply);
+}
+
+/* ---- Life ---- */
+
+static int init(struct mu__ctx *ctx, void *state, const void *arg)
+{
+    struct ps *ps = state;
+    int rv;
+
+    ps->store = mu__store_new(arg == NULL ? &mu__store_limits_default : arg,
+                              mu__random(ctx));
+    if (ps->store == NULL)
+        return -MU_ENOMEM;
+    mu__staging_init(&ps->staging, &mu__staging_limits_default);
+    rv = mu__watch_nodes(ctx);
+    if (rv != 0)
+        mu__store_free(ps->store);
+    return rv;
+}
+
+static void done(struct mu__ctx *ctx, void *state)
+{
+    struct ps *ps = state;
+
+    (void)ctx;
+    mu__staging_done(&ps->staging);
+    mu__applied_done(&ps->applied);
+    mu__store_free(ps->store);
+}
+
+const struct mu__behavior mu__ps = {
+    .name = "ps",
+    .state_size = sizeof(struct ps),
+    .handlers = handlers,
+    .handlers_count = sizeof handlers / sizeof handlers[0],
+    .init = init,
+    .done = done,
+};

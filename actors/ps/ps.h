@@ -1,0 +1,42 @@
+/* A parameter server: a thin actor over the variables it holds (variable_store.h), the
+ * batches that have not come to their end (staging.h), and what it knows of effects that
+ * are applied once (applied.h).
+ *
+ * Hears:  VAR_OPEN, VAR_READ, VAR_WRITE, EFFECT_WRITE and STATUS_GET from any node; FENCE
+ *         from a chief that is up; node news
+ * Says:   VAR_OPENED (perhaps later: see the store), VAR_DATA, VAR_WRITTEN,
+ *         EFFECT_WRITTEN, STATUS
+ * Owns:   the variables
+ * Fails:  never by itself; a request it cannot serve is answered with an error */
+#ifndef MU_ACTORS_PS_H
+#define MU_ACTORS_PS_H
+
+#include "muster/value.h"
+#include "runtime/kernel/kernel.h"
+
+/* Spawned as MU__PS; its argument is a struct mu__store_limits, NULL for the default. */
+extern const struct mu__behavior mu__ps;
+
+/* Most shards that a status lists, so that it fits a frame. */
+enum { MU__PS_STATUS_MAX = 4096 };
+
+/* A list of maps, one for each shard, the oldest first: name, dtype, dims (a list),
+ * shard, shards, bytes, version, ready, reads, writes, bytes_read, bytes_written. Past
+ * MU__PS_STATUS_MAX a last map says how many are left_out. NULL when out of memory. */
+mu_value *mu__ps_status(const void *ps_state);
+
+/* What there is to know about writes of runs. */
+struct mu__ps_effects {
+    uint64_t origin;        /* of the supervisor that fenced last; 0: none did */
+    uint64_t epoch;
+    uint64_t batches;       /* applied, those without a number included */
+    uint64_t repeated;      /* of batches with a number: not applied a second time */
+    uint64_t span;          /* numbers that are kept apart, from the oldest that is not
+                               finished with to the latest that was applied */
+    uint64_t staged_bytes;
+    uint32_t staged_batches;
+};
+
+void mu__ps_effects(const void *ps_state, struct mu__ps_effects *ret_effects);
+
+#endif

@@ -1,0 +1,177 @@
+#include "actors/ps/server_failures.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct report {
+    uint64_t at_ms;
+    uint32_t reporter;
+};
+
+/* The reports of one server that count, the oldest first. */
+struct server {
+    uint32_t index;
+    uint32_t count;
+    uint32_t capacity;
+    uint64_t heard_ms;      /* of any report, also of those that do not count */
+    struct report *reports;
+};
+
+struct mu__server_failures {
+    struct mu__server_failures_options options;
+    size_t count;
+    size_t capacity;
+    struct server *servers;
+};
+
+struct mu__server_failures *
+mu__server_failures_new(const struct mu__server_failures_options *options)
+{
+    struct mu__server_failures *failures = calloc(1, sizeof *failures);
+
+    if (failures != NULL)
+        failures->options = *options;
+    return failures;
+}
+
+void mu__server_failures_free(struct mu__server_failures *failures)
+{
+    if (failures == NULL)
+        return;
+    for (size_t i = 0; i < failures->count; i++)
+        free(failures->servers[i].reports);
+    free(failures->servers);
+    free(failures);
+}
+
+/* ---- servers ---- */
+
+static struct server *find(const struct mu__server_failures *failures, uint32_t index)
+{
+    for (size_t i = 0; i < failures->count; i++)
+        if (failures->servers[i].index == index)
+            return &failures->servers[i];
+    return NULL;
+}
+
+static struct server *longest_silent(struct mu__server_failures *failures)
+{
+    struct server *silent = &failures->servers[0];
+
+    for (size_t i = 1; i < failures->count; i++)
+        if (failures->servers[i].heard_ms < silent->heard_ms)
+            silent = &failures->servers[i];
+    return silent;
+}
+
+static bool make_room(struct mu__server_failures *failures)
+{
+    size_t capacity = failures->capacity == 0 ? 4 : failures->capacity * 2;
+    struct server *servers;
+
+    if (failures->count < failures->capacity)
+        return true;
+    servers = realloc(failures->servers, capacity * sizeof *servers);
+    if (servers == NULL)
+        return false;
+    failures->servers = servers;
+    failures->capacity = capacity;
+    return true;
+}
+
+/* NULL: out of memory. */
+static struct server *find_or_add(struct mu__server_failures *failures, uint32_t index)
+{
+    struct server *server = find(failures, index);
+
+    if (server != NULL)
+        return server;
+    if (failures->count == MU__SERVER_FAILURES_SERVERS_MAX) {
+        server = longest_silent(failures);
+        free(server->reports);
+    } else if (make_room(failures)) {
+        server = &failures->servers[failures->count++];
+    } else {
+        return NULL;
+    }
+    *server = (struct server){.index = index};
+    return server;
+}
+
+/* ---- reports ---- */
+
+static uint64_t age(const struct report *report, uint64_t now_ms)
+{
+    return now_ms < report->at_ms ? 0 : now_ms - report->at_ms;
+}
+
+static void forget_old(struct server *server, uint64_t decay_ms, uint64_t now_ms)
+{
+    uint32_t old = 0;
+
+    while (old < server->count && age(&server->reports[old], now_ms) >= decay_ms)
+        old++;
+    if (old == 0)
+        return;
+    server->count -= old;
+    memmove(server->reports, server->reports + old,
+            server->count * sizeof *server->reports);
+}
+
+static bool is_same_trouble(const struct server *server, uint32_t reporter,
+                            uint64_t same_ms, uint64_t now_ms)
+{
+    for (uint32_t i = server->count; i > 0; i--)
+        if (server->reports[i - 1].reporter == reporter)
+            return age(&server->reports[i - 1], now_ms) < same_ms;
+    return false;
+}
+
+static void add(struct server *server, struct report report)
+{
+    if (server->count == server->capacity) {
+        uint32_t capacity = server->capacity == 0 ? 4 : server->capacity * 2;
+        struct report *reports =
+            realloc(server->reports, (size_t)capacity * sizeof *reports);
+
+        if (reports == NULL)
+            return;
+        server->reports = reports;
+        server->capacity = capacity;
+    }
+    server->reports[server->count++] = report;
+}
+
+bool mu__server_failures_report(struct mu__server_failures *failures, uint32_t index,
+                                uint32_t reporter, uint64_t now_ms)
+{
+    const struct mu__server_failures_options *options = &failures->options;
+    struct server *server;
+
+    if (options->ignored == 0)
+        return true;
+    server = find_or_add(failures, index);
+    if (server == NULL)
+        return false;
+    server->heard_ms = now_ms;
+    forget_old(server, options->decay_ms, now_ms);
+    if (is_same_trouble(server, reporter, options->same_ms, now_ms))
+        return false;
+    if (server->count == options->ignored) {
+        server->count = 0;
+        return true;
+    }
+    add(server, (struct report){.at_ms = now_ms, .reporter = reporter});
+    return false;
+}
+
+uint32_t mu__server_failures_count(struct mu__server_failures *failures, uint32_t index,
+                                   uint64_t now_ms)
+{
+    struct server *server = find(failures, index);
+
+    if (server == NULL)
+        return 0;
+    forget_old(server, failures->options.decay_ms, now_ms);
+    return server->count;
+}

@@ -1,0 +1,174 @@
+/* The variables of one parameter server: shards by name and by id, who waits for their
+ * initial content, staged assigns, versions. Plain data: no I/O, no clock. The actor
+ * (ps.h) feeds it with requests and sends the answers.
+ *
+ * Whoever opens a shard that does not exist creates it, and owes its initial content: an
+ * ASSIGN of all its bytes, or ZERO. Until then others who open it wait. When the creator
+ * gives up (ABANDON) or is lost, the next one who waits becomes the creator; when nobody
+ * waits, the shard goes. Openers that never create (`existing`) wait for one who does.
+ *
+ * Shard 0 of a variable decides about all: who creates it creates the others too, and
+ * fills it last. So shard 0 may be used once it has its content; the others, which may be
+ * filled long before, once their creator has seen that (COMMIT), or, if it was lost,
+ * once an opener says that it has (`existing`). */
+#ifndef MU_ACTORS_VARIABLE_STORE_H
+#define MU_ACTORS_VARIABLE_STORE_H
+
+#include "actors/ps/shape.h"
+#include "runtime/kernel/pid.h"
+
+/* What a write does; the numbers are part of the wire format. */
+enum mu__write_operation {
+    MU__WRITE_ASSIGN = 1,   /* replace; in pieces, in order, as one transfer */
+    MU__WRITE_ZERO = 2,     /* replace by zeros; no data */
+    MU__WRITE_ADD = 3,
+    MU__WRITE_SGD = 4,      /* rate */
+    MU__WRITE_MOMENTUM = 5, /* rate, momentum */
+    MU__WRITE_ABANDON = 6,  /* forget a transfer that was begun, a creation, or (variable
+                               0) an open that waits; no answer */
+    MU__WRITE_COMMIT = 7    /* the creator's: shard 0 has its content too; no data, and
+                               not counted as a write */
+};
+
+/* Bounds. A request beyond one is refused with -MU_EEXHAUSTED, naming it. */
+struct mu__store_limits {
+    uint64_t bytes_max;             /* contents, velocities and staged pieces together;
+                                       one replaced content is kept besides */
+    uint32_t variables_max;
+    uint32_t waiting_max;           /* openers that wait for a shard or its content */
+    uint32_t transfers_node_max;    /* staged assigns of one node */
+};
+
+extern const struct mu__store_limits mu__store_limits_default;
+
+struct mu__store;
+
+/* `limits` is copied. `life` is a random number of this life of the server: ids follow
+ * from it, so that an id of a former life is unknown. NULL when out of memory. */
+struct mu__store *mu__store_new(const struct mu__store_limits *limits, uint64_t life);
+void mu__store_free(struct mu__store *store);
+
+/* Who asks, and the number under which the answer is awaited there. */
+struct mu__asker {
+    mu__pid pid;
+    uint64_t token;
+};
+
+struct mu__store_open {
+    struct mu__view name;
+    struct mu__shape shape;
+    uint32_t shard;
+    uint64_t bytes;         /* of the shard, as the opener computed it */
+    struct mu__asker asker;
+    bool existing;          /* never creates it; of a shard but 0: has found shard 0 with
+                               its content */
+    uint64_t replaces;      /* the shard with this id is dropped, and made anew by the
+                               asker; 0: none */
+};
+
+/* The answer to an open. */
+struct mu__store_opened {
+    struct mu__asker asker;
+    int code;               /* 0; -MU_ECANCELLED after ABANDON; -MU_EPRECONDITION when
+                               it was created otherwise than it was waited for;
+                               -MU_EAGAIN: no answer yet, but a note that the shard does
+                               not exist */
+    const char *words;      /* for the code; static */
+    uint64_t id;
+    bool created;           /* the asker owes the initial content, as transfer `token` */
+    uint32_t shards;        /* -MU_EPRECONDITION: that it has, when nothing else differs;
+                               0: more does */
+};
+
+/* Open a shard, creating it when there is none. On success an answer follows from
+ * mu__store_next_opened: at once, or when the content is there. Before it there may be
+ * notes (-MU_EAGAIN), one each time that the asker is found to wait for a shard that
+ * nobody creates; for lack of memory one may be missing. -MU_EINVALID (name,
+ * shape, size), -MU_ERANGE (shards, bytes), -MU_EPRECONDITION (another
+ * shape), -MU_EEXHAUSTED, -MU_ENOMEM. */
+int mu__store_open(struct mu__store *store, const struct mu__store_open *request,
+                   mu_error *ret_error);
+
+/* The number of shards of what has that name, when nothing else differs from the shape
+ * that is asked for; 0: more does, or there is none. */
+uint32_t mu__store_shards(const struct mu__store *store,
+                          const struct mu__store_open *request);
+
+/* Take out the next answer that is due, false when there is none. */
+bool mu__store_next_opened(struct mu__store *store, struct mu__store_opened *ret_opened);
+
+struct mu__store_read {
+    uint64_t id;
+    uint64_t offset;
+    uint32_t size;          /* 0 asks for the version alone */
+};
+
+/* What is borrowed lasts until the next call with the store. -MU_ENOTFOUND (id),
+ * -MU_ERANGE, -MU_EPRECONDITION (no content yet). */
+int mu__store_read(struct mu__store *store, const struct mu__store_read *request,
+                   mu_error *ret_error, struct mu__view *ret_data,
+                   uint64_t *ret_version);
+
+struct mu__store_write {
+    uint64_t id;
+    uint32_t operation;
+    uint64_t transfer;      /* the writer's number; pieces of one ASSIGN share it */
+    uint64_t offset;
+    struct mu__view data;
+    double rate;
+    double momentum;
+    mu__pid writer;
+    const struct mu__store_write *next;     /* of a batch; NULL: none follows */
+};
+
+/* Apply a write. The version counts the writes that reached the end of the shard.
+ * -MU_ENOTFOUND (id), -MU_EINVALID (operation, dtype, alignment to elements), -MU_ERANGE
+ * (offset, size), -MU_EPRECONDITION (no content yet, and not its creator), -MU_EABORTED
+ * (a piece that does not follow the one before: the transfer is forgotten),
+ * -MU_EEXHAUSTED, -MU_ENOMEM. */
+int mu__store_write(struct mu__store *store, const struct mu__store_write *request,
+                    mu_error *ret_error, uint64_t *ret_version);
+
+/* Whether all writes of a batch could be applied now: ASSIGN (of a part too, which
+ * becomes visible at once), ADD, SGD, MOMENTUM. Gets the memory that they need. Errors
+ * are those of mu__store_write. */
+int mu__store_check_batch(struct mu__store *store, const struct mu__store_write *first,
+                          mu_error *ret_error);
+
+/* Apply them all, in their order. To be called right after the check has returned 0; so
+ * it cannot fail. */
+void mu__store_apply_batch(struct mu__store *store, const struct mu__store_write *first);
+
+/* Forget what a lost node has begun or waits for. */
+void mu__store_node_down(struct mu__store *store, uint32_t node);
+
+/* What there is to know about one shard. */
+struct mu__store_info {
+    const char *name;
+    const struct mu__shape *shape;
+    uint32_t shard;
+    uint64_t bytes;
+    uint64_t version;
+    bool ready;             /* has its initial content, and so do all */
+    uint64_t reads;
+    uint64_t writes;
+    uint64_t bytes_read;
+    uint64_t bytes_written;
+};
+
+/* Calls `visit` for each shard, the oldest first. */
+void mu__store_each(const struct mu__store *store,
+                    void (*visit)(void *user, const struct mu__store_info *info),
+                    void *user);
+
+/* Totals, for tests and status. */
+struct mu__store_totals {
+    uint64_t bytes;         /* as bounded by bytes_max */
+    uint32_t variables;     /* that exist, not those that are only waited for */
+    uint32_t waiting;
+    uint32_t transfers;
+};
+
+void mu__store_totals(const struct mu__store *store, struct mu__store_totals *ret_totals);
+
+#endif

@@ -1,0 +1,101 @@
+/* The program's side of the parameter servers, on every node: cuts a call into pieces for
+ * the servers, keeps a bounded window of them under way, and completes the call.
+ *
+ * Hears:  CALL with a struct mu__variable_call; VAR_REOPEN from the effects actor of this
+ *         node; VAR_OPENED, VAR_DATA, VAR_WRITTEN from servers; node news
+ * Says:   VAR_OPEN, VAR_READ, VAR_WRITE to servers; VAR_REOPENED
+ * Owns:   nothing of a call but the right to touch it until it is completed
+ * Fails:  never by itself; a call ends with an error, at its limit at the latest
+ *
+ * An open goes to shard 0 first, and to the others when that has its content or is this
+ * node's to create. So two who create a variable at once never share it, and shards that
+ * a server has lost are found out: see variable.h for what is done about them.
+ *
+ * A server that is not there is waited for. When its link goes down, what it owed is
+ * asked again once it is back (opens, reads, and assigns from their first piece); an add
+ * or a gradient without answer fails at once, since nobody knows whether it was applied.
+ * One that came back without what was opened on it is asked by name: what was restored
+ * meanwhile is used from then on (ps/reopen.c).
+ *
+ * One that was up and is away for `server_lost_ms` is lost: whatever needs it fails, and
+ * so does each call that comes until it is back. */
+#ifndef MU_ACTORS_VARIABLES_H
+#define MU_ACTORS_VARIABLES_H
+
+#include "actors/call.h"
+#include "actors/ps/shape.h"
+#include "muster/variable.h"
+#include "runtime/kernel/kernel.h"
+
+/* What is asked: `operation` of the call. */
+enum mu__variable_operation {
+    MU__VARIABLE_OPEN = 1,
+    MU__VARIABLE_READ,
+    MU__VARIABLE_VERSION,   /* of the shard that has the lowest */
+    MU__VARIABLE_ASSIGN,
+    MU__VARIABLE_ADD,
+    MU__VARIABLE_APPLY
+};
+
+/* A call about a variable. Lent to the actor, with all that it points to, until it is
+ * completed. The shape and the name have been checked. */
+struct mu__variable_call {
+    struct mu__call call;           /* first: a CALL message points here */
+    const char *name;
+    const struct mu__shape *shape;
+    uint32_t servers_count;         /* parameter servers of the cluster, at least 1 */
+    unsigned flags;                 /* OPEN: enum mu_variable_flag, MU__VARIABLE_REOPEN */
+    uint64_t *ids;                  /* one for each shard: OPEN sets them; others read
+                                       them, and set them when they had to reopen it */
+    void *target;                   /* READ: the whole variable goes here */
+    const void *source;             /* OPEN: initial content, NULL for zeros; ASSIGN, ADD,
+                                       APPLY: the whole */
+    double rate;                    /* APPLY */
+    double momentum;
+    uint64_t version;               /* set by READ, VERSION and writes */
+    uint32_t found_shards;          /* set by an OPEN that fails: so many are there, and
+                                       nothing else differs; 0: not so */
+    bool reopened;                  /* set by all but OPEN: the ids are other ones now */
+};
+
+/* Beside MU_VARIABLE_EXISTING: what is not there now gives -MU_ENOTFOUND. */
+enum { MU__VARIABLE_REOPEN = 1 << 16 };
+
+/* What a VAR_REOPEN message points to: an OPEN with both flags. Lent to the actor until
+ * VAR_REOPENED, or its end, at which it is not touched. `complete` is not used. */
+struct mu__reopen {
+    struct mu__variable_call call;
+};
+
+/* Bounds. */
+#ifdef MUSTER_TINY
+enum {
+    MU__WINDOW_BYTES = 2 << 20,
+    MU__FLIGHTS_MAX = 8,
+    MU__OPENS_MAX = 4,
+    MU__STAGED_MAX = 1
+};
+#else
+enum {
+    MU__WINDOW_BYTES = 4 << 20, /* data under way with one server, plus a piece */
+    MU__FLIGHTS_MAX = 1024,     /* requests under way, all servers; a power of two */
+    MU__OPENS_MAX = 512,        /* of these, opens, which may have to wait long */
+    MU__STAGED_MAX = 8          /* assigns in several pieces under way with one server */
+};
+#endif
+enum { MU__SERVERS_MAX = 1 << 16 };
+
+/* Spawned as MU__VARIABLES. */
+extern const struct mu__behavior mu__variables;
+
+/* Its argument: what messages call servers that were never reached, and whether this node
+ * is one itself. May be NULL. */
+struct mu__variables_options {
+    size_t addresses_count;
+    const char *const *addresses;   /* by task index; NULL: not known. Copied. */
+    bool is_server;                 /* MU__PS is an actor of this node, */
+    uint32_t index;                 /* with this task index */
+    uint32_t server_lost_ms;        /* away for so long after it was up: lost; 0: never */
+};
+
+#endif

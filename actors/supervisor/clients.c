@@ -1,0 +1,515 @@
+/* Who schedules, and a closure's way from SCHEDULE into its queue. */
+#include "actors/supervisor/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { SLOTS_FIRST = 256 };
+
+/* ---- Clients ---- */
+
+static bool client_is(const struct client *client, mu__pid pid)
+{
+    return client->present && mu__pid_equal(client->pid, pid);
+}
+
+static struct client *client_new(struct supervisor *s, mu__pid pid)
+{
+    struct client *client;
+    uint32_t i;
+
+    for (i = 0; i < s->clients_count; i++)
+        if (!s->clients[i].present && s->clients[i].closures == 0)
+            break;
+    if (i == CLIENTS_MAX)
+        return NULL;
+    if (i == s->clients_count && !mu__grow_array((void **)&s->clients, i + 1,
+                                                 sizeof *s->clients))
+        return NULL;
+    if (i == s->clients_count)
+        s->clients[s->clients_count++] = (struct client){.closures = 0};
+    client = &s->clients[i];
+    *client = (struct client){.pid = pid, .present = true};
+    mu__map_seed(&client->tokens, s->functions.secret);     /* they choose tokens */
+    return client;
+}
+
+struct client *mu__sup_client(struct supervisor *s, mu__pid pid)
+{
+    if (s->client_last < s->clients_count && client_is(&s->clients[s->client_last], pid))
+        return &s->clients[s->client_last];
+    for (uint32_t i = 0; i < s->clients_count; i++)
+        if (client_is(&s->clients[i], pid)) {
+            s->client_last = i;
+            return &s->clients[i];
+        }
+    return client_new(s, pid);
+}
+
+bool mu__sup_is_wanted(const struct supervisor *s, const struct mu__closure *closure)
+{
+    const struct more *more = mu__sup_more(s, closure);
+
+    return s->clients[closure->client].present ||
+           (closure->marks & MU__MARK_RESOLVED) != 0 ||
+           (more != NULL && more->number != 0);
+}
+
+/* ---- Walking over all that wait ---- */
+
+typedef void (*visit_fn)(struct mu__ctx *ctx, struct supervisor *s,
+                         struct mu__closure *closure);
+
+static void visit_list(struct mu__ctx *ctx, struct supervisor *s, uint32_t list,
+                       uint32_t client, visit_fn visit)
+{
+    struct mu__closure *closure = mu__closures_first(&s->closures, list);
+
+    while (closure != NULL) {
+        struct mu__closure *next = mu__closures_next(&s->closures, closure);
+
+        if (closure->client == client && (closure->marks & MU__MARK_RESOLVED) == 0)
+            visit(ctx, s, closure);
+        closure = next;
+    }
+}
+
+/* Every closure of a client that is not in flight. `visit` may remove it. */
+static void visit_waiting(struct mu__ctx *ctx, struct supervisor *s, uint32_t client,
+                          visit_fn visit)
+{
+    for (uint32_t list = MU__LIST_QUEUES; list < mu__sup_waiting_lists(s); list++)
+        visit_list(ctx, s, list, client, visit);
+    for (uint32_t i = 1; i < s->stations_size; i++)
+        visit_list(ctx, s, mu__list_pinned(i), client, visit);
+}
+
+static void visit_in_flight(struct mu__ctx *ctx, struct supervisor *s, uint32_t client,
+                            visit_fn visit)
+{
+    for (uint32_t i = 1; i < s->stations_size; i++)
+        visit_list(ctx, s, mu__list_in_flight(i), client, visit);
+}
+
+/* Those of the journal go on for nobody. */
+static void forget(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
+{
+    const struct more *more = mu__sup_more(s, closure);
+
+    if (more != NULL && more->number != 0) {
+        mu__sup_disown(ctx, s, closure);
+        mu__sup_own(s, &s->clients[0], closure);
+    } else if (mu__list_worker(closure->list) == 0) {
+        mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER, "");
+    }
+}
+
+/* Nobody waits for these any more; what is in flight ends when its worker answers. */
+void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
+                           struct client *client)
+{
+    uint32_t number = (uint32_t)(client - s->clients);
+
+    client->present = false;
+    mu__free_array(client->slots);
+    client->slots = NULL;
+    client->slots_count = 0;
+    mu__map_done(&client->tokens);
+    mu__sup_room_leave(ctx, s, client);
+    mu__sup_inputs_pause(s);
+    visit_waiting(ctx, s, number, forget);
+    visit_in_flight(ctx, s, number, forget);
+    mu__sup_inputs_resume(ctx, s);
+    mu__sup_inputs_client_lost(ctx, s, client->pid);
+}
+
+void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,
+                   const char *task, const char *words)
+{
+    for (uint32_t i = 0; i < s->clients_count; i++) {
+        struct mu__msg *msg =
+            s->clients[i].present ? mu__msg_new(ctx, MU__FAULT) : NULL;
+        struct mu__fault *body;
+        size_t size = strlen(task) + strlen(words);
+
+        if (msg == NULL)
+            continue;
+        msg->backing = mu__buf_new(size);
+        if (msg->backing == NULL) {
+            mu__msg_free(ctx, msg);
+            continue;
+        }
+        body = mu__body(msg);
+        body->code = (uint32_t)-code;
+        body->error_kind = kind;
+        body->task = mu__view_str(task);
+        body->message = mu__view_str(words);
+        (void)mu__pack_view(mu__pack_view(msg->backing->data, &body->task),
+                            &body->message);
+        (void)mu__send(ctx, s->clients[i].pid, msg);
+    }
+}
+
+/* ---- What few closures have ---- */
+
+static bool add_chunk(struct supervisor *s)
+{
+    uint32_t first = s->mores_chunks * MORES_CHUNK;
+    struct more *chunk = NULL;
+
+    if (!mu__grow_array((void **)&s->mores, s->mores_chunks + 1, sizeof *s->mores) ||
+        !mu__grow_array((void **)&chunk, MORES_CHUNK, sizeof *chunk))
+        return false;
+    s->mores[s->mores_chunks++] = chunk;
+    for (uint32_t i = 0; i < MORES_CHUNK; i++)
+        chunk[i] = (struct more){
+            .index = first + i,
+            .next_free = i + 1 < MORES_CHUNK ? first + i + 2 : s->mores_free,
+        };
+    s->mores_free = first + 1;
+    return true;
+}
+
+struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure)
+{
+    struct more *more;
+
+    if (closure->more != 0)
+        return mu__sup_more(s, closure);
+    if (s->mores_free == 0 && !add_chunk(s))
+        return NULL;
+    more = mu__sup_more_at(s, s->mores_free - 1);
+    s->mores_free = more->next_free;
+    more->next_free = 0;
+    more->closure = mu__closure_id(closure);
+    more->priority = MU__PRIORITY_USUAL;
+    closure->more = more->index + 1;
+    return more;
+}
+
+void mu__sup_drop_more(struct mu__ctx *ctx, struct supervisor *s,
+                       struct mu__closure *closure)
+{
+    struct more *more = mu__sup_more(s, closure);
+
+    if (more == NULL)
+        return;
+    mu__timer_cancel(ctx, more->timer);
+    mu__sup_drop_inputs(ctx, s, more);
+    mu__free_array(more->name);
+    mu__free_array(more->failed_task);
+    mu__clear(more, sizeof *more);
+    more->index = closure->more - 1;
+    more->next_free = s->mores_free;
+    s->mores_free = closure->more;
+    closure->more = 0;
+}
+
+/* ---- Scheduling ---- */
+
+/* Arguments stay where they came from, unless that is much larger than they are: one
+ * small closure must not keep a whole frame of them alive. */
+static bool keep_args(struct mu__closure *closure, struct mu__msg *msg,
+                      const struct mu__packed *args)
+{
+    uint64_t size = (uint64_t)args->head_size + args->tail_size;
+    struct mu__packed copied;
+    struct mu__buf *copy;
+
+    if (msg->backing != NULL && msg->backing->capacity <= 2 * size + COPY_SLACK_BYTES) {
+        mu__closure_set_args(closure, args, msg->backing);
+        return true;
+    }
+    if (size == 0)
+        return true;
+    copy = mu__pack_copy(args, &copied);
+    if (copy == NULL)
+        return false;
+    mu__closure_set_args(closure, &copied, copy);
+    mu__buf_unref(copy);
+    return true;
+}
+
+/* Room for a client's tokens up to this one. Those of clients are small, since they are
+ * used again: an array of twice what it is allowed suffices. */
+static bool has_slot(struct client *client, uint64_t token)
+{
+    uint64_t most = 2 * client->room.shares[MU__BOUND_CLOSURES].allowed;
+    uint32_t count = client->slots_count == 0 ? SLOTS_FIRST : client->slots_count;
+
+    if (token <= client->slots_count)
+        return true;
+    if (token > SLOTS_FIRST && token > most)
+        return false;
+    while (count < token)
+        count *= 2;
+    if (!mu__grow_array((void **)&client->slots, count, sizeof *client->slots))
+        return false;
+    memset(client->slots + client->slots_count, 0,
+           (count - client->slots_count) * sizeof *client->slots);
+    client->slots_count = count;
+    return true;
+}
+
+/* So that a client can name a closure by its token, whatever number it takes for that.
+ * Out of memory: it cannot. */
+static void note_token(struct client *client, const struct mu__closure *closure)
+{
+    if (closure->token == 0)
+        return;
+    if (has_slot(client, closure->token))
+        client->slots[closure->token - 1] = closure->index + 1;
+    else
+        (void)mu__map_set(&client->tokens, closure->token,
+                          (void *)((uintptr_t)closure->index + 1));
+}
+
+/* What stands in an array may stay: it is looked at again before it is believed. */
+void mu__sup_forget_token(struct client *client, const struct mu__closure *closure)
+{
+    if ((uintptr_t)mu__map_get(&client->tokens, closure->token) ==
+            (uintptr_t)closure->index + 1)
+        (void)mu__map_remove(&client->tokens, closure->token);
+}
+
+/* The index of the closure + 1; 0: it knows none by that token. */
+static uint32_t find_token(const struct client *client, uint64_t token)
+{
+    uint32_t found = token == 0 || token > client->slots_count
+                         ? 0
+                         : client->slots[token - 1];
+
+    if (found == 0 && token != 0)
+        found = (uint32_t)(uintptr_t)mu__map_get(&client->tokens, token);
+    return found;
+}
+
+void mu__sup_adopt(struct supervisor *s, struct client *client,
+                   struct mu__closure *closure, uint64_t token)
+{
+    mu__sup_own(s, client, closure);
+    closure->token = token;
+    client->scheduled++;
+    note_token(client, closure);
+}
+
+/* NULL: out of memory. */
+static struct mu__closure *enqueue(struct supervisor *s, struct client *client,
+                                   struct mu__msg *msg)
+{
+    struct mu__schedule *body = mu__body(msg);
+    uint64_t size = (uint64_t)body->args.head_size + body->args.tail_size;
+    uint32_t function = mu__names_take(&s->functions, body->function);
+    struct mu__closure *closure =
+        function == MU__NAME_NONE ? NULL : mu__closures_add(&s->closures);
+
+    if (s->functions.added)
+        mu__function_times_forget(&s->times, function);
+    if (closure == NULL || !keep_args(closure, msg, &body->args)) {
+        mu__names_release(&s->functions, function);
+        if (closure != NULL)
+            mu__closures_remove(&s->closures, closure);
+        return NULL;
+    }
+    s->args_bytes += size;
+    s->scheduled++;
+    closure->function = function;
+    closure->marks = body->drop_result ? MU__MARK_DROP_RESULT : 0;
+    mu__sup_adopt(s, client, closure, body->token);
+    return closure;
+}
+
+static void refuse(struct mu__ctx *ctx, const struct mu__msg *msg, int code,
+                   const char *words)
+{
+    const struct mu__schedule *asked = (const void *)msg->body;
+    struct mu__msg *answer = mu__msg_new(ctx, MU__RESOLVED);
+    struct mu__resolved *body;
+
+    if (answer == NULL)
+        return;
+    body = mu__body(answer);
+    body->token = asked->token;
+    body->code = (uint32_t)-code;
+    body->error_kind = code == -MU_EEXHAUSTED ? MU_ERROR_LIMIT : MU_ERROR_OTHER;
+    body->message = mu__view_str(words);
+    (void)mu__send(ctx, msg->from, answer);
+}
+
+static bool has_options(const struct mu__schedule *body)
+{
+    return (body->flags | body->priority | body->attempts_max | body->worker |
+            body->not_worker | body->name.size | body->inputs.size |
+            body->worker_type.size) != 0 ||
+           (body->deadline_ms | body->run_limit_ms) != 0;
+}
+
+static char *copy_name(struct mu__view name)
+{
+    char *copy = NULL;
+
+    if (mu__grow_array((void **)&copy, name.size + 1, 1))
+        mu__view_copy(name, copy, name.size + 1);
+    return copy;
+}
+
+static int take_options(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure, const struct mu__schedule *body,
+                        mu_error *ret_error)
+{
+    struct more *more = mu__sup_need_more(s, closure);
+    int rv;
+
+    if (more == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    more->flags = body->flags;
+    more->priority = body->priority == 0 ? MU__PRIORITY_USUAL
+                                         : (uint8_t)(body->priority - 1);
+    more->attempts_max = (uint16_t)body->attempts_max;
+    more->worker = body->worker;
+    more->not_worker = body->not_worker;
+    mu__sup_take_role(s, more, body->worker_type);
+    more->run_limit_ms = mu__run_limit(body->run_limit_ms);
+    if (body->deadline_ms != 0)
+        more->deadline_ms = mu__now_ms(ctx) + body->deadline_ms;
+    if (body->name.size > 0) {
+        more->name = copy_name(body->name);
+        if (more->name == NULL)
+            return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    }
+    rv = mu__sup_check_role(s, more, ret_error);
+    if (rv == 0 && more->name != NULL && s->journal != NULL)
+        rv = mu__sup_journal_scheduled(ctx, s, closure, body->inputs.size > 0, ret_error);
+    return rv != 0 ? rv : mu__sup_take_inputs(ctx, s, closure, body->inputs, ret_error);
+}
+
+/* Into its queue, unless it waits for inputs. */
+static void begin(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
+                  const struct mu__schedule *body)
+{
+    struct more *more;
+    mu_error error;
+
+    if (take_options(ctx, s, closure, body, &error) != 0) {
+        mu__sup_resolve_words(ctx, s, closure, error.code, (uint32_t)error.kind,
+                              error.message);
+        return;
+    }
+    more = mu__sup_more(s, closure);
+    if (more->deadline_ms != 0)
+        mu__sup_arm(ctx, s, closure);
+    if (more->inputs_missing > 0)
+        mu__sup_hold(s, closure);
+    else
+        mu__sup_queue_last(ctx, s, closure);
+}
+
+void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    struct mu__schedule *body = mu__body(msg);
+    struct client *client = mu__sup_client(s, msg->from);
+    struct mu__closure *closure;
+
+    if (client == NULL) {
+        refuse(ctx, msg, -MU_EEXHAUSTED, "the chief has as many clients as it may");
+        return;
+    }
+    if (body->name.size > 0 && s->journal != NULL &&
+        mu__sup_journal_known(ctx, s, client, body))
+        return;
+    if (!mu__sup_room_admits(s, client,
+                             (uint64_t)body->args.head_size + body->args.tail_size)) {
+        refuse(ctx, msg, -MU_EEXHAUSTED,
+               "the chief is full, and its client sent more than it was allowed");
+        return;
+    }
+    closure = enqueue(s, client, msg);
+    if (closure == NULL) {
+        refuse(ctx, msg, -MU_ENOMEM, "out of memory");
+        return;
+    }
+    if (s->watchdog_timer == 0)
+        mu__sup_watchdog_watch(ctx, s);
+    if (has_options(body))
+        begin(ctx, s, closure, body);
+    mu__sup_dispatch(ctx, s);
+}
+
+/* ---- Cancelling ---- */
+
+static void cancel_waiting(struct mu__ctx *ctx, struct supervisor *s,
+                           struct mu__closure *closure)
+{
+    mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+                          "cancelled before it ran, after another closure's error");
+}
+
+static void ask_to_stop(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    const struct mu__member_worker *worker =
+        mu__membership_get(&s->members, mu__list_worker(closure->list));
+
+    if ((closure->marks & MU__MARK_CANCELLED) != 0)
+        return;
+    closure->marks |= MU__MARK_CANCELLED;
+    if (worker != NULL)
+        mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure),
+                            closure->attempt);
+    worker = more == NULL ? NULL : mu__membership_get(&s->members, more->backup_worker);
+    if (worker != NULL)
+        mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure),
+                            more->backup_attempt);
+}
+
+void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    struct client *client = mu__sup_client(s, msg->from);
+    uint32_t number;
+
+    if (client == NULL)
+        return;
+    number = (uint32_t)(client - s->clients);
+    mu__sup_inputs_pause(s);
+    visit_waiting(ctx, s, number, cancel_waiting);
+    visit_in_flight(ctx, s, number, ask_to_stop);
+    mu__sup_inputs_resume(ctx, s);
+}
+
+struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
+                                       uint64_t token)
+{
+    const struct client *client = mu__sup_client(s, pid);
+    uint32_t found = client == NULL ? 0 : find_token(client, token);
+    struct mu__closure *closure;
+
+    if (found == 0)
+        return NULL;
+    closure = mu__closures_at(&s->closures, found - 1);
+    return closure != NULL && closure->token == token &&
+                   &s->clients[closure->client] == client &&
+                   (closure->marks & MU__MARK_RESOLVED) == 0
+               ? closure
+               : NULL;
+}
+
+void mu__sup_on_cancel_closure(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    struct mu__cancel_closure *body = mu__body(msg);
+    struct mu__closure *closure = mu__sup_closure_at(s, msg->from, body->token);
+
+    if (closure == NULL)
+        return;
+    if (mu__list_worker(closure->list) != 0) {
+        ask_to_stop(ctx, s, closure);
+        closure->marks |= MU__MARK_UNWANTED;
+        return;
+    }
+    mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+                          "cancelled before it ran");
+}

@@ -1,0 +1,490 @@
+/* Why a closure has not run, and a word in the log when nothing moves. */
+#include "actors/supervisor/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { WATCHDOG_LOOKS = 10, SHOWN_MAX = 4 };
+
+/* ---- What is missing ---- */
+
+mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms)
+{
+    mu_value *list = mu_value_list();
+
+    for (uint32_t i = 1; i < s->members.workers_size && i < s->stations_size; i++) {
+        const struct mu__member_worker *worker = &s->members.workers[i];
+        mu_value *map;
+
+        if (!worker->known || worker->present)
+            continue;
+        map = mu_value_map();
+        (void)mu_value_set(map, "task", mu_value_string(mu__sup_task(s, worker).text));
+        (void)mu_value_set(map, "for_ms",
+                           mu_value_int((int64_t)(now_ms - s->stations[i].lost_ms)));
+        (void)mu_value_append(list, map);
+    }
+    return list;
+}
+
+/* The worker of a number, of a role or of MU__ROLE_ANY; NULL: there is none. */
+static const struct mu__member_worker *known(const struct supervisor *s, uint32_t number,
+                                             uint32_t role)
+{
+    const struct mu__member_worker *worker = &s->members.workers[number];
+
+    return worker->known && (role == MU__ROLE_ANY || role == worker->role) ? worker
+                                                                           : NULL;
+}
+
+/* ", 1 of them leaves": those that get nothing, whatever room they have. */
+static void say_holds(const struct supervisor *s, uint32_t role, char *out, size_t size)
+{
+    static const struct {
+        unsigned hold;
+        const char *words;
+    } rows[] = {
+        {MU__HOLD_BUILD, "building per-worker values"},
+        {MU__HOLD_DRAIN, "leaving"},
+        {MU__HOLD_START, "yet to be started"},
+        {MU__HOLD_ALONE, "kept free for a suspect closure"},
+        {MU__HOLD_STUCK, "busy with what does not end"},
+    };
+
+    for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {
+        size_t used = strlen(out);
+        unsigned count = 0;
+
+        for (uint32_t i = 1; i < s->members.workers_size; i++) {
+            const struct mu__member_worker *worker = known(s, i, role);
+
+            count += worker != NULL && worker->present &&
+                     (worker->holds & rows[row].hold) != 0;
+        }
+        if (count > 0)
+            (void)snprintf(out + used, size - used, ", %u %s", count, rows[row].words);
+    }
+}
+
+/* How many are up, and how many of these have room. */
+static uint32_t count_up(const struct supervisor *s, uint32_t role, uint32_t *ret_room)
+{
+    uint32_t count = 0;
+
+    *ret_room = 0;
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        const struct mu__member_worker *worker = known(s, i, role);
+
+        count += worker != NULL && worker->present;
+        *ret_room += worker != NULL && mu__membership_has_room(worker);
+    }
+    return count;
+}
+
+/* "none of 2 workers has room; /job:worker/task:1 is missing for 1200 ms"; of a role, or
+ * of MU__ROLE_ANY. */
+static void say_workers(const struct supervisor *s, uint32_t role, uint64_t now_ms,
+                        char *out, size_t size)
+{
+    uint32_t room;
+    uint32_t count = count_up(s, role, &room);
+    size_t used;
+    unsigned shown = 0;
+
+    if (count == 0)
+        (void)snprintf(out, size, "no worker is up");
+    else if (room > 0)
+        (void)snprintf(out, size, "%" PRIu32 " of %" PRIu32 " workers have room", room,
+                       count);
+    else if (count == 1)
+        (void)snprintf(out, size, "the only worker has no room");
+    else
+        (void)snprintf(out, size, "none of %" PRIu32 " workers has room", count);
+    say_holds(s, role, out, size);
+    for (uint32_t i = 1; i < s->members.workers_size && i < s->stations_size; i++) {
+        const struct mu__member_worker *worker = known(s, i, role);
+
+        used = strlen(out);
+        if (worker != NULL && !worker->present && shown++ < SHOWN_MAX)
+            (void)snprintf(out + used, size - used, "; %s is missing for %" PRIu64 " ms",
+                           mu__sup_task(s, worker).text,
+                           now_ms - s->stations[i].lost_ms);
+    }
+}
+
+/* ---- One closure ---- */
+
+static const struct mu__member_worker *pinned_to(const struct supervisor *s,
+                                                 const struct mu__closure *closure)
+{
+    uint32_t number = (closure->list - MU__LIST_WORKERS) / 2;
+
+    return &s->members.workers[number];
+}
+
+static uint32_t place_in_queue(const struct supervisor *s,
+                               const struct mu__closure *closure)
+{
+    uint32_t place = 0;
+    const struct mu__closure *at = mu__closures_first(&s->closures, closure->list);
+
+    for (; at != NULL && at != closure; at = mu__closures_next(&s->closures, at))
+        place++;
+    for (uint32_t list = closure->list - mu__list_priority(closure->list);
+         list < closure->list; list++)
+        place += mu__closures_count(&s->closures, list);
+    return place;
+}
+
+static void say_held(const struct supervisor *s, const struct more *more, uint64_t now_ms,
+                     char *out, size_t size)
+{
+    uint64_t left_ms = more->held_until_ms > now_ms ? more->held_until_ms - now_ms : 0;
+
+    if (more->inputs_missing > 0)
+        (void)snprintf(out, size, "for %" PRIu16 " of its %" PRIu16 " inputs",
+                       more->inputs_missing, more->inputs_count);
+    else if (more->failed_code == 0 && s->journal_why[0] != '\0')
+        (void)snprintf(out, size, "for the journal, which cannot be written: %s",
+                       s->journal_why);
+    else if (more->failed_code == 0)
+        (void)snprintf(out, size, "for the writes of closures before it to be done");
+    else
+        (void)snprintf(out, size, "%" PRIu64 " ms more before it is tried again",
+                       left_ms);
+}
+
+/* "a worker", "a task of type gpu". */
+static void name_workers(const struct supervisor *s, uint32_t role, char *out,
+                         size_t size)
+{
+    if (role == MU__ROLE_ANY)
+        (void)snprintf(out, size, "a worker");
+    else
+        (void)snprintf(out, size, "a task of type %s", mu__sup_role_name(s, role));
+}
+
+/* Those that only some workers may run. */
+static void say_picky(const struct supervisor *s, const struct mu__closure *closure,
+                      const struct more *more, char *out, size_t size)
+{
+    char noun[64];
+
+    name_workers(s, mu__sup_role(more), noun, sizeof noun);
+    if (closure->crashes >= SUSPECT_CRASHES)
+        (void)snprintf(out, size, "for %s of its own, since %u workers were lost "
+                       "under it", noun, closure->crashes);
+    else if (more->not_worker == 0)
+        (void)snprintf(out, size, "for %s that has its inputs", noun);
+    else
+        (void)snprintf(out, size, "for another worker than %s",
+                       mu__sup_task_of(s, mu__sup_named_worker(s, more,
+                                                               more->not_worker - 1))
+                           .text);
+}
+
+static void say_pinned(const struct supervisor *s, const struct mu__member_worker *worker,
+                       char *out, size_t size)
+{
+    const char *is = worker->present ? "busy" : "missing";
+
+    if (worker->present && (worker->holds & MU__HOLD_DRAIN) != 0)
+        is = "leaving";
+    (void)snprintf(out, size, "for %s, which is %s", mu__sup_task(s, worker).text, is);
+}
+
+static void say_queued(const struct supervisor *s, const struct mu__closure *closure,
+                       uint64_t now_ms, char *out, size_t size)
+{
+    uint32_t place = place_in_queue(s, closure);
+    uint32_t role = mu__sup_role(mu__sup_more(s, closure));
+    char noun[64];
+    char workers[256];
+
+    name_workers(s, role, noun, sizeof noun);
+    say_workers(s, role, now_ms, workers, sizeof workers);
+    if (place == 0)
+        (void)snprintf(out, size, "for %s, as the next: %s", noun, workers);
+    else
+        (void)snprintf(out, size, "for %s, behind %" PRIu32 " other%s: %s", noun, place,
+                       place == 1 ? "" : "s", workers);
+}
+
+/* "f runs since 3200 ms" of the one that a worker has run for the longest time. */
+static void say_in_front(const struct supervisor *s, uint32_t number, uint64_t now_ms,
+                         char *out, size_t size)
+{
+    const struct mu__closure *at =
+        mu__closures_first(&s->closures, mu__list_in_flight(number));
+    const struct mu__closure *oldest = NULL;
+    struct mu__view name;
+
+    for (; at != NULL; at = mu__closures_next(&s->closures, at))
+        if ((at->marks & MU__MARK_BEGUN) != 0 &&
+            (oldest == NULL || (uint32_t)now_ms - at->started_ms >
+                                   (uint32_t)now_ms - oldest->started_ms))
+            oldest = at;
+    if (oldest == NULL)
+        return;
+    name = mu__names_view(&s->functions, oldest->function);
+    (void)snprintf(out, size, "; in front of it \"%.*s\" runs since %" PRIu32 " ms",
+                   (int)name.size, (const char *)name.data,
+                   (uint32_t)now_ms - oldest->started_ms);
+}
+
+/* Of one that is in flight. */
+static void say_sent(const struct supervisor *s, const struct mu__closure *closure,
+                     uint64_t now_ms, char *out, size_t size)
+{
+    uint32_t number = mu__list_worker(closure->list);
+    size_t used;
+
+    if ((closure->marks & MU__MARK_BEGUN) != 0) {
+        (void)snprintf(out, size, "for its function to return");
+        return;
+    }
+    (void)snprintf(out, size, "for a thread of %s: it was sent there %" PRIu32 " ms ago, "
+                   "and is not known to have begun",
+                   mu__sup_task(s, &s->members.workers[number]).text,
+                   (uint32_t)now_ms - closure->started_ms);
+    used = strlen(out);
+    say_in_front(s, number, now_ms, out + used, size - used);
+}
+
+static void say_wait(const struct supervisor *s, const struct mu__closure *closure,
+                     uint64_t now_ms, char *out, size_t size)
+{
+    const struct more *more = mu__sup_more(s, closure);
+
+    if (mu__list_worker(closure->list) != 0)
+        say_sent(s, closure, now_ms, out, size);
+    else if (closure->list == MU__LIST_KEPT)
+        (void)snprintf(out, size, "for nothing: it is done, and its result is kept");
+    else if (closure->list == MU__LIST_HELD)
+        say_held(s, more, now_ms, out, size);
+    else if (closure->list == MU__LIST_PICKY)
+        say_picky(s, closure, more, out, size);
+    else if (closure->list > MU__LIST_WORKERS)
+        say_pinned(s, pinned_to(s, closure), out, size);
+    else
+        say_queued(s, closure, now_ms, out, size);
+}
+
+static const char *state_of(const struct mu__closure *closure)
+{
+    if (mu__list_worker(closure->list) != 0)
+        return (closure->marks & MU__MARK_BEGUN) != 0 ? "running" : "sent";
+    if (closure->list == MU__LIST_KEPT)
+        return "done";
+    return closure->list == MU__LIST_HELD ? "held" : "queued";
+}
+
+/* What went wrong with it last, and who else runs it. */
+static void say_more(const struct supervisor *s, const struct more *more, mu_value *map)
+{
+    const struct mu__member_worker *backup =
+        mu__membership_get(&s->members, more->backup_worker);
+    char text[256];
+
+    if (more->failed_code != 0) {
+        (void)snprintf(text, sizeof text, "%s%s%s",
+                       mu_strerror(-(int)more->failed_code),
+                       more->failed_task == NULL ? "" : " from ",
+                       more->failed_task == NULL ? "" : more->failed_task);
+        (void)mu_value_set(map, "last_error", mu_value_string(text));
+    }
+    if (backup != NULL) {
+        (void)mu_value_set(map, "backup_task",
+                           mu_value_string(mu__sup_task(s, backup).text));
+    }
+}
+
+static mu_value *explanation(const struct supervisor *s,
+                             const struct mu__closure *closure, uint64_t now_ms)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    const struct mu__member_worker *worker =
+        mu__membership_get(&s->members, mu__list_worker(closure->list));
+    mu_value *map = mu_value_map();
+    char text[384];
+
+    (void)mu_value_set(map, "closure", mu_value_int((int64_t)mu__closure_id(closure)));
+    (void)mu_value_set(map, "name", mu_value_string(more == NULL || more->name == NULL
+                                                        ? ""
+                                                        : more->name));
+    mu__view_copy(mu__names_view(&s->functions, closure->function), text, sizeof text);
+    (void)mu_value_set(map, "function", mu_value_string(text));
+    (void)mu_value_set(map, "state", mu_value_string(state_of(closure)));
+    (void)mu_value_set(map, "attempt", mu_value_int(mu__sup_runs(s, closure)));
+    (void)mu_value_set(map, "crashes", mu_value_int(closure->crashes));
+    (void)mu_value_set(map, "task",
+                       mu_value_string(worker == NULL ? ""
+                                                      : mu__sup_task(s, worker).text));
+    (void)mu_value_set(map, "for_ms",
+                       mu_value_int(worker == NULL ? 0
+                                                   : (uint32_t)now_ms -
+                                                         closure->started_ms));
+    say_wait(s, closure, now_ms, text, sizeof text);
+    (void)mu_value_set(map, "waits_for", mu_value_string(text));
+    if (more != NULL)
+        say_more(s, more, map);
+    return map;
+}
+
+/* Of one that is not there: resolved, or never scheduled. */
+static mu_value *explanation_of_none(const struct supervisor *s, struct mu__view name)
+{
+    mu_value *map = mu_value_map();
+    uint32_t function = mu__sup_journal_finished(s, name);
+    char text[MU__CLOSURE_NAME_MAX + 1];
+
+    if (function == MU__NAME_NONE) {
+        (void)mu_value_set(map, "state", mu_value_string("unknown"));
+        (void)mu_value_set(map, "waits_for",
+                           mu_value_string("for nothing: the chief has no such closure "
+                                           "(it may be resolved)"));
+        return map;
+    }
+    mu__view_copy(name, text, sizeof text);
+    (void)mu_value_set(map, "name", mu_value_string(text));
+    mu__view_copy(mu__names_view(&s->functions, function), text, sizeof text);
+    (void)mu_value_set(map, "function", mu_value_string(text));
+    (void)mu_value_set(map, "state", mu_value_string("done"));
+    (void)mu_value_set(map, "waits_for",
+                       mu_value_string("for nothing: it has finished, and the journal "
+                                       "has its result"));
+    return map;
+}
+
+static const struct mu__closure *closure_named(const struct supervisor *s,
+                                               struct mu__view name)
+{
+    for (uint32_t i = 0; i < s->mores_chunks * MORES_CHUNK; i++) {
+        const struct more *more = mu__sup_more_at(s, i);
+
+        if (more->closure != 0 && more->name != NULL && mu__view_is(name, more->name))
+            return mu__closures_find(&s->closures, more->closure);
+    }
+    return NULL;
+}
+
+/* By its number, as the status shows it, or by the client's token for it. */
+static const struct mu__closure *closure_asked(struct supervisor *s,
+                                               const struct mu__msg *msg,
+                                               const struct mu__status_get *body)
+{
+    if (body->name.size > 0)
+        return closure_named(s, body->name);
+    if (body->place != 0)
+        return mu__sup_closure_at(s, msg->from, body->place);
+    return mu__closures_find(&s->closures, body->closure);
+}
+
+void mu__sup_explain(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *msg)
+{
+    const struct mu__status_get *asked = mu__body(msg);
+    const struct mu__closure *closure = closure_asked(s, msg, asked);
+    struct mu__msg *reply = mu__msg_new(ctx, MU__STATUS);
+    mu_value *map = closure == NULL ? explanation_of_none(s, asked->name)
+                                    : explanation(s, closure, mu__now_ms(ctx));
+
+    if (reply != NULL) {
+        struct mu__status *body = mu__body(reply);
+
+        body->token = asked->token;
+        reply->backing = mu__pack_value(map, &body->status);
+    }
+    mu_value_free(map);
+    (void)mu__send(ctx, msg->from, reply);
+}
+
+/* ---- Watchdog ---- */
+
+static void say_in_flight(const struct supervisor *s, uint32_t now_ms, char *out,
+                          size_t size)
+{
+    unsigned shown = 0;
+
+    out[0] = '\0';
+    for (uint32_t i = 1; i < s->stations_size && shown < SHOWN_MAX; i++) {
+        const struct mu__closure *closure =
+            mu__closures_first(&s->closures, mu__list_in_flight(i));
+        struct mu__view name;
+        size_t used = strlen(out);
+
+        if (closure == NULL)
+            continue;
+        name = mu__names_view(&s->functions, closure->function);
+        (void)snprintf(out + used, size - used,
+                       "; closure %" PRIu64 " \"%.*s\" %s %s for %" PRIu32 " ms",
+                       mu__closure_id(closure), (int)name.size, (const char *)name.data,
+                       (closure->marks & MU__MARK_BEGUN) != 0 ? "on" : "sent to",
+                       mu__sup_task(s, &s->members.workers[i]).text,
+                       now_ms - closure->started_ms);
+        shown++;
+    }
+}
+
+/* "; 3 wait for a task of type gpu, of which none is up". */
+static void say_roles(const struct supervisor *s, char *out, size_t size)
+{
+    out[0] = '\0';
+    for (uint32_t role = 0; role < s->config.types.count; role++) {
+        uint32_t queued = mu__sup_role_queued(s, role);
+        size_t used = strlen(out);
+        uint32_t room;
+        uint32_t up = count_up(s, role, &room);
+
+        if (queued > 0 && up == 0)
+            (void)snprintf(out + used, size - used, "; %" PRIu32 " wait%s for a task of "
+                           "type %s, of which none is up", queued, queued == 1 ? "s" : "",
+                           mu__sup_role_name(s, role));
+        else if (queued > 0)
+            (void)snprintf(out + used, size - used, "; %" PRIu32 " wait%s for a task of "
+                           "type %s, of which %" PRIu32 " of %" PRIu32 " have room",
+                           queued, queued == 1 ? "s" : "", mu__sup_role_name(s, role),
+                           room, up);
+    }
+}
+
+void mu__sup_watchdog_watch(struct mu__ctx *ctx, struct supervisor *s)
+{
+    uint64_t tick_ms = s->config.watchdog_ms / WATCHDOG_LOOKS;
+
+    if (s->config.watchdog_ms == 0)
+        return;
+    s->progress_ms = mu__now_ms(ctx);
+    s->watchdog_timer = mu__timer_set(ctx, tick_ms == 0 ? 1 : tick_ms,
+                                      timer_token(TIMER_WATCHDOG, 0));
+}
+
+void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t still_ms = now_ms - s->progress_ms;
+    uint64_t progress_ms = s->progress_ms;
+    uint32_t waiting = mu__sup_waiting(s);
+    uint32_t in_flight_count = mu__sup_in_flight(s);
+    uint32_t running = mu__sup_running(s);
+    char in_flight[384];
+    char workers[256];
+    char roles[256];
+
+    s->watchdog_timer = 0;
+    if (waiting == 0 && in_flight_count == 0)
+        return;
+    mu__sup_watchdog_watch(ctx, s);
+    s->progress_ms = progress_ms;
+    if (still_ms < s->config.watchdog_ms)
+        return;
+    s->progress_ms = now_ms;
+    s->stalls++;
+    say_in_flight(s, (uint32_t)now_ms, in_flight, sizeof in_flight);
+    say_workers(s, MU__ROLE_ANY, now_ms, workers, sizeof workers);
+    say_roles(s, roles, sizeof roles);
+    mu__log(ctx, MU__LOG_WARN, "no closure was resolved for %" PRIu64 " ms; %" PRIu32
+            " are queued, %" PRIu32 " sent to workers, %" PRIu32 " running%s%s; %s",
+            still_ms, waiting, in_flight_count - running, running, in_flight, roles,
+            workers);
+}

@@ -1,0 +1,771 @@
+/* What becomes of an attempt: its result, another attempt, a limit, a backup beside it.
+ *
+ * An attempt that its worker gave back has not been one: see supervisor/recall.h.
+ *
+ * What to do is decided from the code, the kind and the task of an error. An attempt that
+ * is given up while its worker is alive stays in that worker's account as an orphan until
+ * the worker answers for it: a stuck function takes its thread with it. */
+#include "actors/supervisor/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BACKOFF_FIRST_MS = 10,
+    BACKOFF_MAX_MS = 5000,
+    BACKUP_TICK_MS = 50,
+    BACKUP_AFTER_MS = 100,      /* a shorter run is no straggler */
+    BACKUP_SAMPLES = 5,         /* runs of a function before its mean is believed */
+    BACKUPS_MAX = 1024
+};
+
+/* ---- Orphans ---- */
+
+static void orphan(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                   const struct orphan *was)
+{
+    struct station *station = &s->stations[number];
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
+    mu__sup_send_cancel(ctx, worker->node, was->closure, was->attempt);
+    if (station->orphans_count == station->orphans_size) {
+        uint32_t size = station->orphans_size * 2 + 4;
+
+        if (!mu__grow_array((void **)&station->orphans, size,
+                            sizeof *station->orphans)) {
+            mu__sup_unload(ctx, s, number, was);
+            return;
+        }
+        station->orphans_size = size;
+    }
+    station->orphans[station->orphans_count++] = *was;
+}
+
+static struct orphan *orphan_of(const struct station *station, uint64_t closure,
+                                uint32_t attempt)
+{
+    for (uint32_t i = 0; i < station->orphans_count; i++)
+        if (station->orphans[i].closure == closure &&
+            station->orphans[i].attempt == attempt)
+            return &station->orphans[i];
+    return NULL;
+}
+
+static void end_orphan(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                       struct orphan *orphan)
+{
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    struct station *station = &s->stations[number];
+    struct orphan was = *orphan;
+
+    *orphan = station->orphans[--station->orphans_count];
+    if ((worker->holds & MU__HOLD_STUCK) != 0 &&
+        station->orphans_count < mu__member_threads(worker))
+        mu__membership_release(&s->members, number, MU__HOLD_STUCK);
+    mu__sup_unload(ctx, s, number, &was);
+}
+
+static bool orphan_answered(struct mu__ctx *ctx, struct supervisor *s, uint32_t node,
+                            const struct mu__result *body)
+{
+    const struct mu__member_worker *worker = mu__membership_by_node(&s->members, node);
+    struct orphan *orphan =
+        worker == NULL ? NULL
+                       : orphan_of(&s->stations[worker->number], body->closure,
+                                   body->attempt);
+
+    if (orphan != NULL)
+        end_orphan(ctx, s, worker->number, orphan);
+    return orphan != NULL;
+}
+
+bool mu__sup_abandoned_told(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                            uint64_t closure, uint32_t attempt, bool returned)
+{
+    struct orphan *orphan = orphan_of(&s->stations[number], closure, attempt);
+
+    if (orphan == NULL)
+        return false;
+    if (returned) {
+        end_orphan(ctx, s, number, orphan);
+    } else if (!orphan->begun) {
+        mu__membership_begin(&s->members, number, orphan->cost_us);
+        orphan->cost_us = 0;
+        orphan->begun = true;
+    }
+    return true;
+}
+
+/* ---- Backups: which there are ---- */
+
+static void forget_backup(struct supervisor *s, struct more *more)
+{
+    more->backup_worker = 0;
+    for (uint32_t i = 0; i < s->backups_count; i++)
+        if (s->backups[i] == more->closure) {
+            s->backups[i] = s->backups[--s->backups_count];
+            return;
+        }
+}
+
+/* All attempts of a closure end here: `answered` is the worker that has answered, the
+ * others are not waited for. */
+static void land(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
+                 uint32_t answered)
+{
+    struct more *more = mu__sup_more(s, closure);
+    uint32_t number = mu__list_worker(closure->list);
+    const struct orphan was = mu__sup_charge(closure);
+
+    closure->marks &= (uint8_t)~MU__MARK_BEGUN;
+    if (more != NULL && more->backup_worker != 0) {
+        const struct orphan backup_was = mu__sup_backup_charge(closure, more);
+        uint32_t backup = more->backup_worker;
+
+        forget_backup(s, more);
+        if (backup == answered) {
+            closure->attempt = (uint16_t)more->backup_attempt;
+            mu__sup_unload(ctx, s, backup, &backup_was);
+        } else {
+            orphan(ctx, s, backup, &backup_was);
+        }
+    }
+    if (number == 0)
+        return;
+    if (number == answered)
+        mu__sup_unload(ctx, s, number, &was);
+    else
+        orphan(ctx, s, number, &was);
+}
+
+void mu__sup_abandon(struct mu__ctx *ctx, struct supervisor *s,
+                     struct mu__closure *closure)
+{
+    land(ctx, s, closure, 0);
+}
+
+/* ---- Times ---- */
+
+void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
+{
+    struct more *more = mu__sup_more(s, closure);
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t next_ms = more->deadline_ms == 0 ? UINT64_MAX : more->deadline_ms;
+
+    if (more->held_until_ms != 0 && more->held_until_ms < next_ms)
+        next_ms = more->held_until_ms;
+    if (more->run_limit_ms != 0 && mu__list_worker(closure->list) != 0) {
+        uint64_t ran_ms = (uint32_t)((uint32_t)now_ms - closure->started_ms);
+        uint64_t end_ms = now_ms + (ran_ms < more->run_limit_ms
+                                        ? more->run_limit_ms - ran_ms
+                                        : 0);
+
+        if (end_ms < next_ms)
+            next_ms = end_ms;
+    }
+    if (more->timer != 0)
+        mu__timer_cancel(ctx, more->timer);
+    more->timer = 0;
+    if (next_ms != UINT64_MAX)
+        more->timer = mu__timer_set(ctx, next_ms > now_ms ? next_ms - now_ms : 0,
+                                    timer_token(TIMER_CLOSURE, more->index));
+}
+
+static uint64_t backoff_ms(uint32_t tries)
+{
+    uint64_t delay_ms = BACKOFF_FIRST_MS;
+
+    while (tries-- > 0 && delay_ms < BACKOFF_MAX_MS)
+        delay_ms *= 2;
+    return delay_ms < BACKOFF_MAX_MS ? delay_ms : BACKOFF_MAX_MS;
+}
+
+static void hold_for(struct mu__ctx *ctx, struct supervisor *s,
+                     struct mu__closure *closure, uint64_t delay_ms)
+{
+    struct more *more = delay_ms == 0 ? NULL : mu__sup_need_more(s, closure);
+
+    if (more == NULL) {
+        mu__sup_queue_first(ctx, s, closure);
+        return;
+    }
+    more->held_until_ms = mu__now_ms(ctx) + delay_ms;
+    mu__sup_hold(s, closure);
+    mu__sup_arm(ctx, s, closure);
+}
+
+/* ---- Trying again ---- */
+
+static void give_up(struct mu__ctx *ctx, struct supervisor *s,
+                    struct mu__closure *closure, const struct outcome *outcome)
+{
+    char words[MU__ERROR_TEXT_MAX + 1];
+    struct outcome last = *outcome;
+
+    (void)snprintf(words, sizeof words, "%.*s (given up after %u runs)",
+                   (int)outcome->message.size, (const char *)outcome->message.data,
+                   mu__sup_runs(s, closure));
+    last.message = mu__view_str(words);
+    /* Nobody had cancelled it: to its program that is a failure. */
+    if (last.code == -MU_ECANCELLED)
+        last.code = -MU_EABORTED;
+    mu__sup_resolve(ctx, s, closure, &last);
+}
+
+/* For those who ask why it has not run. Out of memory: the task is not named. */
+static void note_failure(struct more *more, const struct outcome *outcome)
+{
+    char *task = NULL;
+
+    more->failed_code = (uint8_t)-outcome->code;
+    mu__free_array(more->failed_task);
+    if (outcome->task.size > 0 &&
+        mu__grow_array((void **)&task, outcome->task.size + (size_t)1, 1))
+        mu__view_copy(outcome->task, task, outcome->task.size + (size_t)1);
+    more->failed_task = task;
+}
+
+/* The closure has landed. `outcome` is what it comes to when it may not run again. */
+static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
+                  const struct outcome *outcome, uint64_t delay_ms)
+{
+    struct more *more = mu__sup_more(s, closure);
+    uint32_t max = more != NULL && more->attempts_max != 0 ? more->attempts_max
+                                                           : s->config.retries_max;
+
+    if ((closure->marks & (MU__MARK_CANCELLED | MU__MARK_UNWANTED)) != 0 ||
+        !mu__sup_is_wanted(s, closure)) {
+        mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+                              "cancelled while it ran");
+        return;
+    }
+    if (mu__sup_runs(s, closure) >= max) {
+        give_up(ctx, s, closure, outcome);
+        return;
+    }
+    s->retried++;
+    if (delay_ms > 0)
+        more = mu__sup_need_more(s, closure);
+    if (more != NULL)
+        note_failure(more, outcome);
+    hold_for(ctx, s, closure, delay_ms);
+}
+
+bool mu__sup_promote_backup(struct supervisor *s, struct mu__closure *closure)
+{
+    struct more *more = mu__sup_more(s, closure);
+    uint32_t number;
+
+    if (more == NULL || more->backup_worker == 0)
+        return false;
+    number = more->backup_worker;
+    closure->attempt = (uint16_t)more->backup_attempt;
+    closure->started_ms = more->backup_started_ms;
+    closure->cost_us = 0;
+    closure->marks &= (uint8_t)~MU__MARK_BEGUN;
+    if (more->backup_begun)
+        closure->marks |= MU__MARK_BEGUN;
+    forget_backup(s, more);
+    mu__closures_move_last(&s->closures, closure, mu__list_in_flight(number));
+    return true;
+}
+
+void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
+                       struct mu__closure *closure, struct mu__worker_id worker,
+                       enum mu__loss loss)
+{
+    struct mu__view name = mu__names_view(&s->functions, closure->function);
+    const struct task_text task = mu__sup_task_of(s, worker);
+    char words[256];
+    struct outcome outcome = {.code = -MU_EABORTED, .kind = MU_ERROR_WORKER};
+
+    if (mu__sup_promote_backup(s, closure))
+        return;
+    if (loss == MU__LOSS_REMOVED) {
+        outcome.message = mu__view_str("its worker was removed from the cluster");
+        retry(ctx, s, closure, &outcome, 0);
+        return;
+    }
+    if (closure->crashes < UINT8_MAX)
+        closure->crashes++;
+    (void)snprintf(words, sizeof words,
+                   "function \"%.*s\" lost its worker %u times, last %s",
+                   (int)name.size, (const char *)name.data, closure->crashes, task.text);
+    outcome.message = mu__view_str(words);
+    outcome.task = mu__view_str(task.text);
+    if (closure->crashes >= s->config.attempts_max &&
+        (closure->marks & MU__MARK_CANCELLED) == 0 && mu__sup_is_wanted(s, closure)) {
+        (void)snprintf(words + strlen(words), sizeof words - strlen(words),
+                       "; given up");
+        outcome.message = mu__view_str(words);
+        mu__sup_resolve(ctx, s, closure, &outcome);
+        return;
+    }
+    retry(ctx, s, closure, &outcome,
+          closure->crashes < 2 ? 0 : backoff_ms(closure->crashes - 2U));
+}
+
+/* What the run itself ran on is lost, a process of its own, and the worker lives: nobody
+ * else was hurt, so that the closure need not run alone from then on. It has landed. */
+static void lost_process(struct mu__ctx *ctx, struct supervisor *s,
+                         struct mu__closure *closure, const struct outcome *outcome)
+{
+    struct mu__view name = mu__names_view(&s->functions, closure->function);
+    struct more *more = mu__sup_need_more(s, closure);
+    uint32_t lost = more == NULL ? s->config.attempts_max : ++more->processes_lost;
+    char words[MU__ERROR_TEXT_MAX + 1];
+    struct outcome last = *outcome;
+
+    if (lost < s->config.attempts_max || (closure->marks & MU__MARK_CANCELLED) != 0) {
+        retry(ctx, s, closure, outcome, lost < 2 ? 0 : backoff_ms(lost - 2));
+        return;
+    }
+    (void)snprintf(words, sizeof words,
+                   "function \"%.*s\" lost its process %" PRIu32 " times, last on %.*s: "
+                   "%.*s; given up",
+                   (int)name.size, (const char *)name.data, lost, (int)last.task.size,
+                   (const char *)last.task.data, (int)last.message.size,
+                   (const char *)last.message.data);
+    last.message = mu__view_str(words);
+    mu__sup_resolve(ctx, s, closure, &last);
+}
+
+/* ---- Results ---- */
+
+/* The closure that a result is of, and the worker that it comes from; NULL when nobody
+ * waits for it. */
+static struct mu__closure *attempt_of(struct supervisor *s, const struct mu__msg *msg,
+                                      const struct mu__result *body, uint32_t *ret_number)
+{
+    struct mu__closure *closure = mu__closures_find(&s->closures, body->closure);
+    uint32_t number = closure == NULL ? 0 : mu__list_worker(closure->list);
+    const struct mu__member_worker *worker;
+    const struct more *more;
+
+    if (number == 0)
+        return NULL;
+    if (closure->attempt != body->attempt) {
+        more = mu__sup_more(s, closure);
+        if (more == NULL || more->backup_worker == 0 ||
+            more->backup_attempt != body->attempt)
+            return NULL;
+        number = more->backup_worker;
+    }
+    worker = mu__membership_get(&s->members, number);
+    *ret_number = number;
+    return worker != NULL && worker->node == msg->from.node ? closure : NULL;
+}
+
+static bool read_server(struct mu__view task, uint32_t *ret_index)
+{
+    char text[MU__TASK_NAME_MAX + 1];
+    char *end;
+    unsigned long index;
+
+    mu__view_copy(task, text, sizeof text);
+    if (strncmp(text, "/job:ps/task:", 13) != 0)
+        return false;
+    index = strtoul(text + 13, &end, 10);
+    *ret_index = (uint32_t)index;
+    return end != text + 13 && *end == '\0' && index < UINT32_MAX;
+}
+
+enum verdict { FINAL, AGAIN, AGAIN_SOON, LOST };
+
+/* Whether an error is the closure's own, or passing trouble of what it ran on. */
+static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
+                          const struct mu__closure *closure,
+                          const struct mu__member_worker *worker,
+                          const struct outcome *outcome)
+{
+    uint64_t now_ms;
+    uint32_t server;
+
+    if (outcome->code == 0 || (closure->marks & MU__MARK_CANCELLED) != 0 ||
+        outcome->kind == MU_ERROR_INPUT)
+        return FINAL;
+    now_ms = mu__now_ms(ctx);
+    if ((outcome->code == -MU_EUNAVAILABLE || outcome->code == -MU_EABORTED) &&
+        read_server(outcome->task, &server)) {
+        if (mu__server_failures_report(s->server_failures, server, worker->number,
+                                       now_ms))
+            return FINAL;
+        mu__log(ctx, MU__LOG_WARN, "%s reports that /job:ps/task:%" PRIu32
+                " fails: taken for passing, %" PRIu32 " of %" PRIu32,
+                mu__sup_task(s, worker).text, server,
+                mu__server_failures_count(s->server_failures, server, now_ms),
+                s->config.server_failures);
+        return AGAIN;
+    }
+    if (outcome->code == -MU_EDEADLINE && s->config.timeouts > 0)
+        return mu__server_failures_report(s->timeouts, 0, worker->number, now_ms)
+                   ? FINAL
+                   : AGAIN;
+    if (outcome->code == -MU_EUNKNOWN && s->config.unknown_is_worker)
+        return AGAIN;
+    /* Nobody had asked it to stop: its node is ending, or what it called was. */
+    if (outcome->code == -MU_ECANCELLED)
+        return AGAIN_SOON;
+    return FINAL;
+}
+
+/* How long functions take here, for people; and everywhere. */
+static void note_time(struct supervisor *s, const struct mu__closure *closure,
+                      const struct mu__member_worker *worker, uint32_t ran_us)
+{
+    struct station *station = &s->stations[worker->number];
+
+    station->estimate_us = station->has_estimate ? (7 * station->estimate_us + ran_us) / 8
+                                                 : ran_us;
+    station->has_estimate = true;
+    mu__function_times_note(&s->times, closure->function, ran_us);
+}
+
+static void note_result(struct mu__ctx *ctx, struct supervisor *s,
+                        const struct mu__closure *closure,
+                        struct mu__member_worker *worker, const struct mu__result *body)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    uint32_t started_ms = closure->started_ms;
+
+    if (more != NULL && more->backup_worker == worker->number)
+        started_ms = more->backup_started_ms;
+    if (body->code == 0)
+        worker->finished++;
+    else
+        worker->failed++;
+    if (s->config.measure)
+        mu__histogram_add(&s->execution,
+                          ((uint32_t)mu__now_ms(ctx) - started_ms) / 1000.0);
+    if (body->code == 0)
+        note_time(s, closure, worker, body->ran_us);
+}
+
+/* It has landed, and this is what it came to. */
+static void settle(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
+                   struct outcome *outcome, uint32_t number)
+{
+    const struct more *more = mu__sup_more(s, closure);
+
+    if ((closure->marks & MU__MARK_RESOLVED) != 0) {
+        (void)mu__sup_recomputed(ctx, s, closure, outcome, number);
+        return;
+    }
+    if ((closure->marks & MU__MARK_UNWANTED) != 0) {
+        mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+                              "cancelled while it ran");
+        return;
+    }
+    if (outcome->code == 0 && more != NULL && (more->flags & MU__CLOSURE_KEEP) != 0 &&
+        s->clients[closure->client].present) {
+        outcome->kept = mu__sup_keep(ctx, s, closure, number);
+        if (!outcome->kept) {
+            mu__sup_resolve_words(ctx, s, closure, -MU_ENOMEM, MU_ERROR_OTHER,
+                                  "the result could not be kept: out of memory");
+            return;
+        }
+    }
+    mu__sup_resolve(ctx, s, closure, outcome);
+}
+
+static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *msg,
+                        struct mu__closure *closure, uint32_t number)
+{
+    const struct mu__result *body = mu__body(msg);
+    struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    struct task_text task;
+    struct outcome outcome = {
+        .code = -(int)body->code,
+        .kind = body->error_kind == 0 ? MU_ERROR_FUNCTION : body->error_kind,
+        .result = body->result,
+        .backing = msg->backing,
+        .message = body->message,
+        .task = body->origin,
+        .detail = body->detail,
+    };
+    const struct more *more = mu__sup_more(s, closure);
+    bool keeps = more != NULL && (more->flags & MU__CLOSURE_KEEP) != 0;
+    bool lost = outcome.code == -MU_EABORTED && outcome.kind == MU_ERROR_WORKER &&
+                body->origin.size == 0;
+    enum verdict verdict;
+
+    if (body->code != 0 && body->origin.size == 0) {
+        task = mu__sup_task(s, worker);
+        outcome.task = mu__view_str(task.text);
+    }
+    note_result(ctx, s, closure, worker, body);
+    verdict = lost ? LOST : judge(ctx, s, closure, worker, &outcome);
+    land(ctx, s, closure, number);
+    if (verdict == FINAL)
+        settle(ctx, s, closure, &outcome, number);
+    else if (verdict == LOST)
+        lost_process(ctx, s, closure, &outcome);
+    else
+        retry(ctx, s, closure, &outcome,
+              verdict == AGAIN_SOON && mu__sup_runs(s, closure) < 2
+                  ? 0
+                  : backoff_ms(mu__sup_runs(s, closure) - 1U));
+    /* It was kept there for somebody who does not want it any more, perhaps. */
+    if (keeps && body->code == 0)
+        mu__sup_drop_stale(ctx, s, msg->from.node, body->closure);
+}
+
+void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__result *body = mu__body(msg);
+    struct mu__closure *closure;
+    uint32_t number = 0;
+
+    if ((body->closure & MU__PER_WORKER_BIT) != 0) {
+        mu__sup_built(ctx, s, msg);
+        return;
+    }
+    closure = attempt_of(s, msg, body, &number);
+    if (closure != NULL)
+        take_result(ctx, s, msg, closure, number);
+    else if (!orphan_answered(ctx, s, msg->from.node, body))
+        s->stale++;
+    if (closure == NULL && body->code == 0)
+        mu__sup_drop_stale(ctx, s, msg->from.node, body->closure);
+    mu__sup_dispatch(ctx, s);
+}
+
+/* ---- Limits of closures ---- */
+
+static void say_where(const struct supervisor *s, const struct mu__closure *closure,
+                      uint32_t now_ms, char *out, size_t size)
+{
+    const struct mu__member_worker *worker =
+        mu__membership_get(&s->members, mu__list_worker(closure->list));
+
+    if (worker == NULL)
+        (void)snprintf(out, size, "it has not been given to a worker%s",
+                       closure->attempt == 0 ? "" : " again");
+    else
+        (void)snprintf(out, size, "it %s %s for %" PRIu32 " ms",
+                       (closure->marks & MU__MARK_BEGUN) != 0 ? "runs on"
+                                                              : "has been with",
+                       mu__sup_task(s, worker).text, now_ms - closure->started_ms);
+}
+
+/* This closure is given up on its worker. If no thread is left there, those that were
+ * given to it later would wait behind it for ever: they run elsewhere, and the worker
+ * gets nothing until it has answered for one. */
+static void give_up_on(struct mu__ctx *ctx, struct supervisor *s,
+                       struct mu__closure *closure)
+{
+    uint32_t number = mu__list_worker(closure->list);
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
+    land(ctx, s, closure, 0);
+    if (worker == NULL || s->stations[number].orphans_count < mu__member_threads(worker))
+        return;
+    mu__membership_hold(&s->members, number, MU__HOLD_STUCK);
+    mu__sup_recall_all(ctx, s, number);
+}
+
+static void expire(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
+{
+    char where[128];
+    char words[256];
+
+    say_where(s, closure, (uint32_t)mu__now_ms(ctx), where, sizeof where);
+    (void)snprintf(words, sizeof words, "the closure's deadline has passed: %s", where);
+    give_up_on(ctx, s, closure);
+    mu__sup_resolve_words(ctx, s, closure, -MU_EDEADLINE, MU_ERROR_LIMIT, words);
+}
+
+static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
+                          struct mu__closure *closure)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    const struct mu__member_worker *worker =
+        mu__membership_get(&s->members, mu__list_worker(closure->list));
+    const struct task_text task = mu__sup_task(s, worker);
+    char words[256];
+    struct outcome outcome = {.code = -MU_EDEADLINE, .kind = MU_ERROR_LIMIT};
+
+    (void)snprintf(words, sizeof words, "it ran for %" PRIu32 " ms on %s, which is the "
+                   "limit of one run", more->run_limit_ms, task.text);
+    outcome.message = mu__view_str(words);
+    outcome.task = mu__view_str(task.text);
+    mu__log(ctx, MU__LOG_WARN, "closure %" PRIu64 ": %s", more->closure, words);
+    s->stuck++;
+    give_up_on(ctx, s, closure);
+    retry(ctx, s, closure, &outcome, 0);
+}
+
+static bool is_stuck(struct mu__ctx *ctx, const struct more *more,
+                     const struct mu__closure *closure)
+{
+    return more->run_limit_ms != 0 && mu__list_worker(closure->list) != 0 &&
+           (uint32_t)((uint32_t)mu__now_ms(ctx) - closure->started_ms) >=
+               more->run_limit_ms;
+}
+
+/* Of one that is not known to have begun its worker is asked first: it gives it back, or
+ * says for how long it has run. */
+static void give_up_stuck_or_ask(struct mu__ctx *ctx, struct supervisor *s,
+                                 struct mu__closure *closure)
+{
+    if ((closure->marks & MU__MARK_BEGUN) != 0)
+        give_up_stuck(ctx, s, closure);
+    else
+        mu__sup_recall_one(ctx, s, closure);
+}
+
+void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s, struct more *more)
+{
+    struct mu__closure *closure = mu__closures_find(&s->closures, more->closure);
+    uint64_t now_ms = mu__now_ms(ctx);
+    bool is_resolved = (closure->marks & MU__MARK_RESOLVED) != 0;
+
+    more->timer = 0;
+    if (more->deadline_ms != 0 && now_ms >= more->deadline_ms) {
+        more->deadline_ms = 0;
+        if (!is_resolved) {
+            expire(ctx, s, closure);
+            mu__sup_dispatch(ctx, s);
+            return;
+        }
+    }
+    if (more->held_until_ms != 0 && now_ms >= more->held_until_ms) {
+        more->held_until_ms = 0;
+        if (closure->list == MU__LIST_HELD && more->inputs_missing == 0)
+            mu__sup_queue_first(ctx, s, closure);
+    } else if (is_stuck(ctx, more, closure)) {
+        give_up_stuck_or_ask(ctx, s, closure);
+        mu__sup_dispatch(ctx, s);
+        return;
+    }
+    mu__sup_arm(ctx, s, closure);
+    mu__sup_dispatch(ctx, s);
+}
+
+/* ---- Backup attempts ---- */
+
+void mu__sup_backups_lost(struct supervisor *s, uint32_t number)
+{
+    uint32_t i = 0;
+
+    while (i < s->backups_count) {
+        struct mu__closure *closure = mu__closures_find(&s->closures, s->backups[i]);
+        struct more *more = mu__sup_more(s, closure);
+
+        if (more->backup_worker == number)
+            forget_backup(s, more);
+        else
+            i++;
+    }
+}
+
+struct straggler {
+    const struct supervisor *supervisor;
+    uint32_t number;            /* where it runs */
+    const struct more *more;
+};
+
+static bool may_help(const struct mu__member_worker *worker, const void *arg)
+{
+    const struct straggler *straggler = arg;
+
+    return worker->number != straggler->number &&
+           worker->load < mu__member_threads(worker) &&
+           mu__sup_role_suits(straggler->supervisor, straggler->more, worker);
+}
+
+static bool is_straggler(const struct supervisor *s, const struct mu__closure *closure,
+                         uint32_t now_ms)
+{
+    const struct more *more = mu__sup_more(s, closure);
+    uint32_t ran_ms = now_ms - closure->started_ms;
+    const struct mu__function_time *time =
+        mu__function_times_find(&s->times, closure->function);
+
+    if (time == NULL || time->count < BACKUP_SAMPLES || ran_ms < BACKUP_AFTER_MS ||
+        ran_ms < time->mean_us / 1000.0 * s->config.backup_percent / 100)
+        return false;
+    return closure->marks == MU__MARK_BEGUN && closure->crashes < SUSPECT_CRASHES &&
+           (more == NULL || (more->backup_worker == 0 && more->worker == 0 &&
+                             more->inputs_count == 0 &&
+                             (more->flags & MU__CLOSURE_NO_BACKUP) == 0));
+}
+
+/* Backups have numbers too, and no two attempts of a closure have the same. */
+static uint32_t last_attempt(const struct mu__closure *closure, const struct more *more)
+{
+    return more->backup_attempt > closure->attempt ? more->backup_attempt
+                                                   : closure->attempt;
+}
+
+static bool list_backup(struct supervisor *s, uint64_t closure)
+{
+    if (s->backups_count == BACKUPS_MAX)
+        return false;
+    if (s->backups_count == s->backups_size) {
+        uint32_t size = s->backups_size * 2 + 16;
+
+        if (!mu__grow_array((void **)&s->backups, size, sizeof *s->backups))
+            return false;
+        s->backups_size = size;
+    }
+    s->backups[s->backups_count++] = closure;
+    return true;
+}
+
+static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
+                       struct mu__closure *closure)
+{
+    struct more *more = mu__sup_need_more(s, closure);
+    struct straggler straggler = {s, mu__list_worker(closure->list), more};
+    uint32_t number = more == NULL ? 0
+                                   : mu__membership_pick_fitting(&s->members,
+                                                                 mu__sup_role(more),
+                                                                 may_help, &straggler);
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
+    if (worker == NULL || last_attempt(closure, more) >= s->config.retries_max ||
+        !list_backup(s, more->closure))
+        return;
+    more->backup_worker = number;
+    more->backup_attempt = (uint16_t)(last_attempt(closure, more) + 1U);
+    more->backup_started_ms = (uint32_t)mu__now_ms(ctx);
+    more->backup_begun = false;
+    mu__membership_load(&s->members, number, mu__closure_bytes(closure), 0);
+    if (mu__sup_send_run(ctx, s, worker, closure, more->backup_attempt) != 0) {
+        mu__membership_unload(&s->members, number, mu__closure_bytes(closure), 0, false);
+        forget_backup(s, more);
+        return;
+    }
+    s->backups_run++;
+    mu__log(ctx, MU__LOG_INFO, "closure %" PRIu64 " takes long: it also runs on %s",
+            more->closure, mu__sup_task(s, worker).text);
+}
+
+void mu__sup_backup_watch(struct mu__ctx *ctx, struct supervisor *s)
+{
+    s->backup_timer =
+        mu__timer_set(ctx, BACKUP_TICK_MS, timer_token(TIMER_BACKUP, 0));
+}
+
+void mu__sup_backup_tick(struct mu__ctx *ctx, struct supervisor *s)
+{
+    uint32_t now_ms = (uint32_t)mu__now_ms(ctx);
+
+    s->backup_timer = 0;
+    if (mu__sup_in_flight(s) == 0)
+        return;
+    for (uint32_t i = 1; i < s->stations_size; i++) {
+        struct mu__closure *closure =
+            mu__closures_first(&s->closures, mu__list_in_flight(i));
+
+        for (; closure != NULL; closure = mu__closures_next(&s->closures, closure))
+            if (mu__closures_first_queued(&s->closures) == NULL &&
+                is_straggler(s, closure, now_ms))
+                run_backup(ctx, s, closure);
+    }
+    mu__sup_backup_watch(ctx, s);
+}

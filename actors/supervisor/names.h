@@ -1,0 +1,80 @@
+/* Strings given numbers, so that a million closures name their functions in four bytes
+ * each. A number is counted: it stays as long as somebody holds it, and for some time
+ * after that, so that what is known by it (how long a function takes) is not lost when
+ * nothing of that name is there for a moment. Then it is given to another string. */
+#ifndef MU_ACTORS_NAMES_H
+#define MU_ACTORS_NAMES_H
+
+#include "runtime/message/message.h"
+
+#include <assert.h>
+
+enum {
+    MU__NAMES_MAX = 1 << 24,
+    MU__NAMES_IDLE_MAX = 4096   /* that nobody holds; the one that was held last longest
+                                   ago goes first */
+};
+#define MU__NAME_NONE UINT32_MAX
+
+struct mu__name {
+    uint32_t hash;
+    uint32_t size;
+    uint32_t holders;
+    uint32_t idle_next;         /* number + 1; 0 ends the list */
+    uint32_t idle_prev;
+    char text[];
+};
+
+/* Zeroed memory is an empty table. */
+struct mu__names {
+    struct mu__name **names;    /* by number; NULL: free */
+    uint64_t secret;            /* of the hash, where peers choose names */
+    uint32_t *slots;            /* by hash: number + 1, 0: empty */
+    uint32_t count;             /* numbers that were given out, free ones included */
+    uint32_t used;              /* of these, not free */
+    uint32_t slots_size;        /* a power of two, or 0 */
+    uint32_t last;              /* the number that was given out last */
+    uint32_t *free;             /* numbers */
+    uint32_t free_count;
+    uint32_t free_size;
+    uint32_t idle_first;        /* number + 1; 0: none */
+    uint32_t idle_last;
+    uint32_t idle_count;
+    bool added;                 /* the last mu__names_take found it unknown */
+};
+
+void mu__names_done(struct mu__names *names);
+
+/* The number of a string, held once more; MU__NAME_NONE when out of memory or of
+ * numbers. */
+uint32_t mu__names_take(struct mu__names *names, struct mu__view name);
+
+/* Somebody holds what nobody held; nobody holds it any more. For those below. */
+void mu__names_first_holder(struct mu__names *names, uint32_t number);
+void mu__names_last_holder(struct mu__names *names, uint32_t number);
+
+/* One holder more, or less. MU__NAME_NONE is fine. */
+static inline void mu__names_hold(struct mu__names *names, uint32_t number)
+{
+    if (number != MU__NAME_NONE && names->names[number]->holders++ == 0)
+        mu__names_first_holder(names, number);
+}
+
+static inline void mu__names_release(struct mu__names *names, uint32_t number)
+{
+    if (number == MU__NAME_NONE)
+        return;
+    assert(names->names[number]->holders > 0);
+    if (--names->names[number]->holders == 0)
+        mu__names_last_holder(names, number);
+}
+
+/* The string of a number that is held; stays as long as that. */
+static inline struct mu__view mu__names_view(const struct mu__names *names,
+                                             uint32_t number)
+{
+    assert(number < names->count && names->names[number] != NULL);
+    return (struct mu__view){names->names[number]->text, names->names[number]->size};
+}
+
+#endif

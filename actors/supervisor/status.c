@@ -1,0 +1,442 @@
+/* What the supervisor tells about itself: numbers that were reported, and the status. */
+#include "actors/supervisor/internal.h"
+
+#include "runtime/message/block_pool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    STATUS_WAIT_MS = 1000,      /* for the parameter servers' part */
+    IN_FLIGHT_SHOWN_MAX = 16
+};
+
+/* ---- reports ---- */
+
+static struct metric *metric_find(struct supervisor *s, struct mu__view name)
+{
+    for (uint32_t i = 0; i < s->metrics_count; i++)
+        if (mu__view_is(name, s->metrics[i].name))
+            return &s->metrics[i];
+    return NULL;
+}
+
+static uint32_t metrics_of(const struct supervisor *s, uint32_t node)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < s->metrics_count; i++)
+        count += s->metrics[i].node == node;
+    return count;
+}
+
+/* The one that was reported longest ago, of the node that has the most names; of the
+ * reporter if it has many itself. */
+static struct metric *metric_to_forget(struct supervisor *s, uint32_t reporter)
+{
+    struct metric *found = NULL;
+    uint32_t node = reporter;
+    uint32_t most = metrics_of(s, reporter);
+
+    for (uint32_t i = 0; most < METRICS_OF_NODE_MAX && i < s->metrics_count; i++) {
+        uint32_t count = metrics_of(s, s->metrics[i].node);
+
+        if (count <= most)
+            continue;
+        most = count;
+        node = s->metrics[i].node;
+    }
+    for (uint32_t i = 0; i < s->metrics_count; i++)
+        if (s->metrics[i].node == node &&
+            (found == NULL || s->metrics[i].at_ms < found->at_ms))
+            found = &s->metrics[i];
+    return found;
+}
+
+static struct metric *metric_of(struct mu__ctx *ctx, struct supervisor *s,
+                                struct mu__view name, uint32_t node)
+{
+    struct metric *metric = metric_find(s, name);
+
+    if (metric != NULL)
+        return metric;
+    if (s->metrics_count < METRICS_MAX) {
+        metric = &s->metrics[s->metrics_count++];
+    } else {
+        metric = metric_to_forget(s, node);
+        mu__log(ctx, MU__LOG_WARN, "numbers are reported under more than %d names: the "
+                "one under \"%s\" is forgotten", METRICS_MAX, metric->name);
+    }
+    mu__view_copy(name, metric->name, sizeof metric->name);
+    return metric;
+}
+
+void mu__sup_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    struct mu__report *body = mu__body(msg);
+    struct metric *metric = metric_of(ctx, s, body->name, msg->from.node);
+
+    metric->node = msg->from.node;
+    metric->number = body->number;
+    metric->step = body->step;
+    metric->at_ms = mu__now_ms(ctx);
+}
+
+void mu__sup_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    struct mu__call_msg *body = mu__body(msg);
+    struct mu__metric_call *call = body->call;
+    const struct metric *metric = metric_find(s, mu__view_str(call->name));
+
+    (void)ctx;
+    if (metric == NULL) {
+        mu__call_complete(&call->call,
+                          mu_error_set(&call->call.error, -MU_ENOTFOUND,
+                                       "no number was reported under \"%s\"",
+                                       call->name));
+        return;
+    }
+    call->number = metric->number;
+    call->step = metric->step;
+    mu__call_complete(&call->call, 0);
+}
+
+/* ---- status ---- */
+
+/* Reports of a parameter server that count now. */
+static uint32_t server_failures(const struct supervisor *s, const struct peer *peer,
+                                uint64_t now_ms)
+{
+    if (s->server_failures == NULL || strcmp(peer->type, "ps") != 0)
+        return 0;
+    return mu__server_failures_count(s->server_failures, peer->index, now_ms);
+}
+
+static mu_value *peer_value(const struct supervisor *s, const struct peer *peer,
+                            uint64_t now_ms)
+{
+    const struct mu__member_worker *worker =
+        mu__membership_by_node(&s->members, peer->node);
+    mu_value *map = mu_value_map();
+    uint32_t failures = server_failures(s, peer, now_ms);
+    uint32_t orphans =
+        worker == NULL ? 0 : s->stations[worker->number].orphans_count;
+
+    (void)mu_value_set(map, "type", mu_value_string(peer->type));
+    (void)mu_value_set(map, "index", mu_value_int(peer->index));
+    (void)mu_value_set(map, "address", mu_value_string(peer->address));
+    (void)mu_value_set(map, "state", mu_value_string("up"));
+    (void)mu_value_set(map, "for_ms", mu_value_int((int64_t)(now_ms - peer->since_ms)));
+    if (failures > 0)
+        (void)mu_value_set(map, "failures", mu_value_int(failures));
+    if (worker != NULL) {
+        (void)mu_value_set(map, "threads", mu_value_int(worker->threads));
+        (void)mu_value_set(map, "window", mu_value_int(mu__sup_window(s, worker)));
+        (void)mu_value_set(map, "in_flight", mu_value_int(worker->load - orphans));
+        (void)mu_value_set(map, "running", mu_value_int(worker->begun));
+        (void)mu_value_set(map, "orphans", mu_value_int(orphans));
+        (void)mu_value_set(map, "draining",
+                           mu_value_bool((worker->holds & MU__HOLD_DRAIN) != 0));
+        (void)mu_value_set(map, "building",
+                           mu_value_bool((worker->holds & MU__HOLD_BUILD) != 0));
+        (void)mu_value_set(map, "finished", mu_value_int((int64_t)worker->finished));
+        (void)mu_value_set(map, "failed", mu_value_int((int64_t)worker->failed));
+    }
+    return map;
+}
+
+static mu_value *peers_value(const struct supervisor *s, uint64_t now_ms)
+{
+    mu_value *list = mu_value_list();
+
+    for (uint32_t i = 0; i < s->peers_count; i++)
+        (void)mu_value_append(list, peer_value(s, &s->peers[i], now_ms));
+    return list;
+}
+
+uint32_t mu__sup_waiting(const struct supervisor *s)
+{
+    uint32_t count = 0;
+
+    for (uint32_t list = MU__LIST_QUEUES; list < mu__sup_waiting_lists(s); list++)
+        count += mu__closures_count(&s->closures, list);
+    for (uint32_t i = 1; i < s->stations_size; i++)
+        count += mu__closures_count(&s->closures, mu__list_pinned(i));
+    return count;
+}
+
+uint32_t mu__sup_in_flight(const struct supervisor *s)
+{
+    return s->closures.count - mu__sup_waiting(s) -
+           mu__closures_count(&s->closures, MU__LIST_KEPT);
+}
+
+/* Known to have begun, of a worker's or of all that are in flight. */
+static uint32_t running_at(const struct supervisor *s, uint32_t number)
+{
+    const struct mu__closure *closure =
+        mu__closures_first(&s->closures, mu__list_in_flight(number));
+    uint32_t count = 0;
+
+    /* Runs begin in the order in which they were sent, but for a few. */
+    for (; closure != NULL; closure = mu__closures_next(&s->closures, closure))
+        count += (closure->marks & MU__MARK_BEGUN) != 0;
+    return count;
+}
+
+uint32_t mu__sup_running(const struct supervisor *s)
+{
+    uint32_t count = 0;
+
+    for (uint32_t i = 1; i < s->members.workers_size; i++)
+        if (mu__membership_get(&s->members, i) != NULL &&
+            s->members.workers[i].begun > 0)
+            count += running_at(s, i);
+    return count;
+}
+
+static mu_value *closures_value(const struct supervisor *s)
+{
+    const struct {
+        const char *key;
+        uint64_t count;
+    } counts[] = {
+        {"scheduled", s->scheduled},
+        {"finished", s->finished},
+        {"failed", s->failed},
+        {"cancelled", s->cancelled},
+        {"forgotten", s->forgotten},
+        {"queued", mu__sup_waiting(s)},
+        {"in_flight", mu__sup_in_flight(s)},
+        {"running", mu__sup_running(s)},
+        {"sent", mu__sup_in_flight(s) - mu__sup_running(s)},
+        {"recalled", s->recalls.returned},
+        {"retried", s->retried},
+        {"stale_results", s->stale},
+        {"workers_lost", s->workers_lost},
+        {"backups", s->backups_run},
+        {"backups_running", s->backups_count},
+        {"stuck", s->stuck},
+        {"stalls", s->stalls},
+        {"kept", mu__closures_count(&s->closures, MU__LIST_KEPT)},
+        {"recomputing", s->kept.count -
+                            mu__closures_count(&s->closures, MU__LIST_KEPT)},
+        {"args_bytes", s->args_bytes},
+    };
+    mu_value *map = mu_value_map();
+
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+        (void)mu_value_set(map, counts[i].key, mu_value_int((int64_t)counts[i].count));
+    return map;
+}
+
+mu_value *mu__sup_running_value(const struct supervisor *s,
+                               const struct mu__closure *closure, uint64_t now_ms)
+{
+    const struct mu__member_worker *worker =
+        mu__membership_get(&s->members, mu__list_worker(closure->list));
+    const struct more *more = mu__sup_more(s, closure);
+    mu_value *map = mu_value_map();
+    char text[MU__FUNCTION_NAME_MAX + 1];
+
+    mu__view_copy(mu__names_view(&s->functions, closure->function), text, sizeof text);
+    (void)mu_value_set(map, "closure", mu_value_int((int64_t)mu__closure_id(closure)));
+    (void)mu_value_set(map, "function", mu_value_string(text));
+    if (more != NULL && more->name != NULL)
+        (void)mu_value_set(map, "name", mu_value_string(more->name));
+    (void)mu_value_set(map, "attempt", mu_value_int(mu__sup_runs(s, closure)));
+    (void)mu_value_set(map, "state",
+                       mu_value_string((closure->marks & MU__MARK_BEGUN) != 0 ? "running"
+                                                                              : "sent"));
+    (void)mu_value_set(map, "task", mu_value_string(mu__sup_task(s, worker).text));
+    (void)mu_value_set(map, "for_ms",
+                       mu_value_int((uint32_t)((uint32_t)now_ms - closure->started_ms)));
+    return map;
+}
+
+/* The first few of each worker, the longest under way first. */
+static mu_value *in_flight_value(const struct supervisor *s, uint64_t now_ms)
+{
+    mu_value *list = mu_value_list();
+    int left = IN_FLIGHT_SHOWN_MAX;
+
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        struct mu__closure *closure = mu__membership_get(&s->members, i) == NULL
+                                          ? NULL
+                                          : mu__closures_first(&s->closures,
+                                                               mu__list_in_flight(i));
+
+        if (closure != NULL && left-- > 0)
+            (void)mu_value_append(list, mu__sup_running_value(s, closure, now_ms));
+    }
+    return list;
+}
+
+static mu_value *metrics_value(const struct supervisor *s, uint64_t now_ms)
+{
+    mu_value *list = mu_value_list();
+
+    for (uint32_t i = 0; i < s->metrics_count; i++) {
+        const struct metric *metric = &s->metrics[i];
+        mu_value *map = mu_value_map();
+
+        (void)mu_value_set(map, "name", mu_value_string(metric->name));
+        (void)mu_value_set(map, "number", mu_value_float(metric->number));
+        (void)mu_value_set(map, "step", mu_value_int((int64_t)metric->step));
+        (void)mu_value_set(map, "age_ms",
+                           mu_value_int((int64_t)(now_ms - metric->at_ms)));
+        (void)mu_value_append(list, map);
+    }
+    return list;
+}
+
+static mu_value *timers_value(const struct supervisor *s)
+{
+    mu_value *map = mu_value_map();
+
+    (void)mu_value_set(map, "closure_execution", mu__histogram_value(&s->execution));
+    (void)mu_value_set(map, "worker_recovery", mu__histogram_value(&s->recovery));
+    return map;
+}
+
+/* Of the chief's process: see runtime/message/block_pool.h. */
+static mu_value *memory_value(void)
+{
+    const struct mu__block_counts counts = mu__block_pool_counts(&mu__blocks);
+    mu_value *map = mu_value_map();
+
+    (void)mu_value_set(map, "kept_bytes", mu_value_int((int64_t)counts.kept_bytes));
+    (void)mu_value_set(map, "reused_total", mu_value_int((int64_t)counts.reused));
+    (void)mu_value_set(map, "allocated_total", mu_value_int((int64_t)counts.allocated));
+    (void)mu_value_set(map, "released_total", mu_value_int((int64_t)counts.released));
+    return map;
+}
+
+static void answer(struct mu__ctx *ctx, struct supervisor *s, struct question *question)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+    mu_value *map = mu_value_map();
+    struct mu__msg *msg = mu__msg_new(ctx, MU__STATUS);
+
+    mu__timer_cancel(ctx, question->timer);
+    question->open = false;
+    (void)mu_value_set(map, "tasks", peers_value(s, now_ms));
+    (void)mu_value_set(map, "closures", closures_value(s));
+    (void)mu_value_set(map, "in_flight", in_flight_value(s, now_ms));
+    (void)mu_value_set(map, "metrics", metrics_value(s, now_ms));
+    (void)mu_value_set(map, "memory", memory_value());
+    (void)mu_value_set(map, "variables", question->variables);
+    (void)mu_value_set(map, "servers_missing", mu_value_int(question->missing));
+    (void)mu_value_set(map, "per_worker", mu__sup_inputs_value(s));
+    (void)mu_value_set(map, "workers_missing", mu__sup_missing_value(s, now_ms));
+    if (s->config.measure)
+        (void)mu_value_set(map, "timers", timers_value(s));
+    question->variables = NULL;
+    if (msg != NULL) {
+        struct mu__status *body = mu__body(msg);
+
+        body->token = question->token;
+        msg->backing = mu__pack_value(map, &body->status);
+    }
+    mu_value_free(map);
+    (void)mu__send(ctx, question->asker, msg);
+}
+
+static struct question *question_new(struct supervisor *s)
+{
+    for (uint32_t i = 0; i < QUESTIONS_MAX; i++)
+        if (!s->questions[i].open)
+            return &s->questions[i];
+    return NULL;
+}
+
+static void ask_servers(struct mu__ctx *ctx, struct supervisor *s,
+                        struct question *question)
+{
+    for (uint32_t i = 0; i < s->peers_count; i++) {
+        struct mu__msg *msg;
+        struct mu__status_get *body;
+
+        if (strcmp(s->peers[i].type, "ps") != 0)
+            continue;
+        msg = mu__msg_new(ctx, MU__STATUS_GET);
+        if (msg == NULL)
+            continue;
+        body = mu__body(msg);
+        body->token = question->number;
+        if (mu__send(ctx, (mu__pid){s->peers[i].node, MU__PS}, msg) == 0)
+            question->missing++;
+    }
+}
+
+void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    struct mu__status_get *body = mu__body(msg);
+    struct question *question;
+
+    if (body->closure != 0 || body->place != 0 || body->name.size > 0) {
+        mu__sup_explain(ctx, s, msg);
+        return;
+    }
+    question = question_new(s);
+    if (question == NULL) {
+        mu__log(ctx, MU__LOG_WARN, "one question for the status too many was dropped");
+        return;
+    }
+    *question = (struct question){
+        .open = true,
+        .asker = msg->from,
+        .token = body->token,
+        .number = ++s->question_next,
+        .variables = mu_value_list(),
+    };
+    ask_servers(ctx, s, question);
+    if (question->missing == 0)
+        answer(ctx, s, question);
+    else
+        question->timer = mu__timer_set(ctx, STATUS_WAIT_MS,
+                                        timer_token(TIMER_QUESTION, question->number));
+}
+
+static struct question *question_of(struct supervisor *s, uint64_t number)
+{
+    for (uint32_t i = 0; i < QUESTIONS_MAX; i++)
+        if (s->questions[i].open && s->questions[i].number == number)
+            return &s->questions[i];
+    return NULL;
+}
+
+void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    struct mu__status *body = mu__body(msg);
+    struct question *question = question_of(s, body->token);
+    struct peer *peer = mu__sup_peer(s, msg->from.node);
+    mu_value *part = NULL;
+    char why[128] = "out of memory";
+
+    if (question == NULL || peer == NULL)
+        return;
+    if (mu__value_unpack(&body->status, why, sizeof why, &part) == 0) {
+        mu_value *map = mu_value_map();
+
+        (void)mu_value_set(map, "ps", mu_value_int(peer->index));
+        (void)mu_value_set(map, "variables", part);
+        (void)mu_value_append(question->variables, map);
+    }
+    question->missing--;
+    if (question->missing == 0)
+        answer(ctx, s, question);
+}
+
+void mu__sup_question_timer(struct mu__ctx *ctx, struct supervisor *s, uint64_t number)
+{
+    struct question *question = question_of(s, number);
+
+    if (question != NULL)
+        answer(ctx, s, question);
+}

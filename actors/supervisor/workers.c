@@ -1,0 +1,463 @@
+/* Workers: they come, are lost, are waited for, and leave. Each for itself: nobody's
+ * return waits for another's. */
+#include "actors/supervisor/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { STATIONS_FIRST = 8, WINDOW_LARGE = 256 };
+
+bool mu__sup_need_station(struct supervisor *s, uint32_t number)
+{
+    uint32_t size = s->stations_size == 0 ? STATIONS_FIRST : s->stations_size;
+
+    while (size <= number)
+        size *= 2;
+    if (size == s->stations_size)
+        return true;
+    if (mu__closures_make_list(&s->closures, mu__list_pinned(size - 1)) != 0 ||
+        !mu__grow_array((void **)&s->stations, size, sizeof *s->stations))
+        return false;
+    memset(s->stations + s->stations_size, 0,
+           (size - s->stations_size) * sizeof *s->stations);
+    s->stations_size = size;
+    return true;
+}
+
+static bool expect_type(struct mu__ctx *ctx, struct supervisor *s, uint32_t role)
+{
+    for (uint32_t i = 0; i < s->config.types.rows[role].tasks; i++) {
+        const struct mu__worker_id id = {role, i};
+        uint32_t number = mu__membership_know(&s->members, id);
+
+        if (number == 0 || !mu__sup_need_station(s, number))
+            return false;
+        s->stations[number].lost_ms = mu__now_ms(ctx);
+    }
+    return true;
+}
+
+bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s)
+{
+    for (uint32_t role = 0; role < s->config.types.count; role++)
+        if (!expect_type(ctx, s, role))
+            return false;
+    return true;
+}
+
+/* ---- Coming ---- */
+
+static void stop_timer(struct mu__ctx *ctx, struct station *station)
+{
+    if (station->timer != 0)
+        mu__timer_cancel(ctx, station->timer);
+    station->timer = 0;
+}
+
+/* Workers begin one after the other, if that is asked for. */
+static void delay_start(struct mu__ctx *ctx, struct supervisor *s,
+                        const struct mu__member_worker *worker)
+{
+    uint64_t delay_ms = s->config.start_delay_ms * worker->index;
+
+    if (s->config.start_delay_max_ms != 0 && delay_ms > s->config.start_delay_max_ms)
+        delay_ms = s->config.start_delay_max_ms;
+    if (delay_ms == 0)
+        return;
+    mu__membership_hold(&s->members, worker->number, MU__HOLD_START);
+    s->stations[worker->number].timer =
+        mu__timer_set(ctx, delay_ms, timer_token(TIMER_STATION, worker->number));
+}
+
+static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    struct station *station = &s->stations[number];
+    struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    stop_timer(ctx, station);
+    if (station->lost_ms != 0 && station->was_here && s->config.measure)
+        mu__histogram_add(&s->recovery, (double)(now_ms - station->lost_ms) / 1000);
+    station->lost_ms = 0;
+    station->was_here = true;
+    station->has_estimate = false;
+    station->recalled_ms = 0;
+    station->orphans_count = 0;
+    station->drained_by_itself = false;
+    worker->since_ms = now_ms;
+    delay_start(ctx, s, worker);
+    mu__sup_builds_begin(ctx, s, number);
+}
+
+/* Closures; those that are measured by time are bounded by that. */
+static uint32_t window_of(const struct supervisor *s, uint32_t threads)
+{
+    if (s->config.window != 0)
+        return s->config.window;
+    return threads < WINDOW_LARGE ? WINDOW_LARGE : threads;
+}
+
+void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    struct mu__register *body = mu__body(msg);
+    struct peer *peer = mu__sup_peer(s, msg->from.node);
+    uint32_t window = window_of(s, body->threads);
+    struct mu__worker_id id;
+    uint32_t number;
+
+    if (peer == NULL || mu__membership_by_node(&s->members, msg->from.node) != NULL)
+        return;
+    id = (struct mu__worker_id){
+        mu__worker_types_find(&s->config.types, mu__view_str(peer->type)), peer->index};
+    if (id.role == MU__ROLE_NONE) {
+        if (!peer->is_refused)
+            mu__sup_refuse_worker(ctx, s, msg->from, peer->type, peer->index);
+        peer->is_refused = true;
+        return;
+    }
+    number = mu__membership_add(&s->members, msg->from.node, id, body->threads, window);
+    if (number == 0 || !mu__sup_need_station(s, number)) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: %s gets no closures",
+                mu__sup_task_of(s, id).text);
+        if (number != 0)
+            mu__membership_remove(&s->members, number);
+        return;
+    }
+    if (mu__sup_is_adaptive(s))
+        mu__membership_set_time(&s->members, number, MU__WINDOW_TIME_US);
+    settle_in(ctx, s, number);
+    mu__log(ctx, MU__LOG_INFO, "%s takes closures (%" PRIu32 " threads, window %" PRIu32
+            ")", mu__sup_task_of(s, id).text, body->threads,
+            mu__sup_window(s, mu__membership_get(&s->members, number)));
+    mu__sup_dispatch_pinned(ctx, s, number);
+    mu__sup_dispatch(ctx, s);
+}
+
+/* ---- Being lost ---- */
+
+void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    struct station *station = &s->stations[number];
+
+    if (station->lost_ms == 0)
+        station->lost_ms = mu__now_ms(ctx);
+    if (station->timer == 0 && s->config.recovery_ms != 0)
+        station->timer = mu__timer_set(ctx, s->config.recovery_ms,
+                                       timer_token(TIMER_STATION, number));
+}
+
+static void log_lost(struct mu__ctx *ctx, const char *task, uint32_t count,
+                     enum mu__loss loss)
+{
+    static const struct {
+        enum mu__log_level level;
+        const char *how;
+    } words[] = {
+        [MU__LOSS] = {MU__LOG_WARN, "is lost"},
+        [MU__LOSS_DRAINED] = {MU__LOG_WARN, "is lost"},
+        [MU__LOSS_REMOVED] = {MU__LOG_INFO, "was removed from the cluster"},
+    };
+
+    if (count == 0 && loss == MU__LOSS_DRAINED)
+        mu__log(ctx, MU__LOG_INFO, "%s has left, with nothing in flight", task);
+    else if (count == 0)
+        mu__log(ctx, MU__LOG_INFO, "%s %s; nothing was in flight", task,
+                words[loss].how);
+    else if (count == 1)
+        mu__log(ctx, words[loss].level,
+                "%s %s with 1 closure in flight: it runs again elsewhere", task,
+                words[loss].how);
+    else
+        mu__log(ctx, words[loss].level, "%s %s with %" PRIu32
+                " closures in flight: they run again elsewhere", task, words[loss].how,
+                count);
+}
+
+static void answer_asker(struct mu__ctx *ctx, struct asker *asker, int code,
+                         const char *words)
+{
+    if (asker->token != 0)
+        mu__sup_answer_drain(ctx, asker->pid, asker->token, code, words);
+    asker->token = 0;
+}
+
+/* One that was to leave has done so. */
+static void has_left(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    struct station *station = &s->stations[number];
+
+    for (uint32_t i = 0; i < DRAIN_ASKERS_MAX; i++)
+        answer_asker(ctx, &station->drain_askers[i], 0, "");
+}
+
+/* The last few who ask are told when it has left. Some of them may have gone or given up,
+ * which nobody says: so the one who has waited longest gives way. */
+static void add_asker(struct mu__ctx *ctx, struct station *station, mu__pid pid,
+                      uint64_t token)
+{
+    struct asker *askers = station->drain_askers;
+
+    answer_asker(ctx, &askers[0], -MU_EEXISTS,
+                 "the worker is being drained, and others have asked since");
+    for (uint32_t i = 1; i < DRAIN_ASKERS_MAX; i++)
+        askers[i - 1] = askers[i];
+    askers[DRAIN_ASKERS_MAX - 1] = (struct asker){pid, token};
+}
+
+/* Nobody waits for it: it is away, and its number may be another one's. */
+static void forget(struct supervisor *s, uint32_t number)
+{
+    s->stations[number].lost_ms = 0;
+    s->stations[number].was_here = false;
+    mu__membership_forget(&s->members, number);
+}
+
+/* One that was drained, or was removed from the cluster, is not expected back, unless
+ * something waits for it alone: it may be listed again. */
+static void await_or_forget(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                            enum mu__loss loss)
+{
+    if (loss == MU__LOSS ||
+        mu__closures_count(&s->closures, mu__list_pinned(number)) > 0) {
+        mu__sup_await_worker(ctx, s, number);
+        return;
+    }
+    stop_timer(ctx, &s->stations[number]);
+    forget(s, number);
+}
+
+static void lose(struct mu__ctx *ctx, struct supervisor *s,
+                 const struct mu__member_worker *worker, enum mu__loss loss)
+{
+    const struct mu__member_worker lost = *worker;
+    uint32_t list = mu__list_in_flight(lost.number);
+    struct station *station = &s->stations[lost.number];
+    uint32_t count = mu__closures_count(&s->closures, list);
+    struct mu__closure *closure;
+
+    s->workers_lost += loss == MU__LOSS || (loss == MU__LOSS_DRAINED && count > 0);
+    mu__membership_remove(&s->members, lost.number);
+    if (s->reserved == lost.number)
+        s->reserved = 0;
+    stop_timer(ctx, station);
+    station->lost_ms = mu__now_ms(ctx);
+    station->orphans_count = 0;
+    mu__sup_builds_lost(ctx, s, lost.number, loss);
+    mu__sup_inputs_lost(ctx, s, lost.number);
+    log_lost(ctx, mu__sup_task(s, &lost).text, count, loss);
+    mu__sup_backups_lost(s, lost.number);
+    /* From the last one on, so that at the queue's front they keep their order. */
+    while ((closure = mu__closures_last(&s->closures, list)) != NULL)
+        mu__sup_take_back(ctx, s, closure, mu__member_id(&lost), loss);
+    await_or_forget(ctx, s, lost.number, loss);
+    if ((lost.holds & MU__HOLD_DRAIN) != 0)
+        has_left(ctx, s, lost.number);
+    mu__sup_dispatch(ctx, s);
+}
+
+void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
+                         const struct mu__member_worker *worker)
+{
+    bool is_drained = (worker->holds & MU__HOLD_DRAIN) != 0;
+
+    lose(ctx, s, worker, is_drained ? MU__LOSS_DRAINED : MU__LOSS);
+}
+
+/* It was waited for long enough: everybody is told, and what only it may run fails. */
+static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    const struct station *station = &s->stations[number];
+    uint32_t list = mu__list_pinned(number);
+    struct mu__closure *closure;
+    const struct task_text task = mu__sup_task(s, &s->members.workers[number]);
+    char words[256];
+
+    (void)snprintf(words, sizeof words, "%s has not come back within %" PRIu64 " ms",
+                   task.text, mu__now_ms(ctx) - station->lost_ms);
+    mu__log(ctx, MU__LOG_ERROR, "%s", words);
+    mu__sup_fault(ctx, s, -MU_EUNAVAILABLE, MU_ERROR_WORKER, task.text, words);
+    (void)snprintf(words, sizeof words, "the closure is for %s alone, which has not come "
+                   "within %" PRIu64 " ms", task.text, s->config.recovery_ms);
+    while ((closure = mu__closures_first(&s->closures, list)) != NULL)
+        mu__sup_resolve_words(ctx, s, closure, -MU_EUNAVAILABLE, MU_ERROR_WORKER, words);
+    forget(s, number);
+}
+
+void mu__sup_station_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    s->stations[number].timer = 0;
+    if (mu__membership_get(&s->members, number) == NULL) {
+        not_recovered(ctx, s, number);
+        return;
+    }
+    mu__membership_release(&s->members, number, MU__HOLD_START);
+    mu__sup_dispatch_pinned(ctx, s, number);
+    mu__sup_dispatch(ctx, s);
+}
+
+/* ---- Leaving ---- */
+
+void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
+                          const char *words)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__DRAINED);
+
+    if (msg != NULL) {
+        struct mu__drained *body = mu__body(msg);
+
+        body->token = token;
+        body->code = (uint32_t)-code;
+        if (code != 0) {
+            body->message = mu__view_str(words);
+            msg->backing = mu__buf_new(body->message.size);
+            if (msg->backing == NULL)
+                body->message.size = 0;
+            else
+                (void)mu__pack_view(msg->backing->data, &body->message);
+        }
+    }
+    (void)mu__send(ctx, to, msg);
+}
+
+/* It leaves by itself once it knows that it has nothing; others hear when it has left. */
+static void answer_itself(struct mu__ctx *ctx, struct station *station, uint32_t node)
+{
+    for (uint32_t i = 0; i < DRAIN_ASKERS_MAX; i++)
+        if (station->drain_askers[i].pid.node == node)
+            answer_asker(ctx, &station->drain_askers[i], 0, "");
+}
+
+/* It has nothing any more: its job is done, or it leaves by itself. */
+void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+    struct station *station = &s->stations[number];
+    struct mu__msg *msg;
+
+    if (worker == NULL || (worker->holds & MU__HOLD_DRAIN) == 0 || worker->load > 0)
+        return;
+    if (station->drained_by_itself) {
+        answer_itself(ctx, station, worker->node);
+        return;
+    }
+    msg = mu__msg_new(ctx, MU__JOB_DONE);
+    (void)mu__send(ctx, (mu__pid){worker->node, MU__JOB}, msg);
+}
+
+static struct mu__member_worker *worker_to_drain(struct supervisor *s,
+                                                 const struct mu__msg *msg,
+                                                 const struct mu__drain *body,
+                                                 struct mu__view type)
+{
+    uint32_t role = mu__worker_types_find(&s->config.types, type);
+
+    if (body->worker == 0)
+        return mu__membership_by_node(&s->members, msg->from.node);
+    for (uint32_t i = 1; i < s->members.workers_size; i++) {
+        struct mu__member_worker *worker = mu__membership_get(&s->members, i);
+
+        if (worker != NULL && worker->index == body->worker - 1 && worker->role == role)
+            return worker;
+    }
+    return NULL;
+}
+
+static void log_drain(struct mu__ctx *ctx, const struct supervisor *s,
+                      const struct mu__member_worker *worker)
+{
+    uint32_t running = worker->begun < worker->load ? worker->begun : worker->load;
+
+    mu__log(ctx, MU__LOG_INFO, "%s finishes %" PRIu32 " closure%s (%" PRIu32
+            " running, %" PRIu32 " sent) and leaves", mu__sup_task(s, worker).text,
+            worker->load, worker->load == 1 ? "" : "s", running, worker->load - running);
+}
+
+void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__drain *body = mu__body(msg);
+    struct mu__view type = body->worker_type.size > 0 ? body->worker_type
+                                                      : mu__view_str(MU__WORKER_TYPES);
+    struct mu__member_worker *worker = worker_to_drain(s, msg, body, type);
+    struct station *station;
+    char words[128];
+
+    if (worker == NULL && body->worker == 0) {
+        mu__sup_answer_drain(ctx, msg->from, body->token, 0, "");
+        return;
+    }
+    if (worker == NULL) {
+        (void)snprintf(words, sizeof words, "there is no /job:%.*s/task:%" PRIu32
+                       " that takes closures", (int)type.size, (const char *)type.data,
+                       body->worker - 1);
+        mu__sup_answer_drain(ctx, msg->from, body->token, -MU_ENOTFOUND, words);
+        return;
+    }
+    station = &s->stations[worker->number];
+    station->drained_by_itself = station->drained_by_itself || body->worker == 0;
+    add_asker(ctx, station, msg->from, body->token);
+    log_drain(ctx, s, worker);
+    mu__membership_hold(&s->members, worker->number, MU__HOLD_DRAIN);
+    mu__sup_recall_all(ctx, s, worker->number);
+    mu__sup_leave_if_idle(ctx, s, worker->number);
+}
+
+void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t node)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__FENCE);
+
+    if (msg != NULL) {
+        struct mu__fence *body = mu__body(msg);
+
+        body->origin = s->origin;
+        body->epoch = s->epoch;
+    }
+    if (mu__send(ctx, (mu__pid){node, MU__PS}, msg) != 0)
+        mu__log(ctx, MU__LOG_WARN, "a parameter server was not told whose effects it may "
+                "apply");
+}
+
+/* ---- The cluster changes ---- */
+
+/* It is waited for as those are that were listed when the job began: without a limit,
+ * until it has been there. */
+void mu__sup_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__cluster_added *body = mu__body(msg);
+    const struct mu__worker_id id = {mu__worker_types_find(&s->config.types, body->type),
+                                     body->index};
+    uint32_t number;
+
+    if (id.role == MU__ROLE_NONE || mu__membership_find(&s->members, id) != 0)
+        return;
+    number = mu__membership_know(&s->members, id);
+    if (number == 0 || !mu__sup_need_station(s, number)) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: %s is not waited for",
+                mu__sup_task_of(s, id).text);
+        if (number != 0)
+            mu__membership_forget(&s->members, number);
+        return;
+    }
+    s->stations[number].lost_ms = mu__now_ms(ctx);
+}
+
+/* The links hang up on it: whatever it still says is not heard. */
+void mu__sup_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__cluster_removed *body = mu__body(msg);
+    const struct mu__worker_id id = {mu__worker_types_find(&s->config.types, body->type),
+                                     body->index};
+    uint32_t number = mu__membership_find(&s->members, id);
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
+    if (id.role == MU__ROLE_NONE || number == 0)
+        return;
+    if (worker != NULL)
+        lose(ctx, s, worker, MU__LOSS_REMOVED);
+    else
+        await_or_forget(ctx, s, number, MU__LOSS_REMOVED);
+}

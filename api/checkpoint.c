@@ -1,0 +1,450 @@
+/* Checkpoints of variables: one after the other is read from the servers into the file,
+ * or from the file to the servers, so that one variable at a time is in memory. */
+#include "muster/checkpoint.h"
+
+#include "actors/packing.h"
+#include "api/variable.h"
+#include "node/checkpoint_file.h"
+#include "runtime/message/arguments.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <uv.h>
+
+enum { KEEP = 5 };
+
+static const char usual_name[] = "model";
+
+void mu_checkpoint_options_init(mu_checkpoint_options *options)
+{
+    MU__REQUIRE_OR(, options);
+    *options = (mu_checkpoint_options){.name = usual_name, .keep = KEEP, .limit_ms = -1};
+}
+
+/* What is left of a limit that covers several calls. */
+static int64_t left_ms(int64_t limit_ms, uint64_t began_ns)
+{
+    int64_t spent_ms = (int64_t)((uv_hrtime() - began_ns) / 1000000);
+
+    if (limit_ms < 0)
+        return -1;
+    return spent_ms > limit_ms ? 0 : limit_ms - spent_ms;
+}
+
+/* ---- saving ---- */
+
+static int compare_names(const void *a, const void *b)
+{
+    const mu_variable *const *one = a;
+    const mu_variable *const *two = b;
+
+    return strcmp((*one)->opened->name, (*two)->opened->name);
+}
+
+/* The variables by name, each once. The caller frees *ret_sorted. */
+static int sort(mu_variable *const *variables, size_t count, mu_error *ret_error,
+                mu_variable ***ret_sorted)
+{
+    mu_variable **sorted = NULL;
+
+    if (count > MU__CKPT_PARTS_MAX - 1)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%zu variables: a checkpoint has at most %d", count,
+                            MU__CKPT_PARTS_MAX - 1);
+    sorted = malloc((count + 1) * sizeof(mu_variable *));
+    if (sorted == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to save a checkpoint");
+    for (size_t i = 0; i < count; i++)
+        sorted[i] = variables[i];
+    if (count > 1)
+        qsort(sorted, count, sizeof(mu_variable *), compare_names);
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(sorted[i - 1]->opened->name, sorted[i]->opened->name) == 0) {
+            int rv = mu_error_set(ret_error, -MU_EINVALID,
+                                  "variable %s stands twice among those to save",
+                                  sorted[i]->opened->name);
+
+            free(sorted);
+            return rv;
+        }
+    *ret_sorted = sorted;
+    return 0;
+}
+
+static int save_variable(struct mu__ckpt_writer *writer, mu_variable *variable,
+                         int64_t limit_ms, mu_error *ret_error)
+{
+    size_t bytes = mu_variable_bytes(variable);
+    void *content = malloc(bytes);
+    int rv;
+
+    if (content == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "variable %s: no memory to save it",
+                            variable->opened->name);
+    rv = mu_variable_read(variable, content, bytes, limit_ms, ret_error);
+    if (rv == 0)
+        rv = mu__ckpt_writer_add(writer, variable->opened->name, &variable->opened->shape,
+                                 content, bytes, ret_error);
+    free(content);
+    return rv;
+}
+
+static int save_parts(struct mu__ckpt_writer *writer, mu_variable **sorted, size_t count,
+                      const mu_value *values, int64_t limit_ms, mu_error *ret_error)
+{
+    uint64_t began_ns = uv_hrtime();
+    int rv = values == NULL ? 0 : mu__ckpt_writer_add_value(writer, values, ret_error);
+
+    for (size_t i = 0; rv == 0 && i < count; i++)
+        rv = save_variable(writer, sorted[i], left_ms(limit_ms, began_ns), ret_error);
+    return rv == 0 ? mu__ckpt_writer_finish(writer, ret_error) : rv;
+}
+
+/* All but the newest, and the one that was just saved: it may be an older step. */
+static void remove_old(const mu_checkpoint_options *o, uint64_t saved)
+{
+    char path[MU__CKPT_PATH_BYTES];
+    uint64_t *steps;
+    size_t count;
+
+    if (o->keep == 0 || mu__ckpt_steps(o->directory, o->name, NULL, &steps, &count) != 0)
+        return;
+    for (size_t i = o->keep; i < count; i++)
+        if (steps[i] != saved &&
+            mu__ckpt_path(o->directory, o->name, steps[i], NULL, path) == 0)
+            (void)unlink(path);
+    mu__free_array(steps);
+}
+
+static int save_file(const mu_checkpoint_options *o, const char *path, uint64_t step,
+                     mu_variable **sorted, size_t count, const mu_value *values,
+                     mu_error *ret_error)
+{
+    struct mu__ckpt_writer *writer;
+    int rv = mu__ckpt_writer_open(path, step, (uint32_t)count + 1, ret_error, &writer);
+
+    if (rv != 0)
+        return rv;
+    rv = save_parts(writer, sorted, count, values, o->limit_ms, ret_error);
+    mu__ckpt_writer_free(writer);
+    return rv;
+}
+
+static int prepare(const mu_checkpoint_options *o, uint64_t step, mu_error *ret_error,
+                   char path[MU__CKPT_PATH_BYTES])
+{
+    int rv;
+
+    if (o->directory == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "a checkpoint needs a directory");
+    rv = mu__ckpt_name_check(o->name, ret_error);
+    if (rv == 0)
+        rv = mu__ckpt_path(o->directory, o->name, step, ret_error, path);
+    return rv == 0 ? mu__ckpt_make_directory(o->directory, ret_error) : rv;
+}
+
+int mu_checkpoint_save(const mu_checkpoint_options *options, uint64_t step,
+                       mu_variable *const *variables, size_t count,
+                       const mu_value *values, mu_error *ret_error, char **ret_path)
+{
+    MU__REQUIRE(ret_error, options);
+    MU__REQUIRE_MANY(ret_error, variables, count);
+
+    char path[MU__CKPT_PATH_BYTES];
+    mu_variable **sorted = NULL;
+    char *copy = NULL;
+    int rv = prepare(options, step, ret_error, path);
+
+    if (rv == 0)
+        rv = sort(variables, count, ret_error, &sorted);
+    if (rv != 0)
+        return rv;
+    if (ret_path != NULL) {
+        copy = strdup(path);
+        if (copy == NULL)
+            rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory to save a checkpoint");
+    }
+    if (rv == 0)
+        rv = save_file(options, path, step, sorted, count, values, ret_error);
+    free(sorted);
+    if (rv != 0) {
+        free(copy);
+        return rv;
+    }
+    remove_old(options, step);
+    if (ret_path != NULL)
+        *ret_path = copy;
+    return 0;
+}
+
+/* ---- the newest ---- */
+
+/* 0 when that file is whole. */
+static int look(const char *path, mu_error *ret_error)
+{
+    struct mu__ckpt_reader *reader;
+    int rv = mu__ckpt_reader_open(path, ret_error, &reader);
+
+    if (rv == 0)
+        mu__ckpt_reader_close(reader);
+    return rv;
+}
+
+static int first_whole(const char *directory, const char *name, const uint64_t *steps,
+                       size_t count, mu_error *ret_error, size_t *ret_at,
+                       char path[MU__CKPT_PATH_BYTES])
+{
+    mu_error first = {.code = -MU_ENOTFOUND};
+
+    (void)mu_error_set(&first, -MU_ENOTFOUND,
+                       "there is no checkpoint \"%s\" in \"%.200s\"", name, directory);
+    for (size_t i = 0; i < count; i++) {
+        mu_error error;
+        int rv = mu__ckpt_path(directory, name, steps[i], &error, path);
+
+        if (rv == 0)
+            rv = look(path, &error);
+        if (rv == 0) {
+            *ret_at = i;
+            return 0;
+        }
+        if (first.code == -MU_ENOTFOUND)
+            first = error;
+    }
+    if (ret_error != NULL)
+        *ret_error = first;
+    return first.code;
+}
+
+int mu_checkpoint_latest(const char *directory, const char *name, mu_error *ret_error,
+                         char **ret_path, uint64_t *ret_step)
+{
+    MU__REQUIRE(ret_error, directory, ret_path);
+
+    char path[MU__CKPT_PATH_BYTES];
+    uint64_t *steps = NULL;
+    size_t count = 0;
+    size_t at = 0;
+    char *copy;
+    int rv;
+
+    if (directory == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "a checkpoint needs a directory");
+    if (name == NULL)
+        name = usual_name;
+    rv = mu__ckpt_name_check(name, ret_error);
+    if (rv == 0)
+        rv = mu__ckpt_steps(directory, name, ret_error, &steps, &count);
+    if (rv == 0)
+        rv = first_whole(directory, name, steps, count, ret_error, &at, path);
+    if (rv == 0) {
+        copy = strdup(path);
+        if (copy == NULL) {
+            rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for a checkpoint's path");
+        } else {
+            *ret_path = copy;
+            if (ret_step != NULL)
+                *ret_step = steps[at];
+        }
+    }
+    mu__free_array(steps);
+    return rv;
+}
+
+/* ---- looking inside ---- */
+
+static mu_value *shape_value(const struct mu__shape *shape)
+{
+    mu_value *list = mu_value_list();
+    int rv = list == NULL ? -MU_ENOMEM : 0;
+
+    for (uint32_t i = 0; rv == 0 && i < shape->rank; i++)
+        rv = mu_value_append(list, mu_value_int((int64_t)shape->dims[i]));
+    if (rv == 0)
+        return list;
+    mu_value_free(list);
+    return NULL;
+}
+
+static mu_value *part_value(const struct mu__ckpt_part *part)
+{
+    mu_value *map = mu_value_map();
+    int rv = map == NULL ? -MU_ENOMEM : 0;
+
+    if (rv == 0)
+        rv = mu_value_set(map, "name", mu_value_string(part->name));
+    if (rv == 0)
+        rv = mu_value_set(map, "dtype",
+                          mu_value_string(mu_dtype_name((int)part->shape.dtype)));
+    if (rv == 0)
+        rv = mu_value_set(map, "shape", shape_value(&part->shape));
+    if (rv == 0)
+        rv = mu_value_set(map, "shards", mu_value_int(part->shape.shards));
+    if (rv == 0)
+        rv = mu_value_set(map, "bytes", mu_value_int((int64_t)part->bytes));
+    if (rv == 0)
+        return map;
+    mu_value_free(map);
+    return NULL;
+}
+
+static mu_value *parts_value(const struct mu__ckpt_reader *reader)
+{
+    mu_value *list = mu_value_list();
+    int rv = list == NULL ? -MU_ENOMEM : 0;
+
+    for (uint32_t i = 0; rv == 0 && i < reader->header.parts_count; i++)
+        if (reader->parts[i].name[0] != '\0')
+            rv = mu_value_append(list, part_value(&reader->parts[i]));
+    if (rv == 0)
+        return list;
+    mu_value_free(list);
+    return NULL;
+}
+
+/* Takes values. */
+static int make_content(const struct mu__ckpt_reader *reader, mu_value *values,
+                        mu_error *ret_error, mu_value **ret_content)
+{
+    mu_value *map = mu_value_map();
+    int rv;
+
+    if (map == NULL) {
+        mu_value_free(values);
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to read a checkpoint");
+    }
+    rv = mu_value_set(map, "values", values);
+    if (rv == 0)
+        rv = mu_value_set(map, "step", mu_value_int((int64_t)reader->header.step));
+    if (rv == 0)
+        rv = mu_value_set(map, "variables", parts_value(reader));
+    if (rv == 0) {
+        *ret_content = map;
+        return 0;
+    }
+    mu_value_free(map);
+    return mu_error_set(ret_error, rv, "no memory to read a checkpoint");
+}
+
+int mu_checkpoint_read(const char *path, mu_error *ret_error, mu_value **ret_content)
+{
+    MU__REQUIRE(ret_error, path, ret_content);
+
+    struct mu__ckpt_reader *reader;
+    mu_value *values = NULL;
+    int rv = mu__ckpt_reader_open(path, ret_error, &reader);
+
+    if (rv != 0)
+        return rv;
+    rv = mu__ckpt_reader_value(reader, ret_error, &values);
+    if (rv == 0)
+        rv = make_content(reader, values, ret_error, ret_content);
+    mu__ckpt_reader_close(reader);
+    return rv;
+}
+
+/* ---- restoring ---- */
+
+/* As many shards as it had; if it is there with another number, then with that which
+ * variables have that say none. */
+static int open_variable(mu_node *node, const struct mu__ckpt_part *part,
+                         const void *content, int64_t limit_ms, mu_error *ret_error,
+                         mu_variable **ret_variable)
+{
+    mu_variable_spec spec = {
+        .name = part->name,
+        .dtype = (int)part->shape.dtype,
+        .rank = part->shape.rank,
+        .dims = part->shape.dims,
+        .shards = part->shape.shards,
+        .initial = content,
+        .flags = MU_VARIABLE_RECREATE,
+    };
+    uint64_t began_ns = uv_hrtime();
+    mu_error error;
+    int rv = mu_variable_open(node, &spec, limit_ms, &error, ret_variable);
+
+    if (rv == -MU_EPRECONDITION) {
+        spec.shards = 0;
+        rv = mu_variable_open(node, &spec, left_ms(limit_ms, began_ns), NULL,
+                              ret_variable);
+        if (rv != 0)
+            rv = -MU_EPRECONDITION;
+    }
+    if (rv != 0 && ret_error != NULL)
+        *ret_error = error;
+    return rv;
+}
+
+/* The content is assigned also to one that this call may have created: another task may
+ * have been faster. */
+static int restore_part(mu_node *node, const struct mu__ckpt_reader *reader,
+                        const struct mu__ckpt_part *part, int64_t limit_ms,
+                        mu_error *ret_error)
+{
+    uint64_t began_ns = uv_hrtime();
+    mu_variable *variable = NULL;
+    uint8_t *content = NULL;
+    int rv = mu__ckpt_reader_content(reader, part, ret_error, &content);
+
+    if (rv == 0)
+        rv = open_variable(node, part, content, limit_ms, ret_error, &variable);
+    if (rv == 0)
+        rv = mu_variable_assign(variable, content, (size_t)part->bytes,
+                                left_ms(limit_ms, began_ns), ret_error);
+    mu_variable_close(variable);
+    free(content);
+    return rv;
+}
+
+static int restore_named(mu_node *node, const struct mu__ckpt_reader *reader,
+                         const char *const *names, size_t count, int64_t limit_ms,
+                         mu_error *ret_error)
+{
+    uint64_t began_ns = uv_hrtime();
+    int rv = 0;
+
+    for (size_t i = 0; i < count; i++)
+        if (names[i][0] == '\0' || mu__ckpt_reader_find(reader, names[i]) == NULL)
+            return mu_error_set(ret_error, -MU_ENOTFOUND,
+                                "there is no variable \"%.100s\" in \"%.200s\"", names[i],
+                                reader->path);
+    for (size_t i = 0; rv == 0 && i < count; i++)
+        rv = restore_part(node, reader, mu__ckpt_reader_find(reader, names[i]),
+                          left_ms(limit_ms, began_ns), ret_error);
+    return rv;
+}
+
+static int restore_all(mu_node *node, const struct mu__ckpt_reader *reader,
+                       int64_t limit_ms, mu_error *ret_error)
+{
+    uint64_t began_ns = uv_hrtime();
+    int rv = 0;
+
+    for (uint32_t i = 0; rv == 0 && i < reader->header.parts_count; i++)
+        if (reader->parts[i].name[0] != '\0')
+            rv = restore_part(node, reader, &reader->parts[i],
+                              left_ms(limit_ms, began_ns), ret_error);
+    return rv;
+}
+
+int mu_checkpoint_restore(mu_node *node, const char *path, const char *const *names,
+                          size_t count, int64_t limit_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, node, path);
+    if (names != NULL)
+        MU__REQUIRE_MANY(ret_error, names, count);
+
+    struct mu__ckpt_reader *reader;
+    int rv = mu__ckpt_reader_open(path, ret_error, &reader);
+
+    if (rv != 0)
+        return rv;
+    rv = names == NULL
+             ? restore_all(node, reader, limit_ms, ret_error)
+             : restore_named(node, reader, names, count, limit_ms, ret_error);
+    mu__ckpt_reader_close(reader);
+    return rv;
+}

@@ -1,0 +1,469 @@
+/* Scheduling a closure does not wait for the loop: it looks at a few counters and the
+ * session's phase, packs the arguments on the caller's thread and posts one message. Only
+ * one with remote values that are not there is packed by the client actor, later. */
+#include "api/coordinator.h"
+
+#include "actors/client/admission.h"
+#include "actors/client/holds.h"
+#include "actors/messages.h"
+#include "actors/packing.h"
+#include "actors/references.h"
+#include "resolver/spec/cluster.h"
+#include "runtime/message/arguments.h"
+#include "runtime/message/value_parts.h"
+
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A closure that is being made. */
+struct making {
+    mu_node *node;
+    const mu_closure_options *options;  /* NULL: the defaults */
+    struct mu__view function;
+    struct mu__view name;
+    struct mu__view worker_type;
+    struct mu__references inputs;
+    mu_value *whole;                    /* the arguments with the contents of their
+                                           references, if all of those are here */
+    struct mu__msg *msg;
+    uint8_t *numbers;                   /* room in it for those of the inputs */
+    bool has_holds;                     /* the message: actors/client/holds.h */
+    struct mu__packed sizes;            /* of the arguments, packed; not where they are */
+};
+
+void mu_closure_options_init(mu_closure_options *options)
+{
+    MU__REQUIRE_OR(, options);
+    *options = (mu_closure_options){
+        .priority = MU_PRIORITY_USUAL,
+        .worker = -1,
+        .not_worker = -1,
+        .size = sizeof *options,
+    };
+}
+
+/* ---- checks ---- */
+
+static int check_name(const char *name, mu_error *ret_error)
+{
+    size_t size;
+
+    if (name == NULL)
+        return 0;
+    size = strlen(name);
+    if (size == 0 || size > MU__CLOSURE_NAME_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a closure's name has 1 to %d bytes, \"%.140s\" has %zu",
+                            MU__CLOSURE_NAME_MAX, name, size);
+    if (!mu__utf8_valid(name, size))
+        return mu_error_set(ret_error, -MU_EINVALID, "a closure's name is not UTF-8");
+    return 0;
+}
+
+static int check_range(const char *option, int64_t number, int64_t low, int64_t high,
+                       mu_error *ret_error)
+{
+    if (number >= low && number <= high)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "option %s of a closure is %lld, expected a number from %lld to "
+                        "%lld", option, (long long)number, (long long)low,
+                        (long long)high);
+}
+
+/* What a program has not filled in by mu_closure_options_init may be zeroed memory: zeros
+ * stand for the defaults then. One of an older header has nothing behind `size`, unless
+ * that says more. */
+static mu_closure_options with_defaults(const mu_closure_options *options)
+{
+    mu_closure_options o = {0};
+
+    if (options->size != 0) {
+        memcpy(&o, options, options->size < sizeof o ? options->size : sizeof o);
+        return o;
+    }
+    o = *options;
+    if (o.priority == 0)
+        o.priority = MU_PRIORITY_USUAL;
+    if (o.worker == 0)
+        o.worker = -1;
+    if (o.not_worker == 0)
+        o.not_worker = -1;
+    return o;
+}
+
+static int check_options(const mu_closure_options *o, mu_error *ret_error)
+{
+    const unsigned known =
+        MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_KEEP | MU_CLOSURE_NO_BACKUP |
+        MU_CLOSURE_OWN_ERROR;
+    const struct {
+        const char *option;
+        int64_t number;
+        int64_t low;
+        int64_t high;
+    } numbers[] = {
+        {"priority", o->priority, MU_PRIORITY_HIGHEST, MU_PRIORITY_LOWEST},
+        {"deadline_ms", o->deadline_ms, 0, INT64_MAX},
+        {"run_limit_ms", o->run_limit_ms, 0, INT64_MAX},
+        {"attempts_max", o->attempts_max, 0, 65534},
+        {"worker", o->worker, -1, INT32_MAX - 1},
+        {"not_worker", o->not_worker, -1, INT32_MAX - 1},
+    };
+    int rv = check_name(o->name, ret_error);
+    mu_error inner;
+
+    for (size_t i = 0; rv == 0 && i < sizeof numbers / sizeof numbers[0]; i++)
+        rv = check_range(numbers[i].option, numbers[i].number, numbers[i].low,
+                         numbers[i].high, ret_error);
+    if (rv != 0)
+        return rv;
+    if ((o->flags & ~known) != 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "option flags of a closure is 0x%x, which has unknown flags",
+                            o->flags);
+    if (o->worker_type != NULL && mu__task_type_check(o->worker_type, &inner) != 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "option worker_type of a closure: %s", inner.message);
+    if (o->worker >= 0 && o->worker == o->not_worker)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a closure is to run on worker %d only, and never on it",
+                            o->worker);
+    return 0;
+}
+
+int mu__check_function_name(const char *function, mu_error *ret_error)
+{
+    size_t size = function == NULL ? 0 : strlen(function);
+
+    if (function == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "no function was named");
+    if (size > 0 && size <= MU__FUNCTION_NAME_MAX && mu__utf8_valid(function, size))
+        return 0;
+    if (size > 0 && size <= MU__FUNCTION_NAME_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a function's name is UTF-8, \"%s\" is not", function);
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "a function's name has 1 to %d bytes, \"%.80s\" has %zu",
+                        MU__FUNCTION_NAME_MAX, function, size);
+}
+
+/* ---- arguments ---- */
+
+static uint64_t bytes_of(const struct mu__packed *sizes)
+{
+    return (uint64_t)sizes->head_size + sizes->tail_size;
+}
+
+int mu__measure_args(const mu_value *args, struct mu__packed *ret_sizes,
+                     mu_error *ret_error)
+{
+    *ret_sizes = (struct mu__packed){0};
+    if (args == NULL)
+        return 0;
+    if (mu__value_measure(args, &ret_sizes->head_size, &ret_sizes->tail_size) != 0)
+        return mu_error_set(ret_error, -MU_ERANGE,
+                            "the arguments are too deep or too large");
+    if (bytes_of(ret_sizes) > MU__VALUE_BYTES_MAX)
+        return mu_error_set(ret_error, -MU_ERANGE,
+                            "the arguments have %llu bytes, at most %d are sent",
+                            (unsigned long long)bytes_of(ret_sizes),
+                            MU__VALUE_BYTES_MAX);
+    return 0;
+}
+
+/* One buffer for the arguments' raw bytes (which are aligned, so they come first) and
+ * their msgpack part. */
+int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *packed,
+                  mu_error *ret_error)
+{
+    if (args == NULL)
+        return 0;
+    msg->backing = mu__pack_measured(args, packed);
+    if (msg->backing == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the arguments");
+    return 0;
+}
+
+/* Finds out what the references among the arguments hold. */
+static int collect_inputs(struct making *making, const mu_value *args,
+                          mu_error *ret_error)
+{
+    int rv = mu__references_collect(args, &making->inputs);
+
+    if (rv == -MU_ENOMEM)
+        return mu_error_set(ret_error, rv, "no memory for the arguments' references");
+    for (size_t i = 0; rv == 0 && i < making->inputs.count; i++)
+        if (making->inputs.held[i]->home != &making->node->home)
+            rv = -MU_EINVALID;
+    if (rv != 0)
+        return mu_error_set(ret_error, rv,
+                            "a reference among the arguments is not of a value of this "
+                            "coordinator");
+    if (making->inputs.count > MU__INPUTS_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "the arguments have references to %zu values, at most %d are "
+                            "allowed", making->inputs.count, MU__INPUTS_MAX);
+    return 0;
+}
+
+static mu_value *content_of(void *arg, const mu_value *reference)
+{
+    const mu_remote_value *future =
+        (const mu_remote_value *)mu__reference_held(reference);
+
+    (void)arg;
+    return future->result == NULL ? mu_value_nil() : mu_value_ref(future->result);
+}
+
+/* Whether everything is here, so that the closure need not wait for the client actor to
+ * look at it. */
+static bool has_contents(const struct making *making)
+{
+    for (size_t i = 0; i < making->inputs.count; i++) {
+        const struct mu__held *held = making->inputs.held[i];
+        const mu_remote_value *future = (const mu_remote_value *)held;
+
+        if (held->is_per_worker || !mu__future_is(future, MU_REMOTE_READY) ||
+            future->error != NULL || held->number != 0)
+            return false;
+    }
+    return true;
+}
+
+static int put_contents(struct making *making, const mu_value *args, mu_error *ret_error)
+{
+    making->whole = mu__references_replace(args, content_of, NULL);
+    if (making->whole == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the arguments");
+    return mu__measure_args(making->whole, &making->sizes, ret_error);
+}
+
+/* ---- messages ---- */
+
+static void set_options(struct mu__schedule *body, const mu_closure_options *o)
+{
+    body->flags = o->flags;
+    body->priority = o->priority == MU_PRIORITY_USUAL ? 0 : (uint32_t)o->priority + 1;
+    body->deadline_ms = (uint64_t)o->deadline_ms;
+    body->run_limit_ms = (uint64_t)o->run_limit_ms;
+    body->attempts_max = o->attempts_max;
+    body->worker = (uint32_t)(o->worker + 1);
+    body->not_worker = (uint32_t)(o->not_worker + 1);
+}
+
+/* A SCHEDULE message, with names behind its body, and then room for the numbers of its
+ * inputs. */
+static int make_message(struct making *making, mu_error *ret_error)
+{
+    size_t size = sizeof(struct mu__schedule) + making->function.size +
+                  making->name.size + making->worker_type.size +
+                  sizeof(uint64_t) * making->inputs.count;
+    struct mu__schedule *body;
+
+    making->msg = mu__msg_heap(MU__SCHEDULE, size);
+    if (making->msg == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
+    body = mu__body(making->msg);
+    body->function = making->function;
+    making->numbers = mu__pack_view((uint8_t *)(body + 1), &body->function);
+    if (making->options == NULL)
+        return 0;
+    set_options(body, making->options);
+    body->name = making->name;
+    if (making->name.size > 0)
+        making->numbers = mu__pack_view(making->numbers, &body->name);
+    body->worker_type = making->worker_type;
+    if (making->worker_type.size > 0)
+        making->numbers = mu__pack_view(making->numbers, &body->worker_type);
+    return 0;
+}
+
+/* The arguments are not all here, or have numbers that the client knows: it has them. */
+static int defer(struct making *making, const mu_value *args, mu_remote_value *future,
+                 mu_error *ret_error)
+{
+    struct mu__msg *msg =
+        mu__msg_heap(MU__SCHEDULE_PENDING, sizeof(struct mu__schedule_pending));
+    struct mu__pending_closure *closure =
+        msg == NULL ? NULL
+                    : mu__pending_new(making->inputs.held, (uint32_t)making->inputs.count,
+                                      args);
+
+    if (closure == NULL) {
+        mu__node_drop_msg(msg);
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
+    }
+    closure->msg = making->msg;
+    closure->numbers = making->numbers;
+    closure->future = future;
+    closure->bytes = bytes_of(&making->sizes);
+    ((struct mu__schedule_pending *)mu__body(msg))->pending = closure;
+    making->msg = msg;
+    return 0;
+}
+
+/* The message with its arguments, or one that has the closure as a whole. */
+static int fill_in(struct making *making, const mu_value *args, mu_remote_value *future,
+                   mu_error *ret_error)
+{
+    struct mu__schedule *body = mu__body(making->msg);
+    bool refers = making->inputs.count > 0 && making->whole == NULL;
+    int rv;
+
+    body->token = (uint64_t)(uintptr_t)future;
+    if (refers && !mu__holds_suffice(&making->inputs))
+        return defer(making, args, future, ret_error);
+    body->args = making->sizes;
+    rv = mu__pack_args(making->msg, making->whole != NULL ? making->whole : args,
+                       &body->args, ret_error);
+    if (rv == 0 && refers) {
+        mu__holds_take(body, making->numbers, &making->inputs);
+        making->has_holds = true;
+    }
+    return rv;
+}
+
+static void drop_message(struct mu__msg *msg)
+{
+    if (msg != NULL && msg->kind == MU__SCHEDULE_PENDING)
+        mu__pending_free(((struct mu__schedule_pending *)mu__body(msg))->pending);
+    mu__node_drop_msg(msg);
+}
+
+/* A node that is being closed takes no message: then the closure was never scheduled.
+ * What a deferred closure holds goes with it. */
+static int post(struct making *making, mu_error *ret_error)
+{
+    struct mu__pending_closure *closure = NULL;
+    struct mu__msg *msg = making->msg;
+    int rv;
+
+    if (msg->kind == MU__SCHEDULE_PENDING)
+        closure = ((struct mu__schedule_pending *)mu__body(msg))->pending;
+    making->msg = NULL;
+    rv = mu__node_post(making->node, MU__CLIENT, msg);
+    if (rv == 0)
+        return 0;
+    if (closure != NULL)
+        mu__pending_free(closure);
+    for (size_t i = 0; making->has_holds && i < making->inputs.count; i++)
+        mu__held_unref(making->inputs.held[i]);
+    return mu_error_set(ret_error, rv, "%s is %s", mu_node_task(making->node),
+                        mu_strerror(rv));
+}
+
+/* ---- scheduling ---- */
+
+/* Of one that was admitted. */
+static int make_and_post(mu_coordinator *c, struct making *making, const mu_value *args,
+                         mu_error *ret_error, mu_remote_value **ret_value)
+{
+    mu_remote_value *future = NULL;
+    int rv = make_message(making, ret_error);
+
+    if (rv == 0 && ret_value != NULL) {
+        future = mu__future_new(&making->node->home);
+        if (future == NULL)
+            rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for a remote value");
+    }
+    if (future != NULL && making->options != NULL) {
+        future->notify = making->options->notify;
+        future->notify_user = making->options->user;
+    }
+    if (rv == 0)
+        rv = fill_in(making, args, future, ret_error);
+    if (rv == 0)
+        rv = post(making, ret_error);
+    else
+        drop_message(making->msg);
+    if (rv != 0)
+        mu__admission_withdraw(&c->session, bytes_of(&making->sizes));
+    if (rv != 0 && future != NULL)
+        mu__held_free(&future->held);
+    else if (ret_value != NULL)
+        *ret_value = future;
+    return rv;
+}
+
+/* Field by field: this is on the way of every closure. */
+static void begin_making(struct making *making, const char *function,
+                         const mu_closure_options *options)
+{
+    making->options = options;
+    making->function = mu__view_str(function);
+    making->name = (struct mu__view){NULL, 0};
+    making->worker_type = (struct mu__view){NULL, 0};
+    mu__references_init(&making->inputs);
+    making->whole = NULL;
+    making->msg = NULL;
+    making->has_holds = false;
+    making->sizes = (struct mu__packed){0};
+}
+
+static int prepare(mu_coordinator *c, struct making *making, const mu_value *args,
+                    int64_t limit_ms, mu_error *ret_error)
+{
+    int rv = mu__measure_args(args, &making->sizes, ret_error);
+
+    if (rv == 0 && args != NULL)
+        rv = collect_inputs(making, args, ret_error);
+    if (rv == 0 && making->inputs.count > 0 && has_contents(making))
+        rv = put_contents(making, args, ret_error);
+    if (rv == 0)
+        rv = mu__coordinator_admit(c, bytes_of(&making->sizes),
+                                   making->options != NULL &&
+                                       making->options->flags & MU_CLOSURE_OWN_ERROR,
+                                   limit_ms, ret_error);
+    return rv;
+}
+
+int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
+                                 const mu_value *args, const mu_closure_options *options,
+                                 int64_t limit_ms, mu_error *ret_error,
+                                 mu_remote_value **ret_value)
+{
+    mu_closure_options whole;
+    struct making making;
+    int rv;
+
+    if (ret_value != NULL)
+        *ret_value = NULL;
+    if (c == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "no coordinator was given");
+    rv = mu__check_function_name(function, ret_error);
+    if (rv != 0)
+        return rv;
+    if (options != NULL) {
+        whole = with_defaults(options);
+        options = &whole;
+    }
+    begin_making(&making, function, options);
+    making.node = mu__coordinator_reach(c, ret_error);
+    if (making.node == NULL)
+        return -MU_ECLOSED;
+    if (options != NULL) {
+        rv = check_options(options, ret_error);
+        if (options->name != NULL)
+            making.name = mu__view_str(options->name);
+        if (options->worker_type != NULL)
+            making.worker_type = mu__view_str(options->worker_type);
+    }
+    if (rv == 0)
+        rv = prepare(c, &making, args, limit_ms, ret_error);
+    if (rv == 0)
+        rv = make_and_post(c, &making, args, ret_error, ret_value);
+    mu_value_free(making.whole);
+    if (making.inputs.held != NULL)
+        mu__references_done(&making.inputs);
+    return rv;
+}
+
+int mu_coordinator_schedule(mu_coordinator *c, const char *function, const mu_value *args,
+                            int64_t limit_ms, mu_error *ret_error,
+                            mu_remote_value **ret_value)
+{
+    return mu_coordinator_schedule_with(c, function, args, NULL, limit_ms, ret_error,
+                                        ret_value);
+}

@@ -1,0 +1,496 @@
+/* The public coordinator: a thin layer over the client actor. */
+#include "api/coordinator.h"
+
+#include "actors/client/admission.h"
+#include "actors/messages.h"
+#include "runtime/message/arguments.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { CLOSE_MS = 5000, DONE_MS = 60000 };
+
+/* A call that nobody waits for, made on the loop's own thread. */
+struct errand {
+    struct mu__pending pending;
+    struct mu__client_call call;
+    mu_coordinator *coordinator;
+};
+
+/* ---- life ---- */
+
+int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t limit_ms,
+                    mu_error *ret_error)
+{
+    int rv;
+
+    call->call.limit_ms = limit_ms;
+    rv = mu__node_call(node, MU__CLIENT, &call->call);
+    if (rv != 0 && ret_error != NULL)
+        *ret_error = call->call.error;
+    return rv;
+}
+
+mu_node *mu__coordinator_reach(mu_coordinator *c, mu_error *ret_error)
+{
+    if (c == NULL) {
+        (void)mu_error_set(ret_error, -MU_EINVALID, "no coordinator was given");
+        return NULL;
+    }
+    if (mu__node_is_forked(c->node)) {
+        mu__node_say_closed(c->node, -MU_ECLOSED, ret_error);
+        return NULL;
+    }
+    if (!atomic_load_explicit(&c->detached, memory_order_acquire))
+        return c->node;
+    (void)mu_error_set(ret_error, -MU_ECLOSED, "the coordinator's node is closed");
+    return NULL;
+}
+
+/* One at a time. */
+static bool enlist(mu_coordinator *c)
+{
+    bool is_free;
+
+    uv_mutex_lock(&c->node->lock);
+    is_free = c->node->coordinator == NULL;
+    if (is_free)
+        c->node->coordinator = c;
+    uv_mutex_unlock(&c->node->lock);
+    return is_free;
+}
+
+/* From here on its node cannot find it. */
+static void unlist(mu_coordinator *c)
+{
+    uv_mutex_lock(&c->node->lock);
+    if (c->node->coordinator == c)
+        c->node->coordinator = NULL;
+    uv_mutex_unlock(&c->node->lock);
+}
+
+static void free_errors(struct mu__error_entry *entry)
+{
+    while (entry != NULL) {
+        struct mu__error_entry *next = entry->next;
+
+        free(entry);
+        entry = next;
+    }
+}
+
+void mu__coordinator_drop(mu_coordinator *c)
+{
+    if (c == NULL)
+        return;
+    free_errors(c->errors);
+    free_errors(atomic_load(&c->session.errors));
+    free(c);
+}
+
+static void coordinator_free(mu_coordinator *c)
+{
+    mu_node *node = c->node;
+
+    unlist(c);
+    mu__coordinator_drop(c);
+    mu__node_unref(node);
+}
+
+/* ---- errands of the loop's thread ---- */
+
+static int run_errand(mu_coordinator *c, mu_node *node, int operation, bool at_once,
+                      void (*finished)(struct mu__pending *pending))
+{
+    struct errand *errand = calloc(1, sizeof *errand);
+    int rv;
+
+    if (errand == NULL)
+        return -MU_ENOMEM;
+    errand->coordinator = c;
+    errand->call.call.operation = operation;
+    errand->call.call.limit_ms = -1;
+    errand->call.session = &c->session;
+    errand->call.at_once = at_once;
+    errand->pending.call = &errand->call.call;
+    errand->pending.finished = finished;
+    rv = mu__node_call_later(node, MU__CLIENT, &errand->pending);
+    if (rv != 0)
+        free(errand);
+    return rv;
+}
+
+static void finished_opening(struct mu__pending *pending)
+{
+    free(pending);
+}
+
+static void finished_closing(struct mu__pending *pending)
+{
+    struct errand *errand = (struct errand *)pending;
+
+    coordinator_free(errand->coordinator);
+    free(errand);
+}
+
+static void finished_raising(struct mu__pending *pending)
+{
+    struct errand *errand = (struct errand *)pending;
+    mu_coordinator *c = errand->coordinator;
+
+    c->raising = MU__RAISING_ANSWERED;
+    c->raised = errand->call.call.code;
+    c->raised_error = errand->call.call.error;
+    free(errand);
+}
+
+/* The error once it may be told, -MU_EAGAIN until then, 0 when there is none any more. */
+static int raise_on_loop(mu_coordinator *c, mu_node *node, mu_error *ret_error)
+{
+    if (c->raising == MU__RAISING_ANSWERED) {
+        c->raising = MU__RAISING_NOTHING;
+        if (c->raised != 0 && ret_error != NULL)
+            *ret_error = c->raised_error;
+        return c->raised;
+    }
+    if (c->raising == MU__RAISING_NOTHING &&
+        run_errand(c, node, MU__CLIENT_RAISE, false, finished_raising) == 0)
+        c->raising = MU__RAISING_ASKED;
+    return mu_error_set(ret_error, -MU_EAGAIN,
+                        "a closure failed: the others are being cancelled");
+}
+
+/* ---- opening and closing ---- */
+
+static int open_session(mu_coordinator *c, mu_node *node, int64_t limit_ms,
+                        mu_error *ret_error)
+{
+    struct mu__client_call call = {
+        .call.operation = MU__CLIENT_OPEN,
+        .session = &c->session,
+    };
+    int rv;
+
+    if (!mu__node_on_loop(node) || limit_ms != 0)
+        return mu__client_call(node, &call, limit_ms, ret_error);
+    rv = run_errand(c, node, MU__CLIENT_OPEN, true, finished_opening);
+    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s is %s", mu_node_task(node),
+                                      mu_strerror(rv));
+}
+
+int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret_error,
+                        mu_coordinator **ret_coordinator)
+{
+    mu_coordinator *c;
+    int rv;
+
+    if (node == NULL || ret_coordinator == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "no %s was given",
+                            node == NULL ? "node" : "place for the coordinator");
+    c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a coordinator");
+    c->node = node;
+    c->session.closures_max = node->queue_max;
+    c->session.bytes_max = node->queue_bytes_max;
+    if (!enlist(c)) {
+        free(c);
+        return mu_error_set(ret_error, -MU_EEXISTS,
+                            "the coordinator of %s is open already", mu_node_task(node));
+    }
+    mu__node_ref(node);
+    rv = open_session(c, node, limit_ms, ret_error);
+    if (rv != 0) {
+        coordinator_free(c);
+        return rv;
+    }
+    *ret_coordinator = c;
+    return 0;
+}
+
+/* On the node's side; true when the client actor has let go of the session. */
+static bool close_session(mu_node *node, int64_t limit_ms)
+{
+    struct mu__client_call call = {.call.operation = MU__CLIENT_CLOSE};
+
+    return mu__client_call(node, &call, limit_ms, NULL) == 0;
+}
+
+/* The client actor may still write to the session: the memory goes with the node's. */
+static void leave_to_node(mu_coordinator *c)
+{
+    mu_node *node = c->node;
+
+    uv_mutex_lock(&node->lock);
+    node->orphan = c;
+    uv_mutex_unlock(&node->lock);
+    mu__node_unref(node);
+}
+
+/* On the loop's thread nothing can be waited for: the memory goes when all has been
+ * cancelled. */
+static void close_later(mu_coordinator *c)
+{
+    if (run_errand(c, c->node, MU__CLIENT_CLOSE, false, finished_closing) == 0)
+        unlist(c);
+    else
+        leave_to_node(c);
+}
+
+/* True when nothing refers to the session any more. */
+static bool end_session(mu_coordinator *c)
+{
+    if (!atomic_load(&c->detached) && close_session(c->node, CLOSE_MS))
+        return true;
+    return c->node->state == MU__NODE_GONE;
+}
+
+void mu_coordinator_close(mu_coordinator *c)
+{
+    if (c == NULL || mu__node_is_forked(c->node))
+        return;
+    if (mu__node_on_loop(c->node) && !atomic_load(&c->detached)) {
+        close_later(c);
+        return;
+    }
+    if (end_session(c))
+        coordinator_free(c);
+    else
+        leave_to_node(c);
+}
+
+void mu__coordinator_detach(mu_node *node, int64_t limit_ms)
+{
+    bool is_open;
+
+    /* Outside of the lock its owner may free it. */
+    uv_mutex_lock(&node->lock);
+    is_open = node->coordinator != NULL && node->coordinator != node->orphan;
+    if (is_open)
+        atomic_store_explicit(&node->coordinator->detached, true, memory_order_release);
+    uv_mutex_unlock(&node->lock);
+
+    if (is_open && !mu__node_on_loop(node))
+        (void)close_session(node, limit_ms < 0 || limit_ms > CLOSE_MS ? CLOSE_MS
+                                                                      : limit_ms);
+}
+
+/* ---- raising, and room ---- */
+
+static int raise_error(mu_node *node, int64_t limit_ms, mu_error *ret_error)
+{
+    struct mu__client_call call = {
+        .call.operation = MU__CLIENT_RAISE,
+        .at_once = limit_ms == 0,
+    };
+
+    return mu__client_call(node, &call, limit_ms == 0 ? -1 : limit_ms, ret_error);
+}
+
+/* An error that was asked for on the loop is pending until it was told, although the
+ * session is fine again by then. */
+static bool has_error(const mu_coordinator *c, const mu_node *node)
+{
+    return atomic_load_explicit(&c->session.phase, memory_order_acquire) !=
+               MU__SESSION_FINE ||
+           (mu__node_on_loop(node) && c->raising != MU__RAISING_NOTHING);
+}
+
+static int raise_pending(mu_coordinator *c, mu_node *node, int64_t limit_ms,
+                         mu_error *ret_error)
+{
+    return mu__node_on_loop(node) ? raise_on_loop(c, node, ret_error)
+                                  : raise_error(node, limit_ms, ret_error);
+}
+
+/* What is left of a limit that began at `start_ms`; a negative one never ends. */
+static int64_t left_of(int64_t limit_ms, uint64_t start_ms)
+{
+    int64_t passed_ms;
+
+    if (limit_ms <= 0)
+        return limit_ms;
+    passed_ms = (int64_t)(uv_hrtime() / 1000000 - start_ms);
+    return passed_ms < limit_ms ? limit_ms - passed_ms : 1;
+}
+
+static int say_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_error)
+{
+    const struct mu__session *session = &c->session;
+    uint64_t closures = mu__admission_closures(session);
+
+    if (bytes > 0 && closures < session->closures_max &&
+        !mu__admission_fits(mu__admission_bytes(session), bytes, session->bytes_max))
+        return mu_error_set(ret_error, -MU_EAGAIN,
+                            "closures with %" PRIu64 " bytes of arguments are scheduled "
+                            "and not resolved, %" PRIu64 " is the most",
+                            mu__admission_bytes(session), session->bytes_max);
+    return mu_error_set(ret_error, -MU_EAGAIN,
+                        "%" PRIu64 " closures are scheduled and not resolved, %" PRIu64
+                        " is the most%s", closures, session->closures_max,
+                        closures < session->closures_max ? "; others wait for room" : "");
+}
+
+/* Behind all threads that wait already. *ret_admitted is false when an error is to be
+ * raised first. */
+static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
+                         int64_t limit_ms, mu_error *ret_error, bool *ret_admitted)
+{
+    struct mu__client_call call = {
+        .call.operation = MU__CLIENT_ROOM, .bytes = bytes, .admits = true};
+    int rv;
+
+    *ret_admitted = false;
+    if (limit_ms == 0)
+        return say_full(c, bytes, ret_error);
+    (void)atomic_fetch_add(&c->session.waiting, 1);
+    rv = mu__client_call(node, &call, limit_ms, ret_error);
+    (void)atomic_fetch_sub(&c->session.waiting, 1);
+    *ret_admitted = rv == 0 && call.admitted;
+    return rv;
+}
+
+/* One with errors of its own raises those of no other: it is told to try again. */
+static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
+                         bool own_error, int64_t limit_ms, mu_error *ret_error)
+{
+    uint64_t start_ms = uv_hrtime() / 1000000;
+    bool is_admitted = false;
+
+    while (!is_admitted) {
+        int64_t left_ms = left_of(limit_ms, start_ms);
+        int rv = 0;
+
+        if (own_error && mu__admission_try(&c->session, bytes))
+            is_admitted = true;
+        else if (own_error && has_error(c, node))
+            rv = mu_error_set(ret_error, -MU_EAGAIN, "there is no room, and an error of "
+                              "another closure is to be raised first");
+        else if (has_error(c, node))
+            rv = raise_pending(c, node, left_ms, ret_error);
+        else if (mu__admission_try(&c->session, bytes))
+            is_admitted = true;
+        else
+            rv = wait_for_room(c, node, bytes, left_ms, ret_error, &is_admitted);
+        if (rv != 0)
+            return rv;
+    }
+    return 0;
+}
+
+int mu__coordinator_admit(mu_coordinator *c, uint64_t bytes, bool own_error,
+                          int64_t limit_ms, mu_error *ret_error)
+{
+    if (!has_error(c, c->node) && mu__admission_try(&c->session, bytes))
+        return 0;
+    return raise_or_wait(c, c->node, bytes, own_error, limit_ms, ret_error);
+}
+
+/* ---- waiting ---- */
+
+int mu_coordinator_wait_for_chief(mu_coordinator *c, int64_t limit_ms,
+                                  mu_error *ret_error)
+{
+    struct mu__client_call call = {.call.operation = MU__CLIENT_REACH};
+    mu_node *node = mu__coordinator_reach(c, ret_error);
+
+    if (node == NULL)
+        return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
+    return mu__client_call(node, &call, limit_ms, ret_error);
+}
+
+int mu_coordinator_join(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)
+{
+    struct mu__client_call call = {.call.operation = MU__CLIENT_JOIN};
+    mu_node *node = mu__coordinator_reach(c, ret_error);
+
+    if (node == NULL)
+        return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
+    return mu__client_call(node, &call, limit_ms, ret_error);
+}
+
+int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
+{
+    mu_node *node = mu__coordinator_reach(c, ret_error);
+    int rv = 0;
+
+    if (node == NULL)
+        return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
+    if (ret_done == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "nowhere to put the answer");
+    if (has_error(c, node))
+        rv = raise_pending(c, node, DONE_MS, ret_error);
+    if (rv == 0)
+        *ret_done = atomic_load_explicit(&c->session.scheduled, memory_order_relaxed) ==
+                    atomic_load_explicit(&c->session.resolved, memory_order_acquire);
+    return rv;
+}
+
+void mu_coordinator_count(mu_coordinator *c, mu_coordinator_counts *ret_counts)
+{
+    MU__REQUIRE_OR(, c, ret_counts);
+
+    const struct mu__session *s = &c->session;
+    mu_coordinator_counts counts;
+
+    counts.finished = atomic_load_explicit(&s->finished, memory_order_acquire);
+    counts.failed = atomic_load_explicit(&s->failed, memory_order_acquire);
+    counts.cancelled = atomic_load_explicit(&s->cancelled, memory_order_acquire);
+    counts.retried = atomic_load_explicit(&s->retried, memory_order_acquire);
+    counts.scheduled = atomic_load_explicit(&s->scheduled, memory_order_acquire);
+    counts.outstanding =
+        counts.scheduled - counts.finished - counts.failed - counts.cancelled;
+    *ret_counts = counts;
+}
+
+/* ---- errors ---- */
+
+/* Behind those that were taken before; the session has the latest one first. */
+static void take_errors(mu_coordinator *c)
+{
+    struct mu__error_entry *entry =
+        atomic_exchange_explicit(&c->session.errors, NULL, memory_order_acquire);
+    struct mu__error_entry *last = entry;
+    struct mu__error_entry *first = NULL;
+
+    if (entry == NULL)
+        return;
+    while (entry != NULL) {
+        struct mu__error_entry *next = entry->next;
+
+        entry->next = first;
+        first = entry;
+        entry = next;
+    }
+    if (c->errors == NULL)
+        c->errors = first;
+    else
+        c->errors_last->next = first;
+    c->errors_last = last;
+}
+
+size_t mu_coordinator_errors(mu_coordinator *c, mu_error *errors, size_t max,
+                             uint64_t *ret_lost)
+{
+    size_t count = 0;
+
+    if (c == NULL || (errors == NULL && max > 0))
+        return 0;
+    uv_mutex_lock(&c->node->lock);
+    take_errors(c);
+    while (count < max && c->errors != NULL) {
+        struct mu__error_entry *entry = c->errors;
+
+        c->errors = entry->next;
+        errors[count++] = entry->error;
+        free(entry);
+    }
+    uv_mutex_unlock(&c->node->lock);
+    (void)atomic_fetch_sub_explicit(&c->session.errors_kept, (unsigned)count,
+                                    memory_order_relaxed);
+    if (ret_lost != NULL)
+        *ret_lost = atomic_exchange_explicit(&c->session.errors_lost, 0,
+                                             memory_order_relaxed);
+    return count;
+}

@@ -1,0 +1,210 @@
+/* The calls of one run. In threads, each holds the run's memory, so that one that does
+ * not come to its end can be left behind. */
+#include "api/distribute/distribute.h"
+
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+
+enum { MS_NS = 1000000 };
+
+/* ---- errors ---- */
+
+void mu__distribution_failed(struct mu__distribution *run, const mu_error *why)
+{
+    bool first;
+
+    uv_mutex_lock(&run->lock);
+    first = run->first.code == 0;
+    if (first)
+        run->first = *why;
+    uv_mutex_unlock(&run->lock);
+    if (!first)
+        return;
+    atomic_store(&run->over, true);
+    if (run->barrier != NULL)
+        mu__thread_barrier_break(run->barrier, why);
+}
+
+static int first_error(struct mu__distribution *run, mu_error *ret_error)
+{
+    mu_error first;
+
+    uv_mutex_lock(&run->lock);
+    first = run->first;
+    uv_mutex_unlock(&run->lock);
+    if (first.code != 0 && ret_error != NULL)
+        *ret_error = first;
+    return first.code;
+}
+
+/* ---- one call ---- */
+
+static void end_call(struct mu_context *context)
+{
+    struct mu__distribution *run = context->run;
+
+    uv_mutex_lock(&run->lock);
+    context->ended = true;
+    uv_cond_broadcast(&run->moved);
+    uv_mutex_unlock(&run->lock);
+}
+
+/* Who fails breaks the barrier before it leaves, so that the others hear why. */
+static void make_call(struct mu_context *context)
+{
+    struct mu__distribution *run = context->run;
+    mu_error error = {0};
+    int rv = mu__context_call(context, &error);
+
+    if (rv != 0)
+        mu__distribution_failed(run, &error);
+    else if (run->barrier != NULL && context->plan->meets)
+        mu__thread_barrier_leave(run->barrier, context->participant);
+    if (run->tells)
+        mu__tasks_tell(run, context, &error);
+    mu__result_keep(run, context->name, mu__result_make(rv, context->result, &error));
+    end_call(context);
+}
+
+static void thread_main(void *arg)
+{
+    struct mu_context *context = arg;
+    struct mu__distribution *run = context->run;
+
+    make_call(context);
+    mu__distribution_unhold(run);
+}
+
+/* ---- waiting for threads ---- */
+
+static bool all_have_ended(const struct mu__distribution *run, bool evaluates)
+{
+    for (size_t i = 0; i < run->plan.runs_count; i++)
+        if (run->contexts[i].started && !run->contexts[i].ended &&
+            run->plan.runs[i].evaluates == evaluates)
+            return false;
+    return true;
+}
+
+/* Those of one kind. Without an error for as long as `limit_ms` says (negative: for
+ * ever); from the first error on, for as long as the options say. Lock held. */
+static void await_ends(struct mu__distribution *run, bool evaluates, int64_t limit_ms)
+{
+    uint64_t began_ns = uv_hrtime();
+
+    while (!all_have_ended(run, evaluates)) {
+        uint64_t now_ns = uv_hrtime();
+
+        if (limit_ms < 0 && run->first.code != 0) {
+            limit_ms = run->options.end_limit_ms;
+            began_ns = now_ns;
+        }
+        if (limit_ms < 0) {
+            uv_cond_wait(&run->moved, &run->lock);
+            continue;
+        }
+        if (now_ns - began_ns >= (uint64_t)limit_ms * MS_NS)
+            return;
+        (void)uv_cond_timedwait(&run->moved, &run->lock,
+                                (uint64_t)limit_ms * MS_NS - (now_ns - began_ns));
+    }
+}
+
+/* The workers, then the evaluator, which is told that nobody trains any more. */
+static void await_all(struct mu__distribution *run)
+{
+    uv_mutex_lock(&run->lock);
+    await_ends(run, false, -1);
+    atomic_store(&run->trained, true);
+    await_ends(run, true, run->options.end_limit_ms);
+    uv_mutex_unlock(&run->lock);
+}
+
+static void leave_behind(struct mu__distribution *run, struct mu_context *context)
+{
+    mu_error error;
+
+    (void)mu_error_set(&error, -MU_EDEADLINE,
+                       "%s did not come to its end within %" PRId64 " ms",
+                       context->name, run->options.end_limit_ms);
+    error.kind = MU_ERROR_LIMIT;
+    (void)snprintf(error.task, sizeof error.task, "%s", context->name);
+    mu__distribution_say(run, MU_LOG_ERROR, "%s, and is left behind", error.message);
+    mu__result_keep(run, context->name, mu__result_make(error.code, NULL, &error));
+    mu__distribution_failed(run, &error);
+}
+
+/* Join who has ended, and count who has not. */
+static size_t join_all(struct mu__distribution *run)
+{
+    size_t left = 0;
+
+    for (size_t i = 0; i < run->plan.runs_count; i++) {
+        struct mu_context *context = &run->contexts[i];
+        bool ended;
+
+        if (!context->started)
+            continue;
+        uv_mutex_lock(&run->lock);
+        ended = context->ended;
+        uv_mutex_unlock(&run->lock);
+        if (ended) {
+            (void)uv_thread_join(&context->thread);
+            continue;
+        }
+        leave_behind(run, context);
+        (void)pthread_detach(context->thread);
+        left++;
+    }
+    return left;
+}
+
+/* ---- all calls ---- */
+
+static int start_thread(struct mu_context *context, mu_error *error)
+{
+    struct mu__distribution *run = context->run;
+
+    atomic_fetch_add(&run->holds, 1);
+    context->started = true;
+    if (uv_thread_create(&context->thread, thread_main, context) == 0)
+        return 0;
+    context->started = false;
+    atomic_fetch_sub(&run->holds, 1);
+    return mu_error_set(error, -MU_EEXHAUSTED, "no thread can be started for %s",
+                        context->name);
+}
+
+static size_t call_in_threads(struct mu__distribution *run)
+{
+    mu_error error;
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < run->plan.runs_count; i++)
+        rv = start_thread(&run->contexts[i], &error);
+    if (rv != 0)
+        mu__distribution_failed(run, &error);
+    await_all(run);
+    return join_all(run);
+}
+
+/* An error ends the row. */
+static void call_in_turn(struct mu__distribution *run)
+{
+    for (size_t i = 0; i < run->plan.runs_count && !atomic_load(&run->over); i++)
+        make_call(&run->contexts[i]);
+}
+
+int mu__distribution_call_all(struct mu__distribution *run, mu_error *ret_error,
+                              size_t *ret_left)
+{
+    size_t left = 0;
+
+    if (run->plan.threads)
+        left = call_in_threads(run);
+    else
+        call_in_turn(run);
+    *ret_left = left;
+    return first_error(run, ret_error);
+}

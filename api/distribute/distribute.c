@@ -1,0 +1,466 @@
+/* The distribute coordinator: from options to a plan, from the plan to a server and
+ * calls, and all of it down again. */
+#include "api/distribute/distribute.h"
+#include "api/server.h"
+#include "node/node.h"
+#include "runtime/message/arguments.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    END_MS = 30000,
+    LINE_BYTES = 768
+};
+
+/* The server that this thread keeps for its next run. */
+struct kept {
+    mu_server *server;
+    bool leads;
+    bool has_chief;
+    unsigned runs;              /* of this thread, with whatever server */
+};
+
+static _Thread_local struct kept kept;
+
+void mu_distribute_options_init(mu_distribute_options *options)
+{
+    MU__REQUIRE_OR(, options);
+    *options = (mu_distribute_options){
+        .mode = MU_MODE_STANDALONE,
+        .join_limit_ms = -1,
+        .end_limit_ms = END_MS,
+    };
+    mu_node_options_init(&options->node_options);
+}
+
+/* ---- words ---- */
+
+void mu__distribution_say(struct mu__distribution *run, int level, const char *format,
+                          ...)
+{
+    static const char who[] = "distribute";
+    const mu_node_options *o = &run->options.node_options;
+    const mu_node *node = run->options.node;
+    mu_log_fn log = node != NULL ? node->log : o->log;
+    char line[LINE_BYTES];
+    va_list args;
+
+    if (level > (node != NULL ? node->log_level : o->log_level))
+        return;
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    if (log == NULL)
+        (void)fprintf(stderr, "%s: %s\n", who, line);
+    else
+        log(node != NULL ? node->log_user : o->log_user, level,
+            node != NULL ? mu_node_task(node) : "", who, line);
+}
+
+static void warn(struct mu__distribution *run)
+{
+    static const struct {
+        unsigned bit;
+        const char *words;
+    } warnings[] = {
+        {MU__PLAN_NO_EVAL,
+         "there is no eval function: the worker function stands for it"},
+        {MU__PLAN_NO_EVAL_STRATEGY,
+         "there is no eval strategy: the evaluation is not distributed"},
+        {MU__PLAN_EVAL_LEFT_OUT,
+         "there is no eval function: nothing is evaluated in this local run"},
+    };
+
+    for (size_t i = 0; i < sizeof warnings / sizeof warnings[0]; i++)
+        if ((run->plan.warnings & warnings[i].bit) != 0)
+            mu__distribution_say(run, MU_LOG_WARN, "%s", warnings[i].words);
+}
+
+static int make_plan(const mu_distribute_options *o, const mu_tf_config *spec,
+                     mu_error *error, struct mu__plan *ret_plan)
+{
+    const mu_strategy *strategy =
+        o->strategy == NULL ? mu_strategy_default() : o->strategy;
+    const struct mu__plan_ask ask = {
+        .mode = o->mode,
+        .cluster = spec->cluster,
+        .type = spec->task_type,
+        .index = spec->task_index,
+        .between_graph = strategy->between_graph != 0,
+        .has_eval = o->eval != NULL,
+        .has_eval_strategy = o->eval_strategy != NULL,
+    };
+
+    return mu__plan_make(&ask, error, ret_plan);
+}
+
+/* ---- the run's memory ---- */
+
+static void run_free(struct mu__distribution *run)
+{
+    for (size_t i = 0; i < run->plan.runs_count; i++)
+        mu__context_done(&run->contexts[i]);
+    mu__strategy_copy_drop(&run->own);
+    mu__thread_barrier_free(run->barrier);
+    mu__plan_done(&run->plan);
+    mu_cluster_free(run->spec.cluster);
+    free(run->place.found);
+    mu_cluster_free(run->cluster);
+    mu_value_free(run->results);
+    uv_cond_destroy(&run->moved);
+    uv_mutex_destroy(&run->lock);
+    free(run);
+}
+
+void mu__distribution_unhold(struct mu__distribution *run)
+{
+    if (atomic_fetch_sub(&run->holds, 1) == 1)
+        run_free(run);
+}
+
+/* The threads that meet, by their names. */
+static int make_barrier(struct mu__distribution *run)
+{
+    unsigned count = 0;
+
+    if (run->plan.barrier != MU__BARRIER_THREADS)
+        return 0;
+    for (size_t i = 0; i < run->plan.runs_count; i++)
+        if (run->plan.runs[i].meets)
+            run->contexts[i].participant = count++;
+    run->barrier = mu__thread_barrier_new(count);
+    if (run->barrier == NULL)
+        return -MU_ENOMEM;
+    for (size_t i = 0; i < run->plan.runs_count; i++)
+        if (run->plan.runs[i].meets)
+            mu__thread_barrier_name(run->barrier, run->contexts[i].participant,
+                                    run->contexts[i].name);
+    return 0;
+}
+
+static int fill_run(struct mu__distribution *run, mu_error *error)
+{
+    int rv = 0;
+
+    run->results = mu_value_map();
+    if (!run->plan.local)
+        run->cluster = mu_cluster_split(run->spec.cluster, NULL);
+    if (run->results == NULL || (!run->plan.local && run->cluster == NULL))
+        return mu_error_set(error, -MU_ENOMEM, "no memory for a run");
+    for (size_t i = 0; rv == 0 && i < run->plan.runs_count; i++)
+        rv = mu__context_init(run, i, error);
+    if (rv == 0 && make_barrier(run) != 0)
+        rv = mu_error_set(error, -MU_ENOMEM, "no memory for a barrier");
+    return rv;
+}
+
+/* Takes the spec and the plan, whatever is returned. */
+static int run_new(const mu_distribute_options *o, struct mu__spec *spec,
+                   struct mu__plan *plan, mu_error *error,
+                   struct mu__distribution **ret_run)
+{
+    struct mu__distribution *run =
+        calloc(1, sizeof *run + plan->runs_count * sizeof(struct mu_context));
+    int rv = 0;
+
+    if (run != NULL && uv_mutex_init(&run->lock) == 0) {
+        if (uv_cond_init(&run->moved) == 0)
+            goto made;
+        uv_mutex_destroy(&run->lock);
+    }
+    free(run);
+    mu__spec_leave(spec, true);
+    free(spec->found);
+    mu_cluster_free(spec->config.cluster);
+    mu__plan_done(plan);
+    return mu_error_set(error, -MU_ENOMEM, "no memory for a run");
+
+made:
+    atomic_init(&run->holds, 1);
+    run->options = *o;
+    run->options.node_options = spec->node_options;
+    run->spec = spec->config;
+    run->place = *spec;
+    run->plan = *plan;
+    run->number = kept.runs++;
+    rv = fill_run(run, error);
+    if (rv != 0) {
+        mu__spec_leave(&run->place, true);
+        mu__distribution_unhold(run);
+        return rv;
+    }
+    *ret_run = run;
+    return 0;
+}
+
+/* ---- the server ---- */
+
+/* A server is configured as the strategy wants its task to be. */
+static int configure_own(struct mu__distribution *run, mu_error *error)
+{
+    bool evaluates = strcmp(run->spec.task_type, "evaluator") == 0;
+    const mu_strategy *strategy =
+        evaluates ? run->options.eval_strategy : run->options.strategy;
+    const mu_strategy_task task = {
+        .cluster = evaluates ? NULL : run->cluster,
+        .type = run->spec.task_type,
+        .index = run->spec.task_index,
+        .is_chief = mu__plan_is_chief(run->cluster, run->spec.task_type,
+                                      run->spec.task_index),
+    };
+
+    return mu__strategy_copy_make(strategy == NULL ? mu_strategy_default() : strategy,
+                                  &task, &run->options.config, error, &run->own);
+}
+
+static mu_server_options server_options(const struct mu__distribution *run)
+{
+    mu_server_options options;
+
+    mu_server_options_init(&options);
+    options.node = run->options.node_options;
+    options.node.cluster = run->spec.cluster;
+    options.node.task_type = run->spec.task_type;
+    options.node.task_index = run->spec.task_index;
+    options.rpc_layer = run->spec.rpc_layer;
+    options.environment = run->spec.environment;
+    options.config = run->own.config;
+    return options;
+}
+
+int mu__distribution_opened(struct mu__distribution *run, mu_node *node,
+                            mu_error *ret_error)
+{
+    const mu_distribute_options *o = &run->options;
+    mu_error error = {0};
+    int rv = 0;
+
+    if (o->opened != NULL && node != NULL)
+        rv = o->opened(node, o->opened_user, &error);
+    if (rv >= 0)
+        return 0;
+    return mu_error_set(ret_error, rv, "%s cannot use its node: %s", mu_node_task(node),
+                        error.message[0] != '\0' ? error.message : mu_strerror(rv));
+}
+
+static int start_server(struct mu__distribution *run, mu_error *error)
+{
+    const mu_server_options options = server_options(run);
+    int rv;
+
+    if (kept.server != NULL && !mu_server_is(kept.server, &options))
+        return mu_error_set(error, -MU_EPRECONDITION,
+                            "this thread keeps a server of %s; expected the same "
+                            "cluster, task, layer, environment and config, or "
+                            "mu_distribute_end before",
+                            mu_server_task(kept.server));
+    if (kept.server != NULL) {
+        run->server = kept.server;
+    } else {
+        rv = run->place.found == NULL
+                 ? mu_server_start(&options, error, &run->server)
+                 : mu__server_start_found(&options, run->place.found, error,
+                                          &run->server);
+        if (rv == 0)
+            rv = mu__distribution_opened(run, mu_server_node(run->server), error);
+        if (rv != 0)
+            return rv;
+    }
+    if (run->options.keep_server) {
+        kept.server = run->server;
+        kept.leads = run->plan.leads;
+        kept.has_chief = mu_cluster_task_count(run->spec.cluster, "chief") > 0;
+    }
+    run->node = mu_server_node(run->server);
+    return 0;
+}
+
+/* A node that was given gets what can still be given to it: its settings. Threads it has
+ * already. */
+static int use_node(struct mu__distribution *run, mu_error *error)
+{
+    const mu_session_config *config = &run->own.config;
+    int rv;
+
+    run->node = run->options.node;
+    rv = mu__server_settings(run->node, config);
+    if (rv != 0)
+        return mu_error_set(error, rv, "no memory for a node's settings");
+    if (config->inter_op_threads != 0)
+        mu__distribution_say(run, MU_LOG_INFO,
+                             "the strategy wants %u threads; a node that runs keeps "
+                             "what it was opened with",
+                             config->inter_op_threads);
+    return 0;
+}
+
+static int prepare(struct mu__distribution *run, mu_error *error)
+{
+    int rv = 0;
+
+    if (run->plan.serves)
+        rv = configure_own(run, error);
+    if (rv == 0 && run->options.node != NULL)
+        rv = use_node(run, error);
+    else if (rv == 0 && run->plan.serves)
+        rv = start_server(run, error);
+    if (rv != 0 || run->plan.joins)
+        return rv;
+    if (run->plan.serves && !run->plan.client) {
+        rv = mu__tasks_open(run, error);
+        run->tells = rv == 0 && run->news != NULL;
+    }
+    if (rv == 0)
+        rv = mu__tasks_watch_node(run, error);
+    return rv;
+}
+
+/* ---- the end ---- */
+
+static int end_job(struct mu__distribution *run, const mu_error *why, mu_error *error)
+{
+    bool has_chief = mu_cluster_task_count(run->spec.cluster, "chief") > 0;
+
+    if (!run->plan.leads)
+        return 0;
+    mu__tasks_await_joining(run);
+    if (run->options.keep_server || (run->options.node != NULL && has_chief))
+        return 0;
+    return mu__tasks_end(run->node, has_chief, why, run->options.end_limit_ms, error);
+}
+
+/* A call that was left behind may use its node as long as the process lives. */
+static int close_nodes(struct mu__distribution *run, size_t left, mu_error *error)
+{
+    int rv = 0;
+
+    if (left > 0)
+        return 0;
+    if (run->owns_node)
+        rv = mu_node_close(run->node, run->options.end_limit_ms, error);
+    if (run->server != NULL && run->server != kept.server) {
+        rv = mu_server_stop(run->server, run->options.end_limit_ms, error);
+        mu_server_free(run->server);
+    }
+    return rv;
+}
+
+/* What came first counts; what goes wrong behind it is told in the log. */
+static int first_of(struct mu__distribution *run, int rv, int later, const mu_error *why,
+                    mu_error *ret_error)
+{
+    if (later == 0 || later == -MU_ECLOSED)
+        return rv;
+    if (rv == 0) {
+        *ret_error = *why;
+        return later;
+    }
+    mu__distribution_say(run, MU_LOG_WARN, "%s", why->message);
+    return rv;
+}
+
+static int carry_out(struct mu__distribution *run, mu_error *ret_error, size_t *ret_left)
+{
+    int rv;
+
+    if (run->plan.joins)
+        return mu__tasks_join(run, ret_error);
+    warn(run);
+    rv = mu__distribution_call_all(run, ret_error, ret_left);
+    if (run->plan.leads && run->tells)
+        rv = mu__tasks_gather(run, ret_error);
+    return rv;
+}
+
+static int run_and_end(struct mu__distribution *run, mu_error *ret_error)
+{
+    mu_error why = {0};
+    size_t left = 0;
+    int rv = prepare(run, ret_error);
+
+    if (rv == 0) {
+        rv = carry_out(run, ret_error, &left);
+        if (rv == 0)
+            ret_error->code = 0;
+        rv = first_of(run, rv, end_job(run, ret_error, &why), &why, ret_error);
+    }
+    mu__tasks_close(run);
+    return first_of(run, rv, close_nodes(run, left, &why), &why, ret_error);
+}
+
+static void take_results(struct mu__distribution *run, mu_value **ret_results)
+{
+    mu_value *results;
+
+    uv_mutex_lock(&run->lock);
+    results = run->results;
+    run->results = NULL;
+    uv_mutex_unlock(&run->lock);
+    if (mu_value_count(results) > 0 && ret_results != NULL)
+        *ret_results = results;
+    else
+        mu_value_free(results);
+}
+
+int mu_distribute_run(const mu_distribute_options *options, mu_error *ret_error,
+                      mu_value **ret_results)
+{
+    MU__REQUIRE(ret_error, options);
+
+    struct mu__distribution *run = NULL;
+    struct mu__plan plan;
+    struct mu__spec spec;
+    mu_error error = {0};
+    int rv = 0;
+
+    if (ret_results != NULL)
+        *ret_results = NULL;
+    if (mu_context_current() != NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "already in a context: that of %s",
+                            mu_context_current()->name);
+    if (options->worker == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "there is no worker function: expected one");
+    rv = mu__spec_read(options, kept.server, ret_error, &spec);
+    if (rv != 0)
+        return rv;
+    rv = make_plan(options, &spec.config, ret_error, &plan);
+    if (rv != 0) {
+        mu__spec_leave(&spec, true);
+        free(spec.found);
+        mu_cluster_free(spec.config.cluster);
+        return rv;
+    }
+    rv = run_new(options, &spec, &plan, ret_error, &run);
+    if (rv != 0)
+        return rv;
+    rv = run_and_end(run, &error);
+    mu__spec_leave(&run->place, run->node == NULL);
+    take_results(run, ret_results);
+    mu__distribution_unhold(run);
+    if (rv != 0 && ret_error != NULL)
+        *ret_error = error;
+    return rv;
+}
+
+int mu_distribute_end(int64_t limit_ms, mu_error *ret_error)
+{
+    const mu_error fine = {0};
+    mu_server *server = kept.server;
+    int rv = 0;
+    int stopped;
+
+    if (server == NULL)
+        return 0;
+    if (kept.leads)
+        rv = mu__tasks_end(mu_server_node(server), kept.has_chief, &fine, limit_ms,
+                           ret_error);
+    kept.server = NULL;
+    stopped = mu_server_stop(server, limit_ms, rv == 0 ? ret_error : NULL);
+    mu_server_free(server);
+    return rv != 0 ? rv : stopped;
+}

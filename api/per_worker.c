@@ -1,0 +1,304 @@
+/* Questions to the chief: per-worker values, explanations, leaving. */
+#include "api/coordinator.h"
+
+#include "actors/messages.h"
+#include "actors/packing.h"
+#include "actors/references.h"
+#include "resolver/spec/cluster.h"
+#include "runtime/message/arguments.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- questions ---- */
+
+int mu__ask_chief(mu_node *node, struct mu__client_call *call, struct mu__msg *request,
+                  int64_t limit_ms, mu_error *ret_error)
+{
+    int rv;
+
+    if (request == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a question");
+    call->call.operation = MU__CLIENT_ASK;
+    call->request = request;
+    rv = mu__client_call(node, call, limit_ms, ret_error);
+    mu__node_drop_msg(call->request);
+    return rv;
+}
+
+/* ---- per-worker values ---- */
+
+static int ask_to_make(mu_node *node, struct mu__msg *request, int64_t limit_ms,
+                       mu_error *ret_error, mu_per_worker **ret_per_worker)
+{
+    mu_per_worker *per_worker = mu__per_worker_new(&node->home);
+    struct mu__client_call call = {0};
+    int rv;
+
+    if (per_worker == NULL) {
+        mu__node_drop_msg(request);
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a per-worker value");
+    }
+    rv = mu__ask_chief(node, &call, request, limit_ms, ret_error);
+    if (rv == 0 && (call.input & MU__PER_WORKER_BIT) == 0)
+        rv = mu_error_set(ret_error, -MU_EINTERNAL,
+                          "the chief gave a per-worker value the number %llu, which is "
+                          "none", (unsigned long long)call.input);
+    if (rv != 0) {
+        mu__held_free(&per_worker->held);
+        return rv;
+    }
+    per_worker->held.life = call.life;
+    per_worker->held.number = call.input;
+    *ret_per_worker = per_worker;
+    return 0;
+}
+
+/* With the function's name, if there is one, behind its body. */
+static struct mu__msg *make_request(const char *function, const mu_value *args,
+                                    const struct mu__packed *sizes, mu_error *ret_error)
+{
+    struct mu__view name = mu__view_str(function);
+    struct mu__msg *msg =
+        mu__msg_heap(MU__PER_WORKER_MAKE, sizeof(struct mu__per_worker_make) + name.size);
+    struct mu__per_worker_make *body;
+
+    if (msg == NULL) {
+        (void)mu_error_set(ret_error, -MU_ENOMEM, "no memory for a per-worker value");
+        return NULL;
+    }
+    body = mu__body(msg);
+    if (name.size > 0) {
+        memcpy(body + 1, name.data, name.size);
+        body->function = (struct mu__view){body + 1, name.size};
+    }
+    body->args = *sizes;
+    if (mu__pack_args(msg, args, &body->args, ret_error) == 0)
+        return msg;
+    mu__node_drop_msg(msg);
+    return NULL;
+}
+
+static int open_per_worker(mu_coordinator *c, const char *function, const mu_value *args,
+                           int64_t limit_ms, mu_error *ret_error,
+                           mu_per_worker **ret_per_worker)
+{
+    mu_node *node = mu__coordinator_reach(c, ret_error);
+    struct mu__msg *request;
+    struct mu__packed sizes;
+    int rv;
+
+    if (node == NULL)
+        return -MU_ECLOSED;
+    rv = mu__measure_args(args, &sizes, ret_error);
+    if (rv != 0)
+        return rv;
+    if (args != NULL && mu__has_references(args))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a per-worker value is not made from references");
+    request = make_request(function, args, &sizes, ret_error);
+    return request == NULL
+               ? -MU_ENOMEM
+               : ask_to_make(node, request, limit_ms, ret_error, ret_per_worker);
+}
+
+int mu_per_worker_open(mu_coordinator *c, const char *function, const mu_value *args,
+                       int64_t limit_ms, mu_error *ret_error,
+                       mu_per_worker **ret_per_worker)
+{
+    MU__REQUIRE_AS(ret_error, "coordinator, function, ret_per_worker", c, function,
+                   ret_per_worker);
+
+    int rv = mu__check_function_name(function, ret_error);
+
+    return rv != 0 ? rv : open_per_worker(c, function, args, limit_ms, ret_error,
+                                          ret_per_worker);
+}
+
+int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values, int64_t limit_ms,
+                              mu_error *ret_error, mu_per_worker **ret_per_worker)
+{
+    MU__REQUIRE_AS(ret_error, "coordinator, values, ret_per_worker", c, values,
+                   ret_per_worker);
+    if (values == NULL || (mu_value_type(values) != MU_VALUE_LIST &&
+                           mu_value_type(values) != MU_VALUE_MAP))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a per-worker value is made from a list, with an item for "
+                            "each worker, or from a map of such lists by task type");
+    return open_per_worker(c, "", values, limit_ms, ret_error, ret_per_worker);
+}
+
+void mu_per_worker_close(mu_per_worker *per_worker)
+{
+    if (per_worker != NULL)
+        mu__held_unref(&per_worker->held);
+}
+
+/* ---- explanations ---- */
+
+static struct mu__msg *status_request(uint64_t closure, const char *name)
+{
+    struct mu__view view = mu__view_str(name);
+    struct mu__msg *msg =
+        mu__msg_heap(MU__STATUS_GET, sizeof(struct mu__status_get) + view.size);
+    struct mu__status_get *body;
+
+    if (msg == NULL)
+        return NULL;
+    body = mu__body(msg);
+    body->closure = closure;
+    if (view.size > 0) {
+        memcpy(body + 1, view.data, view.size);
+        body->name = (struct mu__view){body + 1, view.size};
+    }
+    return msg;
+}
+
+static bool is_known(const mu_value *reasons)
+{
+    const char *state = "unknown";
+    size_t size;
+
+    (void)mu_value_get_string(mu_value_find(reasons, "state"), &state, &size);
+    return strcmp(state, "unknown") != 0;
+}
+
+static int not_known(uint64_t closure, const char *name, mu_error *ret_error)
+{
+    if (closure != 0)
+        return mu_error_set(ret_error, -MU_ENOTFOUND, "the chief knows no closure %llu",
+                            (unsigned long long)closure);
+    return mu_error_set(ret_error, -MU_ENOTFOUND,
+                        "the chief knows no closure named \"%s\"", name);
+}
+
+int mu_node_explain(mu_node *node, uint64_t closure, const char *name, int64_t limit_ms,
+                    mu_error *ret_error, mu_value **ret_reasons)
+{
+    MU__REQUIRE(ret_error, node, ret_reasons);
+
+    struct mu__client_call call = {0};
+    int rv;
+
+    if (closure == 0 &&
+        (name == NULL || name[0] == '\0' || strlen(name) > MU__CLOSURE_NAME_MAX))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a closure's name has 1 to %d bytes", MU__CLOSURE_NAME_MAX);
+    rv = mu__ask_chief(node, &call, status_request(closure, closure == 0 ? name : ""),
+                       limit_ms, ret_error);
+    if (rv == 0 && !is_known(call.status))
+        rv = not_known(closure, name, ret_error);
+    if (rv == 0)
+        *ret_reasons = call.status;
+    else
+        mu_value_free(call.status);
+    return rv;
+}
+
+/* The value is not changed by it. */
+static int explain_value(mu_node *node, const mu_remote_value *value, int64_t limit_ms,
+                         mu_error *ret_error, mu_value **ret_reasons)
+{
+    struct mu__client_call call = {
+        .call.operation = MU__CLIENT_EXPLAIN,
+        .future = (mu_remote_value *)(uintptr_t)value,
+    };
+    int rv = mu__client_call(node, &call, limit_ms, ret_error);
+
+    if (rv == 0)
+        *ret_reasons = call.status;
+    else
+        mu_value_free(call.status);
+    return rv;
+}
+
+int mu_coordinator_explain(mu_coordinator *c, const mu_remote_value *value,
+                           const char *name, int64_t limit_ms, mu_error *ret_error,
+                           mu_value **ret_reasons)
+{
+    MU__REQUIRE_AS(ret_error, "coordinator, ret_reasons", c, ret_reasons);
+
+    mu_node *node = mu__coordinator_reach(c, ret_error);
+
+    if (node == NULL)
+        return -MU_ECLOSED;
+    if (value == NULL)
+        return mu_node_explain(node, 0, name, limit_ms, ret_error, ret_reasons);
+    if (value->held.home != &node->home)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "the value is not of this coordinator");
+    return explain_value(node, value, limit_ms, ret_error, ret_reasons);
+}
+
+/* ---- leaving ---- */
+
+/* `worker`: its task index + 1, 0 for this node's own. */
+static int drain(mu_node *node, const char *type, uint32_t worker, int64_t limit_ms,
+                 mu_error *ret_error)
+{
+    size_t size = sizeof(struct mu__drain) + strlen(type);
+    struct mu__msg *request = mu__msg_heap(MU__DRAIN, size);
+    char late[128];
+    struct mu__client_call call = {.late = late, .at_once = worker == 0};
+
+    if (worker == 0)
+        (void)snprintf(late, sizeof late, "this worker still has closures to finish");
+    else
+        (void)snprintf(late, sizeof late, "/job:%s/task:%u still has closures to "
+                       "finish; it gets no more, and leaves then", type, worker - 1);
+    if (request != NULL) {
+        struct mu__drain *body = mu__body(request);
+
+        body->worker = worker;
+        body->worker_type = mu__view_str(type);
+        (void)mu__pack_view((uint8_t *)(body + 1), &body->worker_type);
+    }
+    return mu__ask_chief(node, &call, request, limit_ms, ret_error);
+}
+
+int mu_coordinator_drain(mu_coordinator *c, int worker, int64_t limit_ms,
+                         mu_error *ret_error)
+{
+    MU__REQUIRE_AS(ret_error, "coordinator", c);
+    return mu_coordinator_drain_task(c, "worker", worker, limit_ms, ret_error);
+}
+
+int mu_coordinator_drain_task(mu_coordinator *c, const char *type, int index,
+                              int64_t limit_ms, mu_error *ret_error)
+{
+    MU__REQUIRE_AS(ret_error, "coordinator, type", c, type);
+
+    mu_node *node = mu__coordinator_reach(c, ret_error);
+
+    if (node == NULL)
+        return -MU_ECLOSED;
+    if (type == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "a task has a type, got NULL");
+    if (mu__task_type_check(type, ret_error) != 0)
+        return -MU_EINVALID;
+    if (index < 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a worker has a task index of 0 or more, got %d", index);
+    return drain(node, type, (uint32_t)index + 1, limit_ms, ret_error);
+}
+
+int mu_node_drain(mu_node *node, int64_t limit_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, node);
+    return drain(node, "", 0, limit_ms, ret_error);
+}
+
+int mu_coordinator_forget(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)
+{
+    MU__REQUIRE_AS(ret_error, "coordinator", c);
+
+    mu_node *node = mu__coordinator_reach(c, ret_error);
+    struct mu__client_call call = {0};
+
+    if (node == NULL)
+        return -MU_ECLOSED;
+    return mu__ask_chief(node, &call,
+                         mu__msg_heap(MU__FORGET, sizeof(struct mu__forget)), limit_ms,
+                         ret_error);
+}

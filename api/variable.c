@@ -1,0 +1,358 @@
+/* The public calls about variables: checks, then one call to the variables actor. */
+#include "api/variable.h"
+
+#include "actors/ps/optimizer.h"
+#include "actors/ps/variables.h"
+#include "node/node.h"
+#include "runtime/message/arguments.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+
+/* Variables up to this many bytes have one shard, unless asked otherwise. */
+enum { ONE_SHARD_BYTES_MAX = 64 << 10 };
+
+enum { OPENS_MAX = 4 };     /* while others create it with ever other numbers of shards */
+
+/* ---- Opening ---- */
+
+static uint32_t default_shards(const struct mu__shape *shape, uint32_t servers_count)
+{
+    uint64_t shards = servers_count;
+
+    if (shape->rank == 0 || mu__shape_bytes(shape) <= ONE_SHARD_BYTES_MAX)
+        return 1;
+    if (shards > MU__VARIABLE_SHARDS_MAX)
+        shards = MU__VARIABLE_SHARDS_MAX;
+    return (uint32_t)(shape->dims[0] < shards ? shape->dims[0] : shards);
+}
+
+static int make_shape(const mu_variable_spec *spec, uint32_t servers_count,
+                      mu_error *ret_error, struct mu__shape *ret_shape)
+{
+    struct mu__shape shape = {.dtype = (uint32_t)spec->dtype, .rank = spec->rank,
+                              .shards = 1};
+    int rv;
+
+    if (spec->rank > 0 && spec->dims == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "dims is NULL: expected %u of them",
+                            spec->rank);
+    for (unsigned i = 0; i < spec->rank && i < MU_TENSOR_RANK_MAX; i++)
+        shape.dims[i] = spec->dims[i];
+    rv = mu__shape_check(&shape, ret_error);
+    if (rv != 0)
+        return rv;
+    if (spec->shards == 0)
+        shape.shards = default_shards(&shape, servers_count);
+    else if (spec->rank > 0)
+        shape.shards = spec->shards < shape.dims[0] ? spec->shards
+                                                    : (uint32_t)shape.dims[0];
+    rv = mu__shape_check(&shape, ret_error);
+    if (rv == 0)
+        *ret_shape = shape;
+    return rv;
+}
+
+static int check_flags(const mu_variable_spec *spec, mu_error *ret_error)
+{
+    const unsigned both = MU_VARIABLE_EXISTING | MU_VARIABLE_RECREATE;
+
+    if ((spec->flags & ~both) == 0 && spec->flags != both)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "variable %s: flags %u: expected 0, MU_VARIABLE_EXISTING (%d) or "
+                        "MU_VARIABLE_RECREATE (%d)",
+                        spec->name, spec->flags, MU_VARIABLE_EXISTING,
+                        MU_VARIABLE_RECREATE);
+}
+
+static int check_spec(mu_node *node, const mu_variable_spec *spec, mu_error *ret_error,
+                      struct mu__shape *ret_shape)
+{
+    unsigned servers_count = mu__node_ps_count(node);
+    mu_error error;
+    int rv;
+
+    if (spec->name == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "a variable's name is NULL");
+    if (strlen(spec->name) > MU__VARIABLE_NAME_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "variable %.32s...: the name has %zu bytes: expected 1 to %d",
+                            spec->name, strlen(spec->name), MU__VARIABLE_NAME_MAX);
+    rv = mu__variable_name_check(mu__view_str(spec->name), ret_error);
+    if (rv == 0)
+        rv = check_flags(spec, ret_error);
+    if (rv != 0)
+        return rv;
+    if (servers_count == 0)
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "variable %s: the cluster has no parameter server (ps)",
+                            spec->name);
+    rv = make_shape(spec, servers_count, &error, ret_shape);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "variable %s: %s", spec->name, error.message);
+    return 0;
+}
+
+/* ---- Calling ---- */
+
+enum { IDS_NEAR = 16 };     /* more are on the heap */
+
+static struct mu__variable_call call_of(const mu_variable *variable, int operation,
+                                        int64_t limit_ms)
+{
+    return (struct mu__variable_call){
+        .call = {.operation = operation, .limit_ms = limit_ms},
+        .name = variable->opened->name,
+        .shape = &variable->opened->shape,
+        .servers_count = variable->opened->servers_count,
+    };
+}
+
+/* The call has a copy of the ids, since other threads use the handle too. */
+static int call_with(mu_variable *variable, struct mu__variable_call *call, uint64_t *ids)
+{
+    int rv;
+
+    mu__opened_variable_load(variable->opened, ids);
+    call->ids = ids;
+    rv = mu__node_call(variable->node, MU__VARIABLES, &call->call);
+    if (call->reopened || (rv == 0 && call->call.operation == MU__VARIABLE_OPEN))
+        mu__opened_variable_store(variable->opened, ids);
+    return rv;
+}
+
+static int call_actor(mu_variable *variable, struct mu__variable_call *call)
+{
+    uint32_t count = variable->opened->shape.shards;
+    uint64_t near[IDS_NEAR];
+    uint64_t *ids = count <= IDS_NEAR ? near : calloc(count, sizeof *ids);
+    int rv;
+
+    if (ids == NULL)
+        return -MU_ENOMEM;
+    rv = call_with(variable, call, ids);
+    if (ids != near)
+        free(ids);
+    return rv;
+}
+
+static int run(mu_variable *variable, struct mu__variable_call *call, mu_error *ret_error)
+{
+    int rv = call_actor(variable, call);
+
+    if (rv == 0)
+        return 0;
+    if (call->call.error.code == 0)
+        return mu_error_set(ret_error, rv, "variable %s: %s", variable->opened->name,
+                            mu_strerror(rv));
+    if (ret_error != NULL)
+        *ret_error = call->call.error;
+    return rv;
+}
+
+static int check_bytes(const mu_variable *variable, const void *buffer, size_t bytes,
+                       mu_error *ret_error)
+{
+    if (bytes != mu_variable_bytes(variable))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "variable %s: a buffer of %zu bytes: expected %zu",
+                            variable->opened->name, bytes,
+                            mu_variable_bytes(variable));
+    if (buffer == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "variable %s: the buffer is NULL",
+                            variable->opened->name);
+    return 0;
+}
+
+static int check_dtype(const mu_variable *variable, bool fits, const char *what,
+                       mu_error *ret_error)
+{
+    if (fits)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID, "variable %s is %s, which %s",
+                        variable->opened->name,
+                        mu_dtype_name((int)variable->opened->shape.dtype), what);
+}
+
+int mu__variable_check(const mu_variable *variable, int operation, const void *buffer,
+                       size_t bytes, mu_error *ret_error)
+{
+    int dtype = (int)variable->opened->shape.dtype;
+    int rv = check_bytes(variable, buffer, bytes, ret_error);
+
+    if (rv == 0 && operation == MU__VARIABLE_ADD)
+        rv = check_dtype(variable, mu__optimizer_adds(dtype), "does not add", ret_error);
+    if (rv == 0 && operation == MU__VARIABLE_APPLY)
+        rv = check_dtype(variable, mu__optimizer_learns(dtype), "takes no gradients",
+                         ret_error);
+    return rv;
+}
+
+/* ---- The public calls ---- */
+
+static mu_variable *variable_new(mu_node *node, const char *name,
+                                 const struct mu__shape *shape)
+{
+    mu_variable *variable = malloc(sizeof *variable);
+    struct mu__opened_variable *opened =
+        mu__opened_variable_new(name, shape, mu__node_ps_count(node));
+
+    if (variable == NULL || opened == NULL) {
+        free(variable);
+        mu__opened_variable_unref(opened);
+        return NULL;
+    }
+    variable->node = node;
+    variable->opened = opened;
+    mu__node_ref(node);
+    return variable;
+}
+
+void mu_variable_close(mu_variable *variable)
+{
+    if (variable == NULL)
+        return;
+    mu__node_unref(variable->node);
+    mu__opened_variable_unref(variable->opened);
+    free(variable);
+}
+
+static int64_t left_ms(int64_t limit_ms, uint64_t began_ns)
+{
+    int64_t spent_ms = (int64_t)((uv_hrtime() - began_ns) / 1000000);
+
+    if (limit_ms < 0)
+        return -1;
+    return spent_ms > limit_ms ? 0 : limit_ms - spent_ms;
+}
+
+/* `*ret_found` is set when it is there with another number of shards alone. */
+static int open_as(mu_node *node, const mu_variable_spec *spec,
+                   const struct mu__shape *shape, int64_t limit_ms, mu_error *ret_error,
+                   uint32_t *ret_found, mu_variable **ret_variable)
+{
+    mu_variable *variable = variable_new(node, spec->name, shape);
+    struct mu__variable_call call;
+    int rv;
+
+    if (variable == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "variable %s: out of memory",
+                            spec->name);
+    call = call_of(variable, MU__VARIABLE_OPEN, limit_ms);
+    call.source = spec->initial;
+    call.flags = spec->flags;
+    rv = run(variable, &call, ret_error);
+    *ret_found = rv == -MU_EPRECONDITION ? call.found_shards : 0;
+    if (rv != 0) {
+        mu_variable_close(variable);
+        return rv;
+    }
+    *ret_variable = variable;
+    return 0;
+}
+
+/* A number of shards that the library has chosen gives way to that which is there: it may
+ * have been restored from a checkpoint of a cluster of another size. */
+int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_ms,
+                     mu_error *ret_error, mu_variable **ret_variable)
+{
+    MU__REQUIRE(ret_error, node, spec, ret_variable);
+
+    uint64_t began_ns = uv_hrtime();
+    struct mu__shape shape;
+    uint32_t found = 0;
+    int rv = check_spec(node, spec, ret_error, &shape);
+
+    if (rv != 0)
+        return rv;
+    for (int i = 0; i < OPENS_MAX; i++) {
+        rv = open_as(node, spec, &shape, left_ms(limit_ms, began_ns), ret_error, &found,
+                     ret_variable);
+        if (found == 0 || spec->shards != 0)
+            return rv;
+        shape.shards = found;
+        if (mu__shape_check(&shape, NULL) != 0)
+            return rv;
+    }
+    return rv;
+}
+
+size_t mu_variable_bytes(const mu_variable *variable)
+{
+    MU__REQUIRE_OR(0, variable);
+    return (size_t)mu__shape_bytes(&variable->opened->shape);
+}
+
+int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes, int64_t limit_ms,
+                     mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, variable, buffer);
+
+    struct mu__variable_call call = call_of(variable, MU__VARIABLE_READ, limit_ms);
+    int rv = mu__variable_check(variable, MU__VARIABLE_READ, buffer, bytes, ret_error);
+
+    if (rv != 0)
+        return rv;
+    call.target = buffer;
+    return run(variable, &call, ret_error);
+}
+
+int mu_variable_version(mu_variable *variable, int64_t limit_ms, mu_error *ret_error,
+                        uint64_t *ret_version)
+{
+    MU__REQUIRE(ret_error, variable, ret_version);
+
+    struct mu__variable_call call = call_of(variable, MU__VARIABLE_VERSION, limit_ms);
+    int rv = run(variable, &call, ret_error);
+
+    if (rv == 0)
+        *ret_version = call.version;
+    return rv;
+}
+
+int mu_variable_assign(mu_variable *variable, const void *buffer, size_t bytes,
+                       int64_t limit_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, variable, buffer);
+
+    struct mu__variable_call call = call_of(variable, MU__VARIABLE_ASSIGN, limit_ms);
+    int rv = mu__variable_check(variable, MU__VARIABLE_ASSIGN, buffer, bytes, ret_error);
+
+    if (rv != 0)
+        return rv;
+    call.source = buffer;
+    return run(variable, &call, ret_error);
+}
+
+int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
+                    int64_t limit_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, variable, delta);
+
+    struct mu__variable_call call = call_of(variable, MU__VARIABLE_ADD, limit_ms);
+    int rv = mu__variable_check(variable, MU__VARIABLE_ADD, delta, bytes, ret_error);
+
+    if (rv != 0)
+        return rv;
+    call.source = delta;
+    return run(variable, &call, ret_error);
+}
+
+int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
+                      const mu_optimizer *optimizer, int64_t limit_ms,
+                      mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, variable, gradient, optimizer);
+
+    struct mu__variable_call call = call_of(variable, MU__VARIABLE_APPLY, limit_ms);
+    int rv = mu__variable_check(variable, MU__VARIABLE_APPLY, gradient, bytes, ret_error);
+
+    if (rv != 0)
+        return rv;
+    call.source = gradient;
+    call.rate = optimizer->rate;
+    call.momentum = optimizer->momentum;
+    return run(variable, &call, ret_error);
+}

@@ -1,0 +1,83 @@
+#include "cli/keys/kv_condition.h"
+
+#include "cli/verbs.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cmd_kv_code(int rv)
+{
+    return rv == -MU_EINVALID ? CMD_USAGE : cmd_ask_code(rv);
+}
+
+bool cmd_kv_is_directory(const struct cmd_ask *ask)
+{
+    const char *key = ask->options->operands[0];
+    size_t length = strlen(key);
+
+    return cmd_number(ask->options, CMD_FLAG_PREFIX) == 1 ||
+           (length > 0 && key[length - 1] == '/');
+}
+
+static bool wants_absent(const struct cmd_options *options)
+{
+    return options->verb->bit != CMD_KV_RM &&
+           cmd_number(options, CMD_FLAG_IF_ABSENT) == 1;
+}
+
+bool cmd_kv_has_condition(const struct cmd_options *options)
+{
+    return wants_absent(options) || cmd_text(options, CMD_FLAG_IF_REVISION) != NULL ||
+           cmd_text(options, CMD_FLAG_IF_VALUE) != NULL;
+}
+
+bool cmd_kv_read_revision(const char *text, uint64_t *ret_revision)
+{
+    char *end;
+
+    errno = 0;
+    *ret_revision = strtoull(text, &end, 10);
+    return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0;
+}
+
+static int read_condition(const struct cmd_options *options, const char *key,
+                          mu_error *error, mu_kv_check *ret_check)
+{
+    const char *revision = cmd_text(options, CMD_FLAG_IF_REVISION);
+    const char *value = cmd_text(options, CMD_FLAG_IF_VALUE);
+    char origin[CMD_ORIGIN_BYTES];
+
+    *ret_check = (mu_kv_check){.type = MU_KV_IF_ABSENT, .key = key};
+    if (wants_absent(options) + (revision != NULL) + (value != NULL) > 1)
+        return mu_error_set(error, -MU_EINVALID, "--if-absent, --if-revision and "
+                            "--if-value exclude each other");
+    if (value != NULL) {
+        ret_check->type = MU_KV_IF_VALUE;
+        ret_check->value = value;
+        ret_check->size = strlen(value);
+    } else if (revision != NULL) {
+        ret_check->type = MU_KV_IF_REVISION;
+        if (!cmd_kv_read_revision(revision, &ret_check->revision))
+            return mu_error_set(error, -MU_EINVALID,
+                                "%s: expected a revision, a whole number, got \"%.40s\"",
+                                cmd_origin(options, CMD_FLAG_IF_REVISION, origin,
+                                           sizeof origin), revision);
+    }
+    return 0;
+}
+
+int cmd_kv_change_if(struct cmd_ask *ask, const mu_kv_change *change, mu_error *error,
+                     uint64_t *ret_revision)
+{
+    mu_kv_check check;
+    const mu_kv_transaction transaction = {&check, 1, change, 1};
+    mu_kv_outcome outcome;
+    int rv = read_condition(ask->options, change->key, error, &check);
+
+    if (rv != 0)
+        return rv;
+    rv = mu_kv_transact(ask->node, &transaction, cmd_limit(ask), error, &outcome);
+    *ret_revision = outcome.revision;
+    return rv == -MU_EPRECONDITION && outcome.failed >= 0 ? CMD_COMPARED : rv;
+}

@@ -1,0 +1,102 @@
+/* `muster kv hold`: a key is there while a command runs. */
+#include "cli/keys/kv_condition.h"
+#include "cli/run/command.h"
+#include "cli/verbs.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { DELETE_MS = 2000 };
+
+/* Under that revision the key is ours. */
+struct held {
+    const char *key;
+    uint64_t revision;
+    mu_kv_watch *watch;
+    bool seen;
+};
+
+static bool is_ours(struct held *held, const mu_kv_event *event)
+{
+    if (event->type == MU_KV_SET && event->item.revision <= held->revision)
+        held->seen = true;
+    else if (event->type != MU_KV_CURRENT)
+        held->seen = false;
+    return held->seen;
+}
+
+static int lost(void *user, int64_t limit_ms, mu_error *error)
+{
+    struct held *held = user;
+    bool ours = true;
+
+    while (ours) {
+        mu_kv_event event;
+        int rv = mu_kv_watch_next(held->watch, limit_ms, error, &event);
+
+        if (rv != 0)
+            return rv;
+        ours = is_ours(held, &event);
+        mu_kv_event_done(&event);
+    }
+    return mu_error_set(error, -MU_EABORTED, "the key %.200s was lost: this client was "
+                        "taken for dead, or somebody changed the key", held->key);
+}
+
+static int run(struct cmd_ask *ask, struct held *held, mu_error *error)
+{
+    static const char *const variables[] = {NULL};
+    const struct cmd_command command = {
+        .arguments = ask->options->command, .variables = variables, .lost = lost,
+        .held = held};
+    int rv = mu_kv_watch_open(ask->node, held->key, 0, cmd_limit(ask), error,
+                              &held->watch);
+
+    if (rv != 0)
+        return cmd_kv_code(rv);
+    if (command.arguments != NULL)
+        return cmd_command_run(ask, &command, error);
+    (void)printf("%" PRIu64 "\n", held->revision);
+    (void)fflush(stdout);
+    return cmd_command_none(&command, error);
+}
+
+/* What somebody else has put meanwhile stays. */
+static void let_go(struct cmd_ask *ask, const struct held *held)
+{
+    const mu_kv_check check = {.type = MU_KV_IF_REVISION, .key = held->key,
+                               .revision = held->revision};
+    const mu_kv_change change = {.operation = MU_KV_DELETE, .key = held->key};
+    const mu_kv_transaction transaction = {&check, 1, &change, 1};
+
+    (void)mu_kv_transact(ask->node, &transaction, DELETE_MS, NULL, NULL);
+}
+
+static int ask_hold(struct cmd_ask *ask, mu_error *error)
+{
+    const char *value = ask->options->operands[1];
+    struct held held = {.key = ask->options->operands[0]};
+    const mu_kv_change change = {.operation = MU_KV_PUT, .flags = MU_KV_LEASE,
+                                 .key = held.key, .value = value,
+                                 .size = strlen(value)};
+    int rv;
+
+    if (cmd_kv_has_condition(ask->options))
+        rv = cmd_kv_change_if(ask, &change, error, &held.revision);
+    else
+        rv = mu_kv_put(ask->node, held.key, value, strlen(value),
+                       MU_KV_OVERWRITE | MU_KV_LEASE, 0, cmd_limit(ask), error,
+                       &held.revision);
+    if (rv != 0)
+        return rv < 0 ? cmd_kv_code(rv) : rv;
+    rv = run(ask, &held, error);
+    mu_kv_watch_close(held.watch);
+    let_go(ask, &held);
+    return rv;
+}
+
+int cmd_kv_hold(struct cmd_options *options)
+{
+    return cmd_ask_service(options, ask_hold);
+}

@@ -1,0 +1,167 @@
+/* The command `muster`: one verb, its flags, an exit code. */
+#include "cli/options/options.h"
+#include "cli/verbs.h"
+#include "runtime/base/text.h"
+
+#include "muster/main.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* `second` is the word behind it, or NULL: a verb may have two. */
+static int unknown_verb(const char *first, const char *second)
+{
+    const char *words[CMD_WORDS_MAX] = {"help"};
+    const char *near;
+    char shown[MU__QUOTE_BYTES];
+    char both[80];
+
+    (void)snprintf(both, sizeof both, "%.38s%s%.38s", first, second == NULL ? "" : " ",
+                   second == NULL ? "" : second);
+    cmd_verb_words(words + 1);
+    near = cmd_nearest(both, words);
+    mu__quote(shown, sizeof shown, both, strlen(both));
+    (void)fprintf(stderr, "muster: no verb %s%s%s%s; `muster help` lists them\n", shown,
+                  near == NULL ? "" : "; did you mean ", near == NULL ? "" : near,
+                  near == NULL ? "" : "?");
+    return CMD_USAGE;
+}
+
+/* What the command is inside of; set once, before the first verb. */
+static const mu_main_options *host;
+
+const mu_main_options *cmd_host(void)
+{
+    static const mu_main_options none;
+
+    return host == NULL ? &none : host;
+}
+
+/* What a signal's handler says: it may not put words together. */
+static char interrupted[80];
+
+/* The handler is gone once it is called, so that the second signal is the one which ends
+ * the process: whoever waits for it sees that. */
+static void on_signal(int number)
+{
+    (void)!write(STDERR_FILENO, interrupted, strlen(interrupted));
+    (void)raise(number);
+}
+
+/* A verb that waits says that it was ended; those that have something to end first take
+ * the signals over. What is ignored stays so. */
+static void say_signals(const char *verb)
+{
+    static const int numbers[] = {SIGINT, SIGTERM};
+    struct sigaction action = {.sa_handler = on_signal,
+                               .sa_flags = (int)SA_RESETHAND | SA_NODEFER};
+    struct sigaction former;
+
+    (void)snprintf(interrupted, sizeof interrupted, "muster %s: ended by a signal\n",
+                   verb);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (sigaction(numbers[i], NULL, &former) == 0 && former.sa_handler == SIG_DFL)
+            (void)sigaction(numbers[i], &action, NULL);
+}
+
+/* Whoever has closed one of the three wants nothing of it, and reads nothing. What is
+ * opened later must not take its number: it would get what is meant for it. */
+static void open_standard_files(void)
+{
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR);
+}
+
+/* What was to be printed may not have come out: a full disk. */
+static int printed(int code)
+{
+    errno = EIO;
+    if (fflush(stdout) == 0 && ferror(stdout) == 0)
+        return code;
+    (void)fprintf(stderr, "muster: standard output cannot be written: %s\n",
+                  strerror(errno));
+    return code == CMD_FINE ? CMD_FAILED : code;
+}
+
+/* What plugins of a node print is theirs, and no failure of the node. */
+static bool has_own_output(const struct cmd_verb *verb)
+{
+    return (verb->bit & (CMD_NODE | CMD_RUN)) == 0;
+}
+
+static int run_verb(const struct cmd_verb *verb, char **arguments)
+{
+    struct cmd_options options;
+    mu_error error;
+    int code;
+
+    if (cmd_options_parse(verb, arguments, &error, &options) != 0) {
+        (void)fprintf(stderr, "muster %s: %s\n", verb->name, error.message);
+        return CMD_USAGE;
+    }
+    say_signals(verb->name);
+    code = options.help ? cmd_help(verb->name) : verb->main(&options);
+    if (options.help || has_own_output(verb))
+        code = printed(code);
+    cmd_options_done(&options);
+    return code;
+}
+
+static bool asks_help(const char *word)
+{
+    return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 ||
+           strcmp(word, "-h") == 0;
+}
+
+/* The first word of verbs with two, "kv", alone or with --help behind it. */
+static int group(const char *word, const char *next)
+{
+    if (next != NULL && asks_help(next))
+        return printed(cmd_help(word));
+    if (next != NULL)
+        return unknown_verb(word, next);
+    (void)cmd_help(word);
+    return CMD_USAGE;
+}
+
+/* "muster help kv get" and "muster help 'kv get'" are the same. */
+static int help(char **topics)
+{
+    int words = 0;
+    const struct cmd_verb *verb = cmd_verb_find(topics, &words);
+
+    return printed(cmd_help(verb == NULL ? topics[0] : verb->name));
+}
+
+int mu_main(int count, char **arguments)
+{
+    return mu_main_with(NULL, count, arguments);
+}
+
+int mu_main_with(const mu_main_options *options, int count, char **arguments)
+{
+    const char *word = count < 2 || arguments == NULL ? "" : arguments[1];
+    char version[] = "version";
+    const struct cmd_verb *verb;
+    int words = 0;
+
+    host = options;
+    open_standard_files();
+    if (count < 2 || arguments == NULL) {
+        (void)cmd_help(NULL);
+        return CMD_USAGE;
+    }
+    if (asks_help(word))
+        return help(arguments + 2);
+    if (strcmp(word, "--version") == 0)
+        arguments[1] = version;
+    verb = cmd_verb_find(arguments + 1, &words);
+    if (verb != NULL)
+        return run_verb(verb, arguments + 1 + words);
+    return cmd_verb_begins(word) ? group(word, arguments[2]) : unknown_verb(word, NULL);
+}

@@ -1,0 +1,205 @@
+/* `muster check` as a client of every node that greets: the handshake says who it is, and
+ * its peers actor whom it reaches. It is in no cluster, and takes part in nothing. */
+#include "cli/resolve/check.h"
+
+#include "actors/messages.h"
+#include "cli/output/ask.h"
+#include "node/discovery/route.h"
+#include "node/node.h"
+#include "resolver/spec/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    INDEX_FIRST = 100000,   /* of our client: far above those of real ones */
+    INDEX_COUNT = 900000,
+    CLOSE_MS = 500,
+    LOOK_MS = 5,            /* between looks at the links */
+    ROUTES_MAX = 32,        /* that are looked up for where to listen */
+    ROUTES_MS = 2000        /* after which no other is */
+};
+
+/* ---- opening ---- */
+
+/* Where all can dial back: an address of this machine that others see, if one of them is
+ * elsewhere. */
+static void find_route(const struct check *check, char *ret_route)
+{
+    uint64_t until_ms = uv_hrtime() / 1000000 + ROUTES_MS;
+
+    ret_route[0] = '\0';
+    for (size_t i = 0; i < check->links_count && i < ROUTES_MAX &&
+                       uv_hrtime() / 1000000 < until_ms;
+         i++) {
+        char route[MU__ROUTE_BYTES];
+
+        mu__route(check->links[i].url, route);
+        if (route[0] == '\0')
+            continue;
+        memcpy(ret_route, route, sizeof route);
+        if (strncmp(route, "tcp://127.", 10) != 0 &&
+            strncmp(route, "tcp://[::1]", 11) != 0)
+            return;
+    }
+}
+
+static mu_node_options options_of(struct check *check, const mu_cluster *none,
+                                  const char *route)
+{
+    const char *bind = cmd_text(check->options, CMD_FLAG_BIND);
+    mu_node_options options;
+
+    mu_node_options_init(&options);
+    options.cluster = none;
+    options.cluster_name = cmd_text(check->options, CMD_FLAG_CLUSTER_NAME);
+    options.service_hosts = "none";
+    options.task_type = "client";
+    options.task_index = INDEX_FIRST + (int)(getpid() % INDEX_COUNT);
+    options.bind_address = bind != NULL ? bind : route[0] == '\0' ? NULL : route;
+    options.advertise_address = cmd_text(check->options, CMD_FLAG_ADVERTISE);
+    options.log = cmd_log_line;
+    options.log_user = &check->log;
+    options.log_level = check->log.level;
+    return options;
+}
+
+static int open_node(struct check *check, mu_error *error, mu_node **ret_node)
+{
+    const char **urls = calloc(check->links_count + 1, sizeof *urls);
+    const struct mu__node_extra extra = {.dials_each = urls};
+    mu_cluster *none = mu_cluster_new();
+    char route[MU__ROUTE_BYTES];
+    mu_node_options options;
+    int rv = -MU_ENOMEM;
+
+    (void)mu_error_set(error, rv, "out of memory");
+    if (urls != NULL && none != NULL) {
+        for (size_t i = 0; i < check->links_count; i++)
+            urls[i] = check->links[i].url;
+        find_route(check, route);
+        options = options_of(check, none, route);
+        rv = mu__node_open(&options, &extra, error, ret_node);
+    }
+    mu_cluster_free(none);
+    free(urls);
+    return rv;
+}
+
+/* ---- who is there ---- */
+
+static struct check_link *find_link(struct check *check, const char *url)
+{
+    for (size_t i = 0; i < check->links_count; i++)
+        if (strcmp(check->links[i].url, url) == 0)
+            return &check->links[i];
+    return NULL;
+}
+
+/* Once up is up: that it goes down afterwards is not asked here. */
+static void note_link(struct check *check, const mu_value *peer, uint32_t since_ms)
+{
+    struct check_link *link = find_link(check, cmd_map_text(peer, "address"));
+    const char *why = cmd_map_text(peer, "why");
+
+    if (link == NULL || link->is_over)
+        return;
+    if (strcmp(cmd_map_text(peer, "state"), "up") == 0) {
+        mu__task_name(link->task, sizeof link->task, cmd_map_text(peer, "type"),
+                      (int)cmd_map_number(peer, "index"));
+        link->is_up = true;
+        link->is_over = true;
+        link->took_ms = since_ms;
+    } else if (strncmp(why, "it refused us", 13) == 0) {
+        (void)snprintf(link->why, sizeof link->why, "%s", why);
+        link->is_over = true;
+        link->took_ms = since_ms;
+    }
+}
+
+static int look(struct check *check, mu_node *node, uint32_t since_ms, bool *ret_all)
+{
+    struct mu__peers_call call = {.call = {.operation = MU__PEERS_OWN, .limit_ms = -1}};
+    int rv = mu__node_call(node, MU__PEERS, &call.call);
+
+    if (rv != 0)
+        return rv;
+    for (size_t i = 0; i < mu_value_count(call.found); i++)
+        note_link(check, mu_value_at(call.found, i), since_ms);
+    mu_value_free(call.found);
+    *ret_all = true;
+    for (size_t i = 0; i < check->links_count; i++)
+        *ret_all = *ret_all && check->links[i].is_over;
+    return 0;
+}
+
+static uint32_t ms_since(uint64_t begin)
+{
+    return (uint32_t)((uv_hrtime() - begin) / 1000000);
+}
+
+static void await_links(struct check *check, mu_node *node)
+{
+    const struct timespec moment = {0, LOOK_MS * 1000000};
+    uint32_t limit_ms = cmd_number(check->options, CMD_FLAG_WAIT_MS);
+    uint64_t begin = uv_hrtime();
+    bool all = false;
+
+    while (look(check, node, ms_since(begin), &all) == 0 && !all &&
+           ms_since(begin) < limit_ms)
+        (void)nanosleep(&moment, NULL);
+    for (size_t i = 0; i < check->links_count; i++) {
+        struct check_link *link = &check->links[i];
+
+        if (link->is_over)
+            continue;
+        link->took_ms = ms_since(begin);
+        (void)snprintf(link->why, sizeof link->why,
+                       "a node of muster answers, but it does not connect back to "
+                       "%.200s, where this program waits: can it reach that? --bind and "
+                       "--advertise set another address",
+                       check->own_address);
+    }
+}
+
+/* ---- all of it ---- */
+
+static void ask_peers(struct check *check, mu_node *node)
+{
+    struct mu__peers_call call = {
+        .call = {
+            .operation = MU__PEERS_ALL,
+            .limit_ms = (int64_t)cmd_number(check->options, CMD_FLAG_WAIT_MS),
+        },
+    };
+
+    if (mu__node_call(node, MU__PEERS, &call.call) == 0)
+        check->peers = call.found;
+    else
+        mu__problems_add(&check->problems, MU__PROBLEM_ERROR,
+                         "the tasks cannot be asked whom they reach: %s",
+                         call.call.error.message);
+}
+
+void check_links(struct check *check)
+{
+    mu_error error;
+    mu_node *node;
+
+    if (check->links_count == 0)
+        return;
+    if (open_node(check, &error, &node) != 0) {
+        mu__problems_add(&check->problems, MU__PROBLEM_ERROR,
+                         "tasks that answer cannot be asked who they are: %s",
+                         error.message);
+        return;
+    }
+    (void)snprintf(check->own_address, sizeof check->own_address, "%s",
+                   mu_node_address(node));
+    await_links(check, node);
+    ask_peers(check, node);
+    (void)mu_node_close(node, CLOSE_MS, NULL);
+}

@@ -1,0 +1,36 @@
+/* What the files of a member share. */
+#ifndef MU_NODE_MEMBER_INNER_H
+#define MU_NODE_MEMBER_INNER_H
+
+#include "node/member/member.h"
+
+/* Whether a task is this one. */
+bool mu__member_is(const struct mu__member *member, const char *type, uint32_t index);
+
+/* Whether this task dials another one. */
+bool mu__member_wants_link(const struct mu__member *member, const char *type,
+                           uint32_t index);
+
+/* Returns `rv`. */
+int mu__member_cannot_dial(int rv, const char *type, uint32_t index, const char *url,
+                           mu_error *ret_error);
+
+/* Write what messages call the chief, and who ends the job: the actors borrow it. */
+void mu__member_name_leaders(struct mu__member *member);
+
+/* In each turn: take some more of the changes that are being taken, if there are. */
+void mu__member_take_changes(struct mu__member *member);
+
+/* What was not taken of them never is. */
+void mu__member_forget_changes(struct mu__member *member);
+
+/* The type of the task, of index 0, with whose program the job ends. */
+const char *mu__member_leader_type(const struct mu__member *member);
+
+/* ---- member_identity.c ---- */
+
+/* An upcall of the links: a peer knows another process as this task. */
+void mu__member_on_taken(void *owner, const char *type, uint32_t index,
+                         const char *reason);
+
+#endif

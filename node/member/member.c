@@ -1,0 +1,625 @@
+#include "node/member/internal.h"
+
+#include "actors/job/job.h"
+#include "actors/messages.h"
+#include "actors/ps/effects.h"
+#include "actors/ps/ps.h"
+#include "resolver/spec/cluster.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Stands for any type but "worker" whose tasks run closures. */
+#define OWN_TYPE "(own)"
+
+/* Who dials whom. The other side dials back, so one of two is enough; a task dials those
+ * without which it cannot do its work. One of a type of its own dials the chief, who may
+ * not know that the type runs closures, and says so then. */
+static const struct {
+    const char *type;
+    const char *dials[4];
+} roles[] = {
+    {"chief", {"worker", OWN_TYPE, "ps", "evaluator"}},
+    {"worker", {"ps"}},
+    {OWN_TYPE, {"chief", "ps"}},
+    {"ps", {NULL}},
+    {"evaluator", {"chief", "ps"}},
+    {"client", {"chief", "ps"}},
+};
+
+/* The name of a type in the table. */
+static const char *role_name(const struct mu__worker_types *types, const char *type)
+{
+    return strcmp(type, "worker") != 0 && mu__worker_types_has(types, type) ? OWN_TYPE
+                                                                            : type;
+}
+
+/* One that runs closures and that the cluster does not list, where the chief cannot find
+ * it. */
+static bool is_stranger(const struct mu__worker_types *types,
+                        const struct mu__member_config *config)
+{
+    return mu__worker_types_has(types, config->task_type) &&
+           mu__cluster_url(config->cluster, config->task_type,
+                           (int)config->task_index) == NULL;
+}
+
+static bool dials(const char *type, const char *other)
+{
+    for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++) {
+        if (strcmp(roles[i].type, type) != 0)
+            continue;
+        for (size_t j = 0; j < 4 && roles[i].dials[j] != NULL; j++)
+            if (strcmp(roles[i].dials[j], other) == 0)
+                return true;
+    }
+    return false;
+}
+
+/* Where there is no chief, worker 0 plays its part: it ends the job. */
+static const char *ender_of(const mu_cluster *cluster)
+{
+    return mu__cluster_url(cluster, "chief", 0) == NULL &&
+                   mu__cluster_url(cluster, "worker", 0) != NULL
+               ? "worker"
+               : "chief";
+}
+
+const char *mu__member_leader_type(const struct mu__member *member)
+{
+    return ender_of(member->cluster);
+}
+
+/* The type as whom a task dials, and is dialled. */
+static const char *role_of(const mu_cluster *cluster,
+                           const struct mu__worker_types *types, const char *type,
+                           uint32_t index)
+{
+    return index == 0 && strcmp(type, ender_of(cluster)) == 0 ? "chief"
+                                                              : role_name(types, type);
+}
+
+bool mu__member_dials(const mu_cluster *cluster, const struct mu__worker_types *types,
+                      const char *type, int index, const char *other)
+{
+    return dials(role_of(cluster, types, type, (uint32_t)index),
+                 role_name(types, other));
+}
+
+bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index)
+{
+    return index == 0 && strcmp(type, ender_of(cluster)) == 0;
+}
+
+/* ---- turns ---- */
+
+static void turn(void *owner)
+{
+    struct mu__member *member = owner;
+    uint64_t now_ms = member->world->ops->now_ms(member->world);
+
+    if (now_ms >= member->tick_ms)
+        member->tick_ms = mu__links_tick(member->links, now_ms);
+    mu__member_take_changes(member);
+    mu__kernel_turn(member->kernel);
+    mu__links_flush(member->links);
+    member->world->ops->wake_at(member->world, member->tick_ms);
+}
+
+static void deliver(void *owner, struct mu__msg *msg)
+{
+    struct mu__member *member = owner;
+
+    (void)mu__kernel_deliver(member->kernel, msg);
+}
+
+static int transmit(void *owner, struct mu__msg *msg)
+{
+    struct mu__member *member = owner;
+
+    return mu__links_transmit(member->links, msg);
+}
+
+struct mu__world_hooks mu__member_hooks(struct mu__member *member)
+{
+    return (struct mu__world_hooks){
+        .owner = member,
+        .deliver = deliver,
+        .turn = turn,
+        .transmit = transmit,
+    };
+}
+
+/* ---- events of the wire ---- */
+
+static void out_up(void *owner, uint32_t out)
+{
+    mu__links_out_up(((struct mu__member *)owner)->links, out);
+}
+
+static void out_down(void *owner, uint32_t out, const char *reason)
+{
+    mu__links_out_down(((struct mu__member *)owner)->links, out, reason);
+}
+
+static void writable(void *owner, uint32_t out)
+{
+    mu__links_writable(((struct mu__member *)owner)->links, out);
+}
+
+static bool frame(void *owner, uint32_t in, struct mu__buf *buf)
+{
+    struct mu__member *member = owner;
+    struct mu__kernel_counters counters;
+
+    mu__links_frame(member->links, in, buf);
+    mu__kernel_counters(member->kernel, &counters);
+    return counters.queued < MU__QUEUED_PAUSE;
+}
+
+static void in_down(void *owner, uint32_t in, const char *reason)
+{
+    mu__links_in_down(((struct mu__member *)owner)->links, in, reason);
+}
+
+const struct mu__wire_events mu__member_events = {
+    .out_up = out_up,
+    .out_down = out_down,
+    .writable = writable,
+    .frame = frame,
+    .in_down = in_down,
+    .burst_end = turn,
+};
+
+/* ---- news of the links ---- */
+
+static void link_up(void *owner, uint32_t node, const char *type, uint32_t index,
+                    uint64_t incarnation, const char *address)
+{
+    struct mu__member *member = owner;
+
+    mu__kernel_node_up(member->kernel, node, type, index, incarnation, address);
+}
+
+static void link_down(void *owner, uint32_t node, const char *reason)
+{
+    mu__kernel_node_down(((struct mu__member *)owner)->kernel, node, reason);
+}
+
+static void link_trouble(void *owner, const char *type, uint32_t index,
+                         const char *reason)
+{
+    mu__kernel_node_trouble(((struct mu__member *)owner)->kernel, type, index, reason);
+}
+
+/* ---- who is reached ---- */
+
+struct peer_visit {
+    mu__peer_fn visit;
+    void *user;
+};
+
+static void show_peer(void *user, const struct mu__link_view *view)
+{
+    const struct peer_visit *to = user;
+    const struct mu__peer peer = {
+        .type = view->type,
+        .index = view->index,
+        .address = view->url,
+        .state = view->state,
+        .why = view->why,
+        .for_ms = view->for_ms,
+        .node = view->node,
+        .is_dialled = view->is_kept,
+    };
+
+    to->visit(to->user, &peer);
+}
+
+static void each_peer(void *owner, mu__peer_fn visit, void *user)
+{
+    struct peer_visit to = {visit, user};
+
+    mu__links_each(((struct mu__member *)owner)->links, show_peer, &to);
+}
+
+/* ---- start ---- */
+
+static int spawn(struct mu__member *member, const struct mu__behavior *behavior,
+                 uint32_t number, const void *arg)
+{
+    return mu__spawn(member->kernel, behavior, number, arg, NULL);
+}
+
+static int spawn_job(struct mu__member *member, const struct mu__member_config *config)
+{
+    const struct mu__job_config job = {
+        .task = member->task,
+        .type = member->type,
+        .index = config->task_index,
+        .runs_closures = mu__worker_types_has(&member->worker_types, member->type),
+        .chief_type = config->dials_any != NULL ? MU__LINK_UNKNOWN
+                                                : ender_of(config->cluster),
+        .chief = member->ender,
+        .check = config->offer_check,
+        .check_owner = config->offer_owner,
+        .takes_offer = config->takes_offer,
+    };
+
+    return spawn(member, &mu__job, MU__JOB, &job);
+}
+
+static int spawn_variables(struct mu__member *member,
+                           const struct mu__member_config *config)
+{
+    size_t count = mu_cluster_task_count(config->cluster, "ps");
+    const char **addresses = calloc(count + 1, sizeof *addresses);
+    const struct mu__variables_options options = {
+        .addresses_count = count,
+        .addresses = addresses,
+        .is_server = strcmp(config->task_type, "ps") == 0,
+        .index = config->task_index,
+        .server_lost_ms = config->server_lost_ms,
+    };
+    int rv;
+
+    if (addresses == NULL)
+        return -MU_ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        addresses[i] = mu__cluster_url(config->cluster, "ps", (int)i);
+    rv = spawn(member, &mu__variables, MU__VARIABLES, &options);
+    free(addresses);
+    return rv;
+}
+
+static uint32_t third(uint32_t ms)
+{
+    return ms < 3 ? 1 : ms / 3;
+}
+
+static int spawn_agent(struct mu__member *member, const struct mu__member_config *config,
+                       const struct mu__task_set *hosts)
+{
+    const struct mu__task_range *first = hosts->ranges;
+    const char *url = hosts->count == 0 ? NULL
+                                        : mu__cluster_url(config->cluster, first->type,
+                                                          (int)first->first);
+    const struct mu__agent_config agent = {
+        .hosts = config->hosts == NULL ? "" : config->hosts,
+        .address = url == NULL ? "" : url,
+        .tasks = config->coordination.tasks,
+        .any = config->dials_any == NULL ? NULL : MU__LINK_UNKNOWN,
+        .type = member->type,
+        .index = config->task_index,
+        .incarnation = member->incarnation,
+        .devices = config->devices,
+        .heartbeat_ms = third(config->coordination.suspect_ms),
+        .dead_ms = config->coordination.dead_ms,
+        .registers_at_once = hosts->count > 0,
+        .shared = &member->agent,
+        .run = config->run,
+        .own_run = &member->own_run,
+    };
+
+    return spawn(member, &mu__agent, MU__AGENT, &agent);
+}
+
+static int spawn_coordination(struct mu__member *member,
+                              const struct mu__member_config *config,
+                              const struct mu__task_set *hosts)
+{
+    struct mu__coordination_config coordination = config->coordination;
+    int rv = spawn_agent(member, config, hosts);
+
+    coordination.cluster_name = config->cluster_name;
+    coordination.task = member->task;
+    coordination.incarnation = member->incarnation;
+    coordination.run = config->run;
+    coordination.own_run = &member->own_run;
+    if (rv == 0 &&
+        mu__task_set_has(hosts, config->task_type, config->task_index))
+        rv = spawn(member, &mu__coordination, MU__COORDINATION, &coordination);
+    return rv;
+}
+
+static int spawn_actors(struct mu__member *member,
+                        const struct mu__member_config *config,
+                        const struct mu__task_set *hosts)
+{
+    bool is_chief = strcmp(config->task_type, "chief") == 0;
+    const struct mu__effects_config effects = {config->effect_wait_ms,
+                                               config->server_lost_ms};
+    struct mu__supervisor_config supervisor = config->supervisor;
+    const struct mu__worker_config worker = {
+        .serves = mu__worker_types_has(&member->worker_types, member->type),
+        .serves_at_once = config->serves_at_once,
+        .threads = config->threads,
+        .index = config->task_index,
+        .task = member->task,
+        .type = member->type,
+        .node = config->node,
+        .post = config->post,
+    };
+    const struct mu__client_config client = {
+        .is_chief = is_chief,
+        .queue_max = config->queue_max,
+        .chief = member->chief,
+        .queue_bytes_max = config->supervisor.queue_bytes_max,
+    };
+    const struct mu__peers_config peers = {.each = each_peer, .owner = member};
+    int rv = 0;
+
+    supervisor.origin = member->incarnation;
+    supervisor.types = member->worker_types;
+    supervisor.window = config->window;
+    supervisor.attempts_max = config->attempts_max;
+    supervisor.queue_max = config->queue_max;
+    if (is_chief)
+        rv = spawn(member, &mu__supervisor, MU__SUPERVISOR, &supervisor);
+    if (rv == 0)
+        rv = spawn(member, &mu__worker, MU__WORKER, &worker);
+    if (rv == 0 && strcmp(config->task_type, "ps") == 0)
+        rv = spawn(member, &mu__ps, MU__PS, NULL);
+    if (rv == 0)
+        rv = spawn(member, &mu__client, MU__CLIENT, &client);
+    if (rv == 0)
+        rv = spawn_variables(member, config);
+    if (rv == 0)
+        rv = spawn(member, &mu__effects_actor, MU__EFFECTS, &effects);
+    if (rv == 0)
+        rv = spawn_job(member, config);
+    if (rv == 0)
+        rv = spawn(member, &mu__peers, MU__PEERS, &peers);
+    if (rv == 0)
+        rv = spawn_coordination(member, config, hosts);
+    return rv;
+}
+
+static uint64_t incarnation_of(struct mu__world *world)
+{
+    uint64_t number = world->ops->random(world);
+
+    return number == 0 ? 1 : number;
+}
+
+static int make_links(struct mu__member *member, const struct mu__member_config *config,
+                      struct mu__wire *wire)
+{
+    const struct mu__links_config links = {
+        .cluster_name = config->cluster_name,
+        .task_type = config->task_type,
+        .task_index = config->task_index,
+        .address = config->address,
+        .incarnation = member->incarnation,
+        .host = config->host,
+        .pid = config->pid,
+        .listens = config->listens,
+        .claim_ms = MU__CLAIM_SILENCES * config->silence_ms + MU__CLAIM_MS,
+        .heartbeat_ms = config->heartbeat_ms,
+        .silence_ms = config->silence_ms,
+        .only = config->only,
+        .only_why = config->only_why,
+        .schema = &mu__messages,
+        .pool = mu__kernel_pool(member->kernel),
+        .world = member->world,
+    };
+    const struct mu__links_upcalls upcalls = {
+        .owner = member,
+        .up = link_up,
+        .down = link_down,
+        .trouble = link_trouble,
+        .deliver = deliver,
+        .taken = mu__member_on_taken,
+    };
+
+    return mu__links_new(&links, &upcalls, wire, &member->links);
+}
+
+static int dial_any(struct mu__member *member, const char *url, mu_error *ret_error)
+{
+    if (mu__links_dial_any(member->links, url) == 0)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID, "%s cannot be dialled", url);
+}
+
+/* Those of whom only the address is known. */
+static int dial_strangers(struct mu__member *member,
+                          const struct mu__member_config *config, mu_error *ret_error)
+{
+    const char *const *url = config->dials_each;
+    int rv = 0;
+
+    if (config->dials_any != NULL)
+        rv = dial_any(member, config->dials_any, ret_error);
+    for (; rv == 0 && url != NULL && *url != NULL; url++)
+        rv = dial_any(member, *url, ret_error);
+    return rv;
+}
+
+bool mu__member_is(const struct mu__member *member, const char *type, uint32_t index)
+{
+    return index == member->index && strcmp(type, member->type) == 0;
+}
+
+bool mu__member_wants_link(const struct mu__member *member, const char *type,
+                           uint32_t index)
+{
+    const struct mu__worker_types *types = &member->worker_types;
+    const char *own = role_of(member->cluster, types, member->type, member->index);
+    const char *role = role_of(member->cluster, types, type, index);
+
+    return !mu__member_is(member, type, index) &&
+           (dials(own, role_name(types, type)) || dials(own, role) ||
+            mu__task_set_has(&member->hosts, type, index) ||
+            (member->is_stranger && strcmp(type, "chief") == 0));
+}
+
+int mu__member_cannot_dial(int rv, const char *type, uint32_t index, const char *url,
+                           mu_error *ret_error)
+{
+    return mu_error_set(ret_error, rv, "/job:%s/task:%" PRIu32 " at %s cannot be dialled",
+                        type, index, url);
+}
+
+static int dial_task(struct mu__member *member, const char *type, int index,
+                     mu_error *ret_error)
+{
+    const char *url = mu__cluster_url(member->cluster, type, index);
+    int rv = mu__links_dial(member->links, type, (uint32_t)index, url);
+
+    return rv == 0 ? 0
+                   : mu__member_cannot_dial(rv, type, (uint32_t)index, url, ret_error);
+}
+
+static int dial_tasks(struct mu__member *member, const struct mu__member_config *config,
+                      mu_error *ret_error)
+{
+    const char *type;
+    const char *address;
+    int index;
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && mu_cluster_task_at(member->cluster, i, &type, &index,
+                                                     &address) == 0; i++)
+        if (mu__member_wants_link(member, type, (uint32_t)index))
+            rv = dial_task(member, type, index, ret_error);
+    return rv == 0 ? dial_strangers(member, config, ret_error) : rv;
+}
+
+void mu__member_name_leaders(struct mu__member *member)
+{
+    const char *chief = mu__cluster_url(member->cluster, "chief", 0);
+    const char *ender = ender_of(member->cluster);
+    const char *url = mu__cluster_url(member->cluster, ender, 0);
+
+    (void)snprintf(member->chief, sizeof member->chief, "/job:chief/task:0 at %s",
+                   chief == NULL ? "(no address: the cluster has no chief)" : chief);
+    (void)snprintf(member->ender, sizeof member->ender, "/job:%s/task:0 at %s", ender,
+                   url == NULL ? "(no address: the cluster has no chief)" : url);
+}
+
+/* Which types run closures, and how many tasks of each the cluster lists from 0 on. */
+static int take_worker_types(struct mu__member *member,
+                             const struct mu__member_config *config, mu_error *ret_error)
+{
+    struct mu__worker_types *types = &member->worker_types;
+    int rv = mu__worker_types_parse(config->worker_types, ret_error, types);
+
+    for (uint32_t i = 0; i < types->count; i++)
+        while (mu__cluster_url(config->cluster, types->rows[i].name,
+                               (int)types->rows[i].tasks) != NULL)
+            types->rows[i].tasks++;
+    return rv;
+}
+
+/* What outlives the config. */
+static int take_config(struct mu__member *member, const struct mu__member_config *config,
+                       mu_error *ret_error)
+{
+    int rv = take_worker_types(member, config, ret_error);
+
+    if (rv != 0)
+        return rv;
+    member->index = config->task_index;
+    member->is_stranger = is_stranger(&member->worker_types, config);
+    member->news = config->news;
+    member->news_owner = config->news_owner;
+    member->taken = config->taken;
+    member->taken_owner = config->taken_owner;
+    (void)snprintf(member->type, sizeof member->type, "%s", config->task_type);
+    (void)snprintf(member->address, sizeof member->address, "%s", config->address);
+    (void)snprintf(member->coordinated_jobs, sizeof member->coordinated_jobs, "%s",
+                   config->coordinated_jobs == NULL ? MU__COORDINATED_JOBS
+                                                    : config->coordinated_jobs);
+    mu__task_name(member->task, sizeof member->task, config->task_type,
+                  (int)config->task_index);
+    member->cluster = mu_cluster_copy(config->cluster);
+    if (member->cluster == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a cluster");
+    mu__member_name_leaders(member);
+    return config->hosts == NULL ? 0
+                                 : mu__task_set_parse(mu__view_str(config->hosts),
+                                                      ret_error, &member->hosts);
+}
+
+/* A worker, or a task of a program's own type, may be meant to run closures. */
+static void say_if_it_runs_none(const struct mu__member *member)
+{
+    struct mu__worker_types own;
+    char types[MU__WORKER_TYPES_TEXT_MAX];
+    char line[MU__WORKER_TYPES_TEXT_MAX + 128];
+
+    if (mu__worker_types_has(&member->worker_types, member->type) ||
+        mu__worker_types_parse(member->type, NULL, &own) != 0)
+        return;
+    mu__worker_types_text(&member->worker_types, types, sizeof types);
+    (void)snprintf(line, sizeof line, "%s runs no closures: option worker_types is "
+                   "\"%s\", without its type", member->task, types);
+    member->world->ops->log(member->world, MU__LOG_INFO, "node", line);
+}
+
+int mu__member_start(struct mu__member *member, const struct mu__member_config *config,
+                     struct mu__world *world, struct mu__wire *wire, mu_error *ret_error)
+{
+    int rv;
+
+    *member = (struct mu__member){.world = world, .incarnation = incarnation_of(world)};
+    rv = take_config(member, config, ret_error);
+    if (rv != 0) {
+        mu__member_stop(member);
+        return rv;
+    }
+    rv = mu__kernel_new(world, &mu__messages, &member->kernel);
+    if (rv == 0)
+        rv = make_links(member, config, wire);
+    if (rv == 0)
+        rv = spawn_actors(member, config, &member->hosts);
+    if (rv != 0)
+        (void)mu_error_set(ret_error, rv, "%s cannot start: %s", member->task,
+                           mu_strerror(rv));
+    else
+        rv = dial_tasks(member, config, ret_error);
+    if (rv != 0) {
+        mu__member_stop(member);
+        return rv;
+    }
+    if (!config->takes_offer)
+        say_if_it_runs_none(member);
+    world->ops->wake_at(world, world->ops->now_ms(world));
+    return 0;
+}
+
+/* The links outlive the actors, whose last words may still be sent. */
+void mu__member_stop(struct mu__member *member)
+{
+    mu__kernel_free(member->kernel);
+    mu__links_free(member->links);
+    mu__member_forget_changes(member);
+    mu_cluster_free(member->cluster);
+    mu__task_set_done(&member->hosts);
+    member->kernel = NULL;
+    member->links = NULL;
+    member->cluster = NULL;
+}
+
+/* The coordination service hears that this task has left, and is not lost. */
+static void say_goodbye(struct mu__member *member)
+{
+    void *agent = mu__actor_state(member->kernel, (mu__pid){MU__NODE_SELF, MU__AGENT});
+    struct mu__msg *msg =
+        agent == NULL ? NULL : mu__agent_goodbye(agent, mu__kernel_pool(member->kernel));
+
+    if (msg != NULL)
+        (void)mu__links_transmit(member->links, msg);
+}
+
+void mu__member_leave(struct mu__member *member, const char *reason)
+{
+    mu__member_forget_changes(member);
+    if (!member->fails)
+        say_goodbye(member);
+    mu__links_leave(member->links, reason);
+    mu__links_flush(member->links);
+}

@@ -1,0 +1,254 @@
+#include "node/plugin/guard.h"
+
+#include "node/node.h"
+#include "node/parent.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { TELL_MS = 10000 };
+
+static const int signals[MU__PLUGIN_SIGNALS] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
+
+/* Handlers can reach nothing else. */
+static _Atomic(struct mu__plugin_guard *) current;
+static pthread_mutex_t one_at_a_time;
+static pthread_once_t prepared = PTHREAD_ONCE_INIT;
+
+/* The guard of this thread; NULL: it loads nothing. */
+static struct mu__plugin_guard *own_guard(void)
+{
+    struct mu__plugin_guard *guard = atomic_load(&current);
+
+    return guard != NULL && pthread_equal(guard->loader, pthread_self()) ? guard : NULL;
+}
+
+/* ---- The process ends ---- */
+
+/* What fits of it, behind what the line has. */
+static size_t put(char *line, size_t size, size_t used, const char *text)
+{
+    size_t length = strlen(text);
+
+    if (length > size - used)
+        length = size - used;
+    memcpy(line + used, text, length);
+    return used + length;
+}
+
+/* Of an atexit handler and of signal handlers. One write, so that no other line of this
+ * process gets into it. */
+static void say_ended(const struct mu__plugin_guard *guard, const char *how)
+{
+    const char *parts[] = {"muster: plugin \"", guard->path, "\" ", how,
+                           " while it was being loaded\n"};
+    char line[4608];
+    size_t used = 0;
+
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        used = put(line, sizeof line, used, parts[i]);
+    (void)!write(STDERR_FILENO, line, used);
+}
+
+/* A plugin that ends the process has not done the process's work. */
+static void on_exit(void)
+{
+    const struct mu__plugin_guard *guard = own_guard();
+
+    if (guard == NULL)
+        return;
+    say_ended(guard, "ended the process");
+    _exit(MU__PLUGIN_EXIT_CODE);
+}
+
+static const char *crash_of(int number)
+{
+    switch (number) {
+    case SIGSEGV:
+        return "crashed (SIGSEGV)";
+    case SIGBUS:
+        return "crashed (SIGBUS)";
+    case SIGILL:
+        return "crashed (SIGILL)";
+    case SIGFPE:
+        return "crashed (SIGFPE)";
+    default:
+        return "aborted (SIGABRT)";
+    }
+}
+
+/* Then what would have happened without us does. */
+static void on_crash(int number)
+{
+    struct mu__plugin_guard *guard = own_guard();
+    struct mu__plugin_guard *first = atomic_load(&current);
+
+    if (guard != NULL)
+        say_ended(guard, crash_of(number));
+    while (first != NULL && first->outer != NULL)
+        first = first->outer;
+    for (size_t i = 0; first != NULL && i < MU__PLUGIN_SIGNALS; i++)
+        if (signals[i] == number)
+            (void)sigaction(number, &first->former[i], NULL);
+    (void)raise(number);
+}
+
+static void watch_signals(struct mu__plugin_guard *guard)
+{
+    struct sigaction action = {.sa_handler = on_crash};
+
+    (void)sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < MU__PLUGIN_SIGNALS; i++)
+        (void)sigaction(signals[i], &action, &guard->former[i]);
+}
+
+/* A plugin may have set handlers of its own: those stay. */
+static void restore_signals(const struct mu__plugin_guard *guard)
+{
+    struct sigaction now;
+
+    for (size_t i = 0; i < MU__PLUGIN_SIGNALS; i++)
+        if (sigaction(signals[i], NULL, &now) == 0 && now.sa_handler == on_crash)
+            (void)sigaction(signals[i], &guard->former[i], NULL);
+}
+
+/* ---- It takes long ---- */
+
+static void say(const struct mu__plugin_guard *guard, int level, const char *format, ...)
+    MU_PRINTF(3, 4);
+
+static void say(const struct mu__plugin_guard *guard, int level, const char *format, ...)
+{
+    const mu_node *node = guard->node;
+    char line[512];
+    va_list args;
+
+    if (level > node->log_level)
+        return;
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    node->log(node->log_user, level, node->member.task, "plugin", line);
+}
+
+static uint64_t passed_ms(const struct mu__plugin_guard *guard)
+{
+    return (uv_hrtime() - guard->began_ns) / 1000000;
+}
+
+static void give_up(const struct mu__plugin_guard *guard)
+{
+    say(guard, MU_LOG_ERROR, "plugin \"%.300s\" is not loaded after %" PRIu64
+        " ms (plugin_timeout_ms): the process ends", guard->path, passed_ms(guard));
+    _exit(MU__PLUGIN_EXIT_CODE);
+}
+
+/* How long until there is something to be said. */
+static uint64_t next_ms(const struct mu__plugin_guard *guard, uint64_t tell_ms)
+{
+    uint64_t limit_ms = guard->node->plugin_timeout_ms;
+    uint64_t now_ms = passed_ms(guard);
+
+    if (limit_ms != 0 && limit_ms < tell_ms)
+        tell_ms = limit_ms;
+    return tell_ms > now_ms ? tell_ms - now_ms : 1;
+}
+
+static void watch(void *arg)
+{
+    struct mu__plugin_guard *guard = arg;
+    uint64_t limit_ms = guard->node->plugin_timeout_ms;
+    uint64_t tell_ms = TELL_MS;
+
+    uv_mutex_lock(&guard->lock);
+    while (!guard->over) {
+        (void)uv_cond_timedwait(&guard->changed, &guard->lock,
+                                next_ms(guard, tell_ms) * 1000000);
+        if (guard->over)
+            break;
+        if (limit_ms != 0 && passed_ms(guard) >= limit_ms)
+            give_up(guard);
+        if (passed_ms(guard) >= tell_ms) {
+            say(guard, MU_LOG_WARN, "still loading plugin \"%.300s\" for %" PRIu64 " s",
+                guard->path, passed_ms(guard) / 1000);
+            tell_ms += TELL_MS;
+        }
+    }
+    uv_mutex_unlock(&guard->lock);
+}
+
+static void begin_watch(struct mu__plugin_guard *guard)
+{
+    if (uv_mutex_init(&guard->lock) != 0)
+        return;
+    if (uv_cond_init(&guard->changed) != 0) {
+        uv_mutex_destroy(&guard->lock);
+        return;
+    }
+    guard->watched = uv_thread_create(&guard->watcher, watch, guard) == 0;
+    if (guard->watched)
+        return;
+    uv_cond_destroy(&guard->changed);
+    uv_mutex_destroy(&guard->lock);
+}
+
+static void end_watch(struct mu__plugin_guard *guard)
+{
+    if (!guard->watched)
+        return;
+    uv_mutex_lock(&guard->lock);
+    guard->over = true;
+    uv_cond_signal(&guard->changed);
+    uv_mutex_unlock(&guard->lock);
+    (void)uv_thread_join(&guard->watcher);
+    uv_cond_destroy(&guard->changed);
+    uv_mutex_destroy(&guard->lock);
+}
+
+/* ---- Begin and end ---- */
+
+static void prepare(void)
+{
+    pthread_mutexattr_t attributes;
+
+    (void)pthread_mutexattr_init(&attributes);
+    (void)pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_RECURSIVE);
+    (void)pthread_mutex_init(&one_at_a_time, &attributes);
+    (void)pthread_mutexattr_destroy(&attributes);
+    (void)atexit(on_exit);
+}
+
+void mu__plugin_guard_begin(struct mu__plugin_guard *guard, mu_node *node,
+                            const char *path)
+{
+    (void)pthread_once(&prepared, prepare);
+    (void)pthread_mutex_lock(&one_at_a_time);
+    *guard = (struct mu__plugin_guard){
+        .outer = atomic_load(&current),
+        .node = node,
+        .path = path,
+        .loader = pthread_self(),
+        .began_ns = uv_hrtime(),
+    };
+    say(guard, MU_LOG_INFO, "loading plugin \"%.300s\"", path);
+    mu__tell_parent(MU__TOLD_LOADING, path);
+    begin_watch(guard);
+    watch_signals(guard);
+    atomic_store(&current, guard);
+}
+
+void mu__plugin_guard_end(struct mu__plugin_guard *guard)
+{
+    atomic_store(&current, guard->outer);
+    restore_signals(guard);
+    end_watch(guard);
+    mu__tell_parent(MU__TOLD_LOADING, guard->outer == NULL ? "" : guard->outer->path);
+    say(guard, MU_LOG_DEBUG, "plugin \"%.300s\" was loaded within %" PRIu64 " ms",
+        guard->path, passed_ms(guard));
+    (void)pthread_mutex_unlock(&one_at_a_time);
+}

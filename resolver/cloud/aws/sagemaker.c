@@ -1,0 +1,350 @@
+/* The resolver sagemaker: SM_HOSTS and SM_CURRENT_HOST, or the file that they are
+ * from. */
+#include "resolver/cloud/aws/sagemaker.h"
+
+#include "resolver/source/ranks.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+#include <muster/cluster.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PORT, JOBS, GROUPS, RPC_LAYER };
+
+static const struct mu__setting_spec settings_of[] = {
+    [PORT] = {.name = "port", .variable = "MUSTER_SAGEMAKER_PORT", .initial = "2223",
+              .help = "port of each task"},
+    [JOBS] = {.name = "jobs", .variable = "MUSTER_SAGEMAKER_JOBS",
+              .help = "what the hosts are, in the order of their names: "
+                      "\"chief=1,worker=*\"; without it all are workers"},
+    [GROUPS] = {.name = "groups", .variable = "MUSTER_SAGEMAKER_GROUPS",
+                .help = "of a heterogeneous cluster: what each instance group is, or so "
+                        "many hosts of it: \"chief=gpu:1,worker=gpu,ps=cpu\""},
+    [RPC_LAYER] = {.name = "rpc_layer", .variable = "MUSTER_SAGEMAKER_RPC_LAYER",
+                   .initial = "grpc", .help = "in front of the master"},
+    {.name = NULL},
+};
+
+/* Who is there, and where that is from. */
+struct found {
+    const char *source;
+    struct mu__host_list hosts;
+    char current[MU__HOST_BYTES_MAX + 1];
+};
+
+static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+                  mu_error *ret_why)
+{
+    const struct mu__answer *answer;
+
+    (void)settings;
+    if (mu__ask_variable(notes, "SM_HOSTS") != NULL ||
+        mu__ask_variable(notes, "SM_RESOURCE_CONFIG") != NULL)
+        return 1;
+    answer = mu__ask_file(notes, MU__SAGEMAKER_CONFIG);
+    if (answer == NULL)
+        return MU__LATER;
+    if (answer->code == 0)
+        return 1;
+    (void)mu_error_set(ret_why, -MU_ENOTFOUND,
+                       "SM_HOSTS and SM_RESOURCE_CONFIG are not set, and there is no %s",
+                       MU__SAGEMAKER_CONFIG);
+    return 0;
+}
+
+/* ---- Reading ---- */
+
+static int not_a_list(const char *source, const char *text, mu_error *ret_error)
+{
+    char shown[MU__QUOTE_BYTES];
+
+    mu__quote(shown, sizeof shown, text, strlen(text));
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: expected a JSON list of hosts, as in [\"algo-1\"], got %s",
+                        source, shown);
+}
+
+/* The list stands alone; as the value of an object it is one for the strict reader. */
+static int read_list(const char *text, const char *source, mu_error *ret_error,
+                     struct mu__host_list *hosts)
+{
+    size_t size = strlen(text) + sizeof "{\"hosts\":}";
+    char *whole = malloc(size);
+    const cJSON *list;
+    cJSON *root = NULL;
+    int rv;
+
+    if (whole == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
+    (void)snprintf(whole, size, "{\"hosts\":%s}", text);
+    rv = mu__json_parse(whole, size - 1, source, ret_error, &root);
+    free(whole);
+    if (rv == -MU_EINVALID)
+        return not_a_list(source, text, ret_error);
+    if (rv != 0)
+        return rv;
+    list = cJSON_GetObjectItemCaseSensitive(root, "hosts");
+    rv = cJSON_IsArray(list) && list->next == NULL
+             ? mu__sagemaker_hosts(list, source, ret_error, hosts)
+             : not_a_list(source, text, ret_error);
+    cJSON_Delete(root);
+    return rv;
+}
+
+static int read_config(const char *text, size_t size, const char *source,
+                       mu_error *ret_error, struct found *found)
+{
+    cJSON *root = NULL;
+    const cJSON *current;
+    const cJSON *hosts;
+    int rv = mu__json_parse(text, size, source, ret_error, &root);
+
+    if (rv != 0)
+        return rv;
+    current = cJSON_GetObjectItemCaseSensitive(root, "current_host");
+    hosts = cJSON_GetObjectItemCaseSensitive(root, "hosts");
+    if (!cJSON_IsArray(hosts) || !cJSON_IsString(current))
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "%s: expected \"hosts\", a list, and \"current_host\", a text",
+                          source);
+    else
+        rv = mu__sagemaker_hosts(hosts, source, ret_error, &found->hosts);
+    if (rv == 0)
+        (void)snprintf(found->current, sizeof found->current, "%s", current->valuestring);
+    cJSON_Delete(root);
+    return rv;
+}
+
+/* Nobody is there to be the current host of. */
+static bool is_empty_list(const char *text)
+{
+    static const char blanks[] = " \t\r\n";
+
+    text += strspn(text, blanks);
+    if (*text != '[')
+        return false;
+    text += 1 + strspn(text + 1, blanks);
+    return *text == ']' && text[1 + strspn(text + 1, blanks)] == '\0';
+}
+
+static int find(struct mu__notes *notes, mu_error *ret_error, struct found *found)
+{
+    const char *hosts = mu__ask_variable(notes, "SM_HOSTS");
+    const char *config = mu__ask_variable(notes, "SM_RESOURCE_CONFIG");
+    const char *current = mu__ask_variable(notes, "SM_CURRENT_HOST");
+    const struct mu__answer *answer;
+
+    found->source = "SM_HOSTS";
+    if (hosts != NULL && (current != NULL || is_empty_list(hosts))) {
+        (void)snprintf(found->current, sizeof found->current, "%s",
+                       current == NULL ? "" : current);
+        return read_list(hosts, found->source, ret_error, &found->hosts);
+    }
+    found->source = "SM_RESOURCE_CONFIG";
+    if (config != NULL)
+        return read_config(config, strlen(config), found->source, ret_error, found);
+    found->source = MU__SAGEMAKER_CONFIG;
+    answer = mu__ask_file(notes, MU__SAGEMAKER_CONFIG);
+    if (answer == NULL)
+        return MU__LATER;
+    if (answer->code == 0)
+        return read_config(answer->data, answer->size, found->source, ret_error, found);
+    return mu_error_set(ret_error, -MU_ENOTFOUND,
+                        "%s is not set, and there is neither SM_RESOURCE_CONFIG nor %s: "
+                        "is this SageMaker?",
+                        hosts == NULL ? "SM_HOSTS" : "SM_CURRENT_HOST",
+                        MU__SAGEMAKER_CONFIG);
+}
+
+/* ---- The cluster ---- */
+
+/* The tasks in their order, and which job each is of. */
+struct plan {
+    const char *source;
+    const struct mu__host_list *hosts;
+    struct mu__jobs jobs;
+};
+
+/* Of a process that is on none of the hosts: ranks know none such. */
+static void no_task(mu_resolution *resolution)
+{
+    resolution->task_type[0] = '\0';
+    resolution->task_index = -1;
+}
+
+static int add_tasks(struct mu__notes *notes, const struct mu__settings *settings,
+                     const struct plan *plan, size_t own, mu_error *ret_error,
+                     mu_resolution *resolution)
+{
+    struct mu__layout layout = {0};
+    struct mu__ranks ranks = {.source = plan->source, .hosts = plan->hosts,
+                              .layout = &layout, .jobs = &plan->jobs,
+                              .rank = (unsigned)own};
+    int rv = mu__rank_port(notes, settings, PORT, 0, 1, ret_error, &ranks.port);
+
+    if (rv == 0)
+        rv = mu__layout_listed(plan->hosts, plan->hosts, plan->source, ret_error,
+                               &layout);
+    if (rv == 0)
+        rv = mu__ranks_add(&ranks, ret_error, resolution);
+    if (rv == 0 && own == plan->hosts->count)
+        no_task(resolution);
+    mu__layout_done(&layout);
+    return rv;
+}
+
+static size_t own_place(const struct mu__host_list *hosts, const struct found *found)
+{
+    return mu__host_list_find(hosts, found->current, strlen(found->current));
+}
+
+/* What is known anyway: who has several groups probably wants them to be different. */
+static void say_groups(struct mu__notes *notes, const struct found *found)
+{
+    struct mu__sagemaker_groups groups = {0};
+
+    if ((mu__ask_variable(notes, "SM_INSTANCE_GROUPS_DICT") != NULL ||
+         mu__ask_variable(notes, "SM_RESOURCE_CONFIG") != NULL ||
+         strcmp(found->source, MU__SAGEMAKER_CONFIG) == 0) &&
+        mu__sagemaker_groups_find(notes, "setting groups", NULL, &groups) == 0 &&
+        groups.count > 1)
+        mu__notes_say(notes, "%s: the hosts are in %zu instance groups; the setting "
+                             "groups says what each of them is",
+                      groups.source, groups.count);
+    mu__sagemaker_groups_done(&groups);
+}
+
+/* All hosts are one list. */
+static int add_list(struct mu__notes *notes, const struct mu__settings *settings,
+                    struct found *found, mu_error *ret_error, mu_resolution *resolution)
+{
+    struct plan plan = {.source = found->source, .hosts = &found->hosts};
+    size_t count = found->hosts.count;
+    size_t own;
+    int rv = mu__sagemaker_sort(&found->hosts, found->source, ret_error);
+
+    if (rv != 0)
+        return rv;
+    own = own_place(&found->hosts, found);
+    if (own == count) {
+        mu__notes_say(notes, "%s: the current host \"%.80s\" is none of the %zu hosts: "
+                             "there is no cluster",
+                      found->source, found->current, count);
+        return 0;
+    }
+    say_groups(notes, found);
+    rv = mu__rank_jobs(notes, settings, JOBS, (unsigned)count, ret_error, &plan.jobs);
+    return rv != 0 ? rv : add_tasks(notes, settings, &plan, own, ret_error, resolution);
+}
+
+static int check_alone(struct mu__notes *notes, const struct mu__settings *settings,
+                       mu_error *ret_error)
+{
+    char origin[MU__ORIGIN_BYTES];
+
+    if (mu__setting(notes, settings, JOBS) == NULL)
+        return 0;
+    mu__setting_origin(notes, settings, JOBS, origin);
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: expected nothing beside the setting groups", origin);
+}
+
+static int compare(const void *name, const void *item)
+{
+    return strcmp(name, *(char *const *)item);
+}
+
+static bool is_listed(const struct mu__host_list *sorted, const char *name)
+{
+    return sorted->count > 0 && bsearch(name, sorted->names, sorted->count,
+                                        sizeof *sorted->names, compare) != NULL;
+}
+
+/* The hosts, which are sorted, are all of the job's: also those of each group, and one of
+ * these is this host. */
+static int check_groups(const struct mu__sagemaker_groups *groups,
+                        const struct found *found, mu_error *ret_error)
+{
+    bool has_current = false;
+
+    for (size_t i = 0; i < groups->count; i++) {
+        const struct mu__host_list *hosts = &groups->items[i].hosts;
+
+        has_current = has_current || is_listed(hosts, found->current);
+        for (size_t j = 0; j < hosts->count; j++)
+            if (!is_listed(&found->hosts, hosts->names[j]))
+                return mu_error_set(ret_error, -MU_EINVALID,
+                                    "%s: group \"%.80s\": expected hosts of %s alone, "
+                                    "got \"%.80s\"",
+                                    groups->source, groups->items[i].name, found->source,
+                                    hosts->names[j]);
+    }
+    return has_current ? 0
+                       : mu_error_set(ret_error, -MU_EINVALID,
+                                      "%s: expected the current host \"%.80s\" in one of "
+                                      "the %zu groups",
+                                      groups->source, found->current, groups->count);
+}
+
+/* Those of the groups that are said to be something; others may do something else. */
+static int add_groups(struct mu__notes *notes, const struct mu__settings *settings,
+                      struct found *found, mu_error *ret_error,
+                      mu_resolution *resolution)
+{
+    struct mu__sagemaker_groups groups = {0};
+    struct mu__host_list hosts = {0};
+    struct plan plan = {.hosts = &hosts};
+    char origin[MU__ORIGIN_BYTES];
+    int rv = check_alone(notes, settings, ret_error);
+
+    mu__setting_origin(notes, settings, GROUPS, origin);
+    if (rv == 0)
+        rv = mu__sagemaker_groups_find(notes, origin, ret_error, &groups);
+    plan.source = groups.source;
+    if (rv == 0)
+        rv = mu__sagemaker_groups_plan(&groups, mu__setting(notes, settings, GROUPS),
+                                       origin, ret_error, &hosts, &plan.jobs);
+    if (rv == 0)
+        rv = mu__sagemaker_sort(&found->hosts, found->source, ret_error);
+    if (rv == 0)
+        rv = check_groups(&groups, found, ret_error);
+    if (rv == 0 && own_place(&hosts, found) == hosts.count)
+        mu__notes_say(notes, "%s: the current host \"%.80s\" is in no job of the %s: "
+                             "this process is no task",
+                      groups.source, found->current, origin);
+    if (rv == 0)
+        rv = add_tasks(notes, settings, &plan, own_place(&hosts, found), ret_error,
+                       resolution);
+    mu__host_list_done(&hosts);
+    mu__sagemaker_groups_done(&groups);
+    return rv;
+}
+
+static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+                   mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    struct found found = {.source = NULL};
+    int rv = find(notes, ret_error, &found);
+
+    ret_resolution->alone_has_no_master = 1;
+    if (rv == 0)
+        rv = mu__setting(notes, settings, GROUPS) == NULL
+                 ? add_list(notes, settings, &found, ret_error, ret_resolution)
+                 : add_groups(notes, settings, &found, ret_error, ret_resolution);
+    if (rv == 0)
+        rv = mu__rank_text(notes, settings, RPC_LAYER, ret_resolution->rpc_layer,
+                           sizeof ret_resolution->rpc_layer, ret_error);
+    mu__host_list_done(&found.hosts);
+    return rv;
+}
+
+const struct mu__resolver_kind mu__resolver_sagemaker = {
+    .name = "sagemaker",
+    .summary = "the hosts of a SageMaker training job",
+    .settings = settings_of,
+    .detect = detect,
+    .resolve = resolve,
+};

@@ -1,0 +1,173 @@
+/* Which instance group is meant, and where it is. */
+#include "resolver/cloud/google/gce.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *mu__gce_text(const struct mu__gce_place *place,
+                         const struct mu__settings *settings, unsigned number)
+{
+    return mu__setting(place->google.notes, settings, number);
+}
+
+static const struct mu__google_settings google_settings = {
+    .credentials = MU__GCE_SET_CREDENTIALS,
+    .access_token = MU__GCE_SET_ACCESS_TOKEN,
+    .access_token_file = MU__GCE_SET_ACCESS_TOKEN_FILE,
+    .ca_file = MU__GCE_SET_CA_FILE,
+};
+
+static bool is_set(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
+/* Who made this machine: "projects/1/zones/z/instanceGroupManagers/g", or regions/r. Its
+ * group has the same name and is at the same place. */
+struct maker {
+    char scope[8]; /* "zone"; "": nobody, for the reason in `why` */
+    char place[MU__GOOGLE_NAME_BYTES];
+    const char *group;
+    mu_error why;
+};
+
+static bool read_maker(const char *text, struct maker *maker)
+{
+    static const char *const scopes[] = {"zone", "region"};
+    const char *group = strstr(text, "/instanceGroupManagers/");
+
+    for (size_t i = 0; i < 2 && group != NULL; i++) {
+        char word[16];
+        const char *at;
+        size_t size;
+
+        (void)snprintf(word, sizeof word, "/%ss/", scopes[i]);
+        at = strstr(text, word);
+        at = at == NULL ? NULL : at + strlen(word);
+        size = at == NULL || at > group ? 0 : (size_t)(group - at);
+        if (size == 0 || size >= sizeof maker->place)
+            continue;
+        memcpy(maker->place, at, size);
+        maker->place[size] = '\0';
+        (void)snprintf(maker->scope, sizeof maker->scope, "%s", scopes[i]);
+        maker->group = strrchr(group, '/') + 1;
+        return true;
+    }
+    return false;
+}
+
+static int ask_maker(const struct mu__gce_place *place, mu_error *ret_error,
+                     struct maker *ret_maker)
+{
+    struct maker maker = {.group = NULL};
+    const char *text = NULL;
+    int rv = mu__google_here(place->google.notes, &maker.why);
+
+    if (rv == 1)
+        rv = mu__google_metadata(place->google.notes, "instance/attributes/created-by",
+                                 false, &maker.why, &text);
+    else if (rv == 0)
+        rv = -MU_ENOTFOUND;
+    if (rv == 0 && !read_maker(text, &maker))
+        (void)mu_error_set(&maker.why, -MU_ENOTFOUND, "this machine was not made by one");
+    if (rv == 0 || rv == -MU_ENOTFOUND) {
+        *ret_maker = maker;
+        return 0;
+    }
+    return rv == MU__LATER ? rv
+                           : mu_error_set(ret_error, rv,
+                                          "resolver gce: the instance group of this "
+                                          "machine: %s",
+                                          maker.why.message);
+}
+
+/* The group by setting, else the one that made this machine. */
+static int take_group(struct mu__gce_place *place, const char *group,
+                      const struct maker *maker, mu_error *ret_error)
+{
+    int rv;
+
+    if (!is_set(group) && maker->scope[0] == '\0')
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "resolver gce: the instance group is not known: set "
+                            "\"instance_group\"; %s",
+                            maker->why.message);
+    group = is_set(group) ? group : maker->group;
+    rv = mu__google_name_check("setting instance_group", group, ret_error);
+    if (rv == 0)
+        (void)snprintf(place->group, sizeof place->group, "%s", group);
+    return rv;
+}
+
+/* Its region or zone by setting, else as that of the group which made this machine, if it
+ * is the same one, else this machine's zone. */
+static int take_scope(struct mu__gce_place *place, const struct mu__settings *settings,
+                      const struct maker *maker, mu_error *ret_error)
+{
+    const char *region = mu__gce_text(place, settings, MU__GCE_SET_REGION);
+    const char *zone = mu__gce_text(place, settings, MU__GCE_SET_ZONE);
+    const char *scope = is_set(region) ? "region" : "zone";
+    int rv = 0;
+
+    if (is_set(region) && is_set(zone))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "resolver gce: expected one of \"zone\" and \"region\": a "
+                            "group has a zone or a region");
+    if (is_set(region)) {
+        rv = mu__google_name_check("setting region", region, ret_error);
+        if (rv == 0)
+            (void)snprintf(place->where, sizeof place->where, "%s", region);
+    } else if (!is_set(zone) && maker->scope[0] != '\0' &&
+               strcmp(place->group, maker->group) == 0) {
+        scope = maker->scope;
+        rv = mu__google_name_check("metadata created-by", maker->place, ret_error);
+        memcpy(place->where, maker->place, sizeof place->where);
+    } else {
+        rv = mu__google_zone(&place->google, zone, ret_error, place->where);
+    }
+    place->is_region = strcmp(scope, "region") == 0;
+    if (rv == 0)
+        (void)snprintf(place->what, sizeof place->what,
+                       "instance group \"%s\" (project %s, %s %s)", place->group,
+                       place->project, scope, place->where);
+    return rv;
+}
+
+static int find_group(struct mu__gce_place *place, const struct mu__settings *settings,
+                      mu_error *ret_error)
+{
+    const char *group = mu__gce_text(place, settings, MU__GCE_SET_INSTANCE_GROUP);
+    bool is_placed = is_set(mu__gce_text(place, settings, MU__GCE_SET_ZONE)) ||
+                     is_set(mu__gce_text(place, settings, MU__GCE_SET_REGION));
+    struct maker maker = {.group = NULL};
+    int rv = 0;
+
+    if (!is_placed || !is_set(group))
+        rv = ask_maker(place, ret_error, &maker);
+    if (rv == 0)
+        rv = take_group(place, group, &maker, ret_error);
+    return rv != 0 ? rv : take_scope(place, settings, &maker, ret_error);
+}
+
+/* What the metadata server tells is asked for together. */
+int mu__gce_find_place(struct mu__notes *notes, const struct mu__settings *settings,
+                       mu_error *ret_error, struct mu__gce_place *place)
+{
+    int project;
+    int rv;
+
+    *place = (struct mu__gce_place){0};
+    mu__google_init(notes, settings, &google_settings, &place->google);
+    rv = mu__google_endpoint(&place->google,
+                             mu__gce_text(place, settings, MU__GCE_SET_API_ENDPOINT),
+                             ret_error, place->base, sizeof place->base);
+    if (rv != 0)
+        return rv;
+    project = mu__google_project(&place->google,
+                                 mu__gce_text(place, settings, MU__GCE_SET_PROJECT),
+                                 ret_error, place->project);
+    if (project != 0 && project != MU__LATER)
+        return project;
+    rv = find_group(place, settings, ret_error);
+    return rv != 0 ? rv : project;
+}

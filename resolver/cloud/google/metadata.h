@@ -1,0 +1,125 @@
+/* What the resolvers of Google's cloud share: is this one of its machines, what does the
+ * metadata server say, and requests to its APIs with a token.
+ *
+ * Of answers nothing is shown but the place where they are wrong, and a server's own
+ * words about an error: metadata and tokens may be secret. */
+#ifndef MU_RESOLVER_GOOGLE_H
+#define MU_RESOLVER_GOOGLE_H
+
+#include "resolver/engine/settings.h"
+
+#include <cjson/cJSON.h>
+
+enum {
+    MU__GOOGLE_NAME_BYTES = 128,    /* of a project, zone, instance or TPU */
+    MU__GOOGLE_HOST_BYTES = 280     /* of an address */
+};
+
+/* How requests are made. Texts are borrowed and may be NULL. */
+struct mu__google {
+    struct mu__notes *notes;
+    const char *resolver;           /* for messages: "gce" */
+    const char *credentials;        /* a file's path; "none": no token at all; NULL or
+                                       "default": see mu__google_token */
+    const char *access_token;
+    const char *access_token_file;
+    const char *ca_file;            /* trusted instead of the system's authorities */
+};
+
+/* As the settings say, by their places in the table. */
+struct mu__google_settings {
+    unsigned credentials;
+    unsigned access_token;
+    unsigned access_token_file;
+    unsigned ca_file;
+};
+void mu__google_init(struct mu__notes *notes, const struct mu__settings *settings,
+                     const struct mu__google_settings *places,
+                     struct mu__google *ret_google);
+
+/* 1: this is a machine of Google's; 0: it is not, with the reason; MU__LATER. Asks
+ * nothing over the network. */
+int mu__google_here(struct mu__notes *notes, mu_error *ret_why);
+
+/* What the metadata server says: path as in "project/project-id". Text without control
+ * characters at its ends, the notes'. `probes`: once, and for a second at most; else six
+ * times. -MU_ENOTFOUND: there is no such entry. MU__LATER. */
+int mu__google_metadata(struct mu__notes *notes, const char *path, bool probes,
+                        mu_error *ret_error, const char **ret_text);
+
+/* The same of an entry that is an object. */
+int mu__google_metadata_json(struct mu__notes *notes, const char *path, unsigned again,
+                             mu_error *ret_error, const cJSON **ret_root);
+
+/* The project or zone: `given` if there is one, else the project from the variable
+ * GOOGLE_CLOUD_PROJECT, else what the metadata server says, if this machine has one.
+ * ret_name has MU__GOOGLE_NAME_BYTES. MU__LATER. */
+int mu__google_project(const struct mu__google *google, const char *given,
+                       mu_error *ret_error, char *ret_name);
+int mu__google_zone(const struct mu__google *google, const char *given,
+                    mu_error *ret_error, char *ret_name);
+
+/* Check a name that becomes part of a url: letters, digits, and -._: alone. `what` is
+ * "setting zone", say. */
+int mu__google_name_check(const char *what, const char *name, mu_error *ret_error);
+
+/* Whether a url has a user, whose password would be shown: "https://user@host/". */
+bool mu__google_url_has_user(const char *url);
+
+/* The beginning of a url to which tokens are sent: https, or http on this machine.
+ * `ret_base` is `url` without a slash at its end. */
+int mu__google_endpoint(const struct mu__google *google, const char *url,
+                        mu_error *ret_error, char *ret_base, size_t size);
+
+/* A token: `access_token`, else the content of `access_token_file`, else of the
+ * credentials: a file (docs/resolvers/gce.md says of which kinds), by setting, by the
+ * variable GOOGLE_APPLICATION_CREDENTIALS, or where gcloud leaves it; else the metadata
+ * server's.
+ * `again` 1: a new one, since the first was not accepted; -MU_EUNAUTHENTICATED when there
+ * cannot be another. "" for credentials "none". The caller frees *ret_token, with
+ * mu__google_token_free(). MU__LATER. */
+int mu__google_token(const struct mu__google *google, unsigned again, mu_error *ret_error,
+                     char **ret_token);
+void mu__google_token_free(char *token);
+
+/* The project that requests are charged to, where it is not that of whom the token is
+ * for: the variable GOOGLE_CLOUD_QUOTA_PROJECT, else what the file of credentials says;
+ * "": neither does. Not of tokens that were given. ret_name has MU__GOOGLE_NAME_BYTES.
+ * MU__LATER. */
+int mu__google_quota_project(const struct mu__google *google, mu_error *ret_error,
+                             char *ret_name);
+
+/* A request to an API. `what` begins the messages ("TPU \"a\""); `body` is JSON or NULL.
+ * The answer's root is the notes'. A token that is not accepted is replaced once.
+ * MU__LATER. Errors are those of mu__answer_check; JSON that is none: -MU_EINVALID. */
+struct mu__google_request {
+    const char *url;
+    const char *method;     /* NULL: GET */
+    const char *body;
+    const char *what;
+    unsigned tries;         /* as of a question */
+    unsigned *refused;      /* how many tokens were, by requests before this one in the
+                               same run: 0 at first. NULL: none */
+};
+int mu__google_ask(const struct mu__google *google,
+                   const struct mu__google_request *request, mu_error *ret_error,
+                   const cJSON **ret_root);
+
+/* The JSON of an answer, kept with it; in messages its place, but nothing of its text.
+ * `mu__google_json` also wants its type to be application/json, of what is no file. */
+int mu__google_json(const struct mu__answer *answer, const char *what,
+                    mu_error *ret_error, const cJSON **ret_root);
+int mu__google_parse(const struct mu__answer *answer, const char *what,
+                     mu_error *ret_error, const cJSON **ret_root);
+
+/* A member that is a text; NULL when it is absent. -MU_EINVALID when it is something
+ * else; `what` begins the message, which names the key. */
+int mu__google_text(const cJSON *object, const char *key, const char *what,
+                    mu_error *ret_error, const char **ret_text);
+
+/* Of ca_file: the tls part of questions; *ret_tls has no certificates without one.
+ * MU__LATER. */
+int mu__google_tls(const struct mu__google *google, mu_error *ret_error,
+                   struct mu__ask_tls *ret_tls);
+
+#endif

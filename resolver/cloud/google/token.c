@@ -1,0 +1,247 @@
+/* Tokens for Google's APIs, from what a process or machine is given to show who it is. */
+#include "resolver/cloud/google/token.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define METADATA_TOKEN "instance/service-accounts/default/token"
+
+enum { TOKEN_BYTES_MAX = 16384 }; /* Google's own have up to 12 KiB */
+
+/* ---- A token as text ---- */
+
+void mu__google_token_free(char *token)
+{
+    struct mu__build build = {.text = token, .size = token == NULL ? 0 : strlen(token)};
+
+    mu__build_done(&build);
+}
+
+/* What goes into a header has no blanks and no ends of lines. */
+int mu__google_token_take(const char *source, const char *text, mu_error *ret_error,
+                          char **ret_token)
+{
+    size_t size;
+    char *token;
+
+    text += strspn(text, " \t\r\n");
+    size = strcspn(text, " \t\r\n");
+    if (size == 0 || size > TOKEN_BYTES_MAX ||
+        text[size + strspn(text + size, " \t\r\n")] != '\0')
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: expected a token: one word of at most %d bytes", source,
+                            TOKEN_BYTES_MAX);
+    for (size_t i = 0; i < size; i++)
+        if (text[i] < '!' || text[i] > '~')
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "%s: expected a token of printable ASCII: byte %zu is "
+                                "another",
+                                source, i + 1);
+    token = strndup(text, size);
+    if (token == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    *ret_token = token;
+    return 0;
+}
+
+/* {"access_token": "...", "expires_in": 3599, "token_type": "Bearer"} */
+int mu__google_token_read(const cJSON *root, const char *source, mu_error *ret_error,
+                          char **ret_token)
+{
+    const char *token;
+    const char *type;
+    int rv = mu__google_text(root, "access_token", source, ret_error, &token);
+
+    if (rv == 0)
+        rv = mu__google_text(root, "token_type", source, ret_error, &type);
+    if (rv != 0)
+        return rv;
+    if (token == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "%s: access_token is missing",
+                            source);
+    if (type != NULL && strcmp(type, "Bearer") != 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: token_type: expected \"Bearer\"", source);
+    return mu__google_token_take(source, token, ret_error, ret_token);
+}
+
+static int from_file(const struct mu__google *google, unsigned again, mu_error *ret_error,
+                     char **ret_token)
+{
+    const struct mu__answer *answer = mu__ask(
+        google->notes, &(struct mu__question){.kind = MU__ASK_FILE,
+                                              .name = google->access_token_file,
+                                              .again = again,
+                                              .bytes_max = MU__GOOGLE_FILE_BYTES});
+    int rv;
+
+    if (answer == NULL)
+        return MU__LATER;
+    rv = mu__answer_check(answer, "setting access_token_file", ret_error);
+    return rv != 0 ? rv
+                   : mu__google_token_take("setting access_token_file", answer->data,
+                                           ret_error, ret_token);
+}
+
+static int from_metadata(const struct mu__google *google, unsigned again,
+                         mu_error *ret_error, char **ret_token)
+{
+    const cJSON *root;
+    mu_error inner;
+    int rv = mu__google_here(google->notes, &inner);
+
+    if (rv == MU__LATER)
+        return rv;
+    if (rv == 0)
+        return mu_error_set(ret_error, -MU_EUNAUTHENTICATED,
+                            "there are no credentials: neither a setting nor "
+                            "GOOGLE_APPLICATION_CREDENTIALS nor a file of \"gcloud auth "
+                            "application-default login\" says who we are, and %s",
+                            inner.message);
+    if (rv < 0)
+        return mu_error_set(ret_error, rv, "%s", inner.message);
+    rv = mu__google_metadata_json(google->notes, METADATA_TOKEN, again, ret_error, &root);
+    return rv != 0 ? rv
+                   : mu__google_token_read(root, "metadata " METADATA_TOKEN, ret_error,
+                                           ret_token);
+}
+
+/* ---- Which of them ---- */
+
+/* Where gcloud leaves a person's credentials; false: nowhere. */
+static bool gcloud_path(struct mu__notes *notes, char *out, size_t size)
+{
+    const char *config = mu__ask_variable(notes, "CLOUDSDK_CONFIG");
+    const char *home = mu__ask_variable(notes, "HOME");
+    int used;
+
+    if (config == NULL && home == NULL)
+        return false;
+    used =
+        snprintf(out, size, "%s%s/application_default_credentials.json",
+                 config == NULL ? home : config, config == NULL ? "/.config/gcloud" : "");
+    return used > 0 && (size_t)used < size;
+}
+
+/* The file that is there; `what` begins messages. */
+struct found {
+    const cJSON *root; /* NULL: there is none, and the metadata server counts */
+    char what[256];
+};
+
+/* A file that was named must be there; gcloud's may be absent. */
+static int find_file(const struct mu__google *google, mu_error *ret_error,
+                     struct found *ret_found)
+{
+    const char *path = google->credentials;
+    const struct mu__answer *answer;
+    char own[1024];
+    bool named = true;
+    int rv;
+
+    *ret_found = (struct found){0};
+    if (path == NULL || path[0] == '\0' || strcmp(path, "default") == 0)
+        path = mu__ask_variable(google->notes, "GOOGLE_APPLICATION_CREDENTIALS");
+    if (path == NULL) {
+        named = false;
+        if (!gcloud_path(google->notes, own, sizeof own))
+            return 0;
+        path = own;
+    }
+    answer = mu__ask(google->notes,
+                     &(struct mu__question){.kind = MU__ASK_FILE,
+                                            .name = path,
+                                            .bytes_max = MU__GOOGLE_FILE_BYTES});
+    if (answer == NULL)
+        return MU__LATER;
+    if (!named && answer->code == -MU_ENOTFOUND)
+        return 0;
+    (void)snprintf(ret_found->what, sizeof ret_found->what, "credentials %.200s", path);
+    rv = mu__answer_check(answer, ret_found->what, ret_error);
+    return rv != 0
+               ? rv
+               : mu__google_json(answer, ret_found->what, ret_error, &ret_found->root);
+}
+
+static int from_credentials(const struct mu__google *google, unsigned again,
+                            mu_error *ret_error, char **ret_token)
+{
+    struct found found;
+    int rv = find_file(google, ret_error, &found);
+
+    if (rv != 0)
+        return rv;
+    if (found.root == NULL)
+        return from_metadata(google, again, ret_error, ret_token);
+    return mu__google_file_token(
+        &(struct mu__google_file){
+            .google = google, .root = found.root, .what = found.what, .again = again},
+        ret_error, ret_token);
+}
+
+static int no_token(mu_error *ret_error, char **ret_token)
+{
+    char *token = strdup("");
+
+    if (token == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    *ret_token = token;
+    return 0;
+}
+
+/* A setting that says the token, or that there is none. */
+static bool is_given(const struct mu__google *google)
+{
+    const char *const texts[] = {google->access_token, google->access_token_file};
+
+    for (size_t i = 0; i < 2; i++)
+        if (texts[i] != NULL && texts[i][0] != '\0')
+            return true;
+    return google->credentials != NULL && strcmp(google->credentials, "none") == 0;
+}
+
+int mu__google_token(const struct mu__google *google, unsigned again, mu_error *ret_error,
+                     char **ret_token)
+{
+    if (!is_given(google))
+        return from_credentials(google, again, ret_error, ret_token);
+    if (google->access_token != NULL && google->access_token[0] != '\0') {
+        if (again > 0)
+            return mu_error_set(ret_error, -MU_EUNAUTHENTICATED,
+                                "setting access_token is not accepted: it may have "
+                                "expired");
+        return mu__google_token_take("setting access_token", google->access_token,
+                                     ret_error, ret_token);
+    }
+    if (google->access_token_file != NULL && google->access_token_file[0] != '\0')
+        return from_file(google, again, ret_error, ret_token);
+    return no_token(ret_error, ret_token);
+}
+
+int mu__google_quota_project(const struct mu__google *google, mu_error *ret_error,
+                             char *ret_name)
+{
+    const char *name;
+    struct found found;
+    char what[320] = "GOOGLE_CLOUD_QUOTA_PROJECT";
+    int rv = 0;
+
+    ret_name[0] = '\0';
+    if (is_given(google))
+        return 0;
+    name = mu__ask_variable(google->notes, what);
+    if (name == NULL) {
+        rv = find_file(google, ret_error, &found);
+        if (rv == 0 && found.root != NULL)
+            rv = mu__google_text(found.root, "quota_project_id", found.what, ret_error,
+                                 &name);
+        (void)snprintf(what, sizeof what, "%s: quota_project_id", found.what);
+    }
+    if (rv == 0 && name != NULL && name[0] != '\0') {
+        rv = mu__google_name_check(what, name, ret_error);
+        if (rv == 0)
+            (void)snprintf(ret_name, MU__GOOGLE_NAME_BYTES, "%s", name);
+    }
+    return rv;
+}

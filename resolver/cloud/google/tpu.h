@@ -1,0 +1,192 @@
+/* Cloud TPUs: where they are, by names, addresses, variables and metadata, and what their
+ * API says of them. docs/resolvers/tpu.md says what is read in which order. */
+#ifndef MU_RESOLVER_TPU_H
+#define MU_RESOLVER_TPU_H
+
+#include "resolver/cloud/google/metadata.h"
+#include "resolver/engine/settings.h"
+
+enum {
+    MU__TPU_PORT = 8470,            /* of a TPU's own server */
+    MU__TPU_HOST_PORT = 8482,       /* of a task on a TPU's host, as in JAX */
+    MU__TPU_VERSION_PORT = 8475,    /* where versions are requested */
+    MU__TPU_OOM_S = 90,             /* so long a lack of memory counts */
+    MU__TPU_NODES_MAX = 256,        /* in one session */
+    MU__TPU_ENDPOINTS_MAX = 16384
+};
+
+struct mu__tpu_endpoint {
+    char host[MU__GOOGLE_HOST_BYTES];
+    unsigned port;
+};
+
+struct mu__tpu_endpoints {
+    struct mu__tpu_endpoint *items;
+    size_t count;
+    size_t room;
+};
+
+void mu__tpu_endpoints_done(struct mu__tpu_endpoints *endpoints);
+
+/* Add one: "host", "host:port", "[v6]", "[v6]:port", each also behind "grpc://". `port`
+ * is what it has without one. `source` and `number` begin messages: "TPU_NAME[3]". */
+int mu__tpu_endpoint_add(struct mu__tpu_endpoints *endpoints, const char *text,
+                         size_t size, unsigned port, const char *source, size_t number,
+                         mu_error *ret_error);
+
+/* ---- The API's node ---- */
+
+/* Texts are the answer's, "" when absent. */
+struct mu__tpu_node {
+    const char *name;
+    const char *state;              /* "READY" */
+    const char *health;             /* "HEALTHY" */
+    const char *health_description;
+    const char *accelerator_type;   /* "v2-8" */
+    const char *runtime_version;
+    const char *topology;           /* "2x2x1" */
+    const char *chip;               /* "V4" */
+    const cJSON *root;
+};
+
+/* `what` begins messages. -MU_EINVALID: a member is of another type. */
+int mu__tpu_node_read(const cJSON *root, const char *what, mu_error *ret_error,
+                      struct mu__tpu_node *ret_node);
+
+/* 0 when it is READY; -MU_EUNAVAILABLE in a state that may become READY, else
+ * -MU_EPRECONDITION. */
+int mu__tpu_node_check(const struct mu__tpu_node *node, const char *what,
+                       mu_error *ret_error);
+
+/* Its endpoints, [{ipAddress, port}] or, of old nodes, one ipAddress and port. `port`
+ * counts in place of what the API says; 0: it does not. */
+int mu__tpu_node_endpoints(const struct mu__tpu_node *node, const char *what,
+                           unsigned port, mu_error *ret_error,
+                           struct mu__tpu_endpoints *endpoints);
+
+/* Whether work can go on there after a while: not when it was terminated or preempted,
+ * nor for MU__TPU_OOM_S after a lack of memory. `now_s`: since 1970. *ret_why has words
+ * when it cannot, 256 bytes. */
+bool mu__tpu_node_recoverable(const struct mu__tpu_node *node, int64_t now_s,
+                              char *ret_why);
+
+/* Devices of each task, by the accelerator's type: "v2-32" on 4 tasks: 8. -1: the type
+ * does not say. */
+int mu__tpu_devices(const char *accelerator_type, size_t tasks);
+
+/* The same by its kind of chip and how these are arranged: "V4" and "2x2x4" on 4 tasks:
+ * 4. */
+int mu__tpu_chip_devices(const char *chip, const char *topology, size_t tasks);
+
+/* ---- Which TPUs ---- */
+
+enum mu__tpu_source {
+    MU__TPU_NONCLOUD,       /* "", "local", "localhost:...", "/bns...": as it stands */
+    MU__TPU_LIST,           /* names and addresses */
+    MU__TPU_HOSTS,          /* hosts of the slice that this task is on */
+    MU__TPU_METADATA        /* the same, by the metadata server */
+};
+
+struct mu__tpu_choice {
+    enum mu__tpu_source source;
+    const char *text;       /* the notes', settings' or `name` */
+    char origin[128];       /* "TPU_NAME" */
+    char name[MU__GOOGLE_NAME_BYTES * 3];
+    char project[MU__GOOGLE_NAME_BYTES];    /* "": not said beside it */
+    char zone[MU__GOOGLE_NAME_BYTES];
+    char *expanded;         /* see mu__tpu_expand */
+    unsigned refused;       /* tokens, by requests before in the same run */
+};
+
+/* -MU_EPRECONDITION: nothing says which; MU__LATER. `probes`: the metadata server is
+ * asked once, for a second at most. */
+int mu__tpu_choose(struct mu__notes *notes, const struct mu__settings *settings,
+                   bool probes, mu_error *ret_error, struct mu__tpu_choice *ret_choice);
+
+/* Replace each queued resource ("projects/p/locations/z/queuedResources/q") by the full
+ * names of its nodes; nothing else is changed. -MU_EUNAVAILABLE: one has no nodes yet.
+ * MU__LATER. mu__tpu_choice_done() after it, whatever it returns. */
+int mu__tpu_expand(struct mu__notes *notes, const struct mu__settings *settings,
+                   mu_error *ret_error, struct mu__tpu_choice *choice);
+void mu__tpu_choice_done(struct mu__tpu_choice *choice);
+
+/* Whether the metadata server is not to be asked what TPU this is: on GKE it knows
+ * another. */
+bool mu__tpu_skips_metadata(struct mu__notes *notes);
+
+/* One entry of a list. */
+struct mu__tpu_entry {
+    const char *text;
+    size_t size;
+    size_t number;
+    bool is_address;
+};
+
+/* The next entry from *at on, false at the end. All that follow an entry with "grpc://"
+ * are addresses. To be called with *ret_entry zeroed at first. */
+bool mu__tpu_next(const char **at, struct mu__tpu_entry *entry);
+
+/* ---- Asking the API ---- */
+
+struct mu__tpu_place {
+    struct mu__google google;
+    unsigned *refused;      /* the choice's */
+    char name[MU__GOOGLE_NAME_BYTES];
+    char project[MU__GOOGLE_NAME_BYTES];
+    char zone[MU__GOOGLE_NAME_BYTES];
+    char what[512];         /* TPU "a" (project p, zone z) */
+};
+
+/* The node of an entry that is a name, or full name ("projects/p/locations/z/nodes/n").
+ * `ret_place` is written when the node's own name is known. MU__LATER. */
+int mu__tpu_ask(struct mu__notes *notes, const struct mu__settings *settings,
+                struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
+                mu_error *ret_error, struct mu__tpu_place *ret_place,
+                struct mu__tpu_node *ret_node);
+
+/* The parts of such a name: `kind` is "nodes/" or "queuedResources/". Writes project,
+ * zone and name. */
+int mu__tpu_full_name(const struct mu__tpu_choice *choice,
+                      const struct mu__tpu_entry *entry, const char *kind,
+                      mu_error *ret_error, struct mu__tpu_place *place);
+
+/* `choice` is borrowed. */
+void mu__tpu_place_init(struct mu__notes *notes, const struct mu__settings *settings,
+                        struct mu__tpu_choice *choice, struct mu__tpu_place *ret_place);
+
+/* GET what stands behind ".../projects/P/locations/Z/". `tries` as of a question.
+ * MU__LATER. */
+int mu__tpu_get(const struct mu__tpu_place *place, const struct mu__settings *settings,
+                const char *rest, unsigned tries, mu_error *ret_error,
+                const cJSON **ret_root);
+
+/* Whether one of the queued resources in a list is to make this node, of which the API
+ * knows nothing: 0: none; else an error: -MU_EUNAVAILABLE when it may come to be. */
+int mu__tpu_queue_find(const struct mu__tpu_place *place, const cJSON *list,
+                       mu_error *ret_error);
+
+/* ---- Settings ---- */
+
+enum {
+    MU__TPU_SET_TPU,
+    MU__TPU_SET_ZONE,
+    MU__TPU_SET_PROJECT,
+    MU__TPU_SET_JOB_NAME,
+    MU__TPU_SET_COORDINATOR_NAME,
+    MU__TPU_SET_COORDINATOR_ADDRESS,
+    MU__TPU_SET_COORDINATOR_PORT,
+    MU__TPU_SET_PORT,
+    MU__TPU_SET_CREDENTIALS,
+    MU__TPU_SET_ACCESS_TOKEN,
+    MU__TPU_SET_ACCESS_TOKEN_FILE,
+    MU__TPU_SET_API_ENDPOINT,
+    MU__TPU_SET_API_VERSION,
+    MU__TPU_SET_DISCOVERY_URL,
+    MU__TPU_SET_CA_FILE,
+    MU__TPU_SET_VERSION_PORT,
+    MU__TPU_SETTINGS
+};
+
+extern const struct mu__setting_spec mu__tpu_settings[];
+
+#endif

@@ -1,0 +1,311 @@
+#include "resolver/cloud/google/tpu_state.h"
+
+#include "runtime/base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A clock for the age of symptoms, of the machine that asks. */
+static int64_t clock_s(struct mu__notes *notes)
+{
+    const struct mu__answer *answer =
+        mu__ask(notes, &(struct mu__question){.kind = MU__ASK_CLOCK});
+    int64_t now = 0;
+
+    for (const char *at = answer->code == 0 ? answer->data : ""; *at >= '0' && *at <= '9';
+         at++)
+        now = now * 10 + (*at - '0');
+    return now;
+}
+
+static void copy(char *out, size_t size, const char *text)
+{
+    (void)snprintf(out, size, "%.*s", (int)size - 1, text);
+}
+
+/* ---- Describing ---- */
+
+static int describe_node(struct mu__notes *notes, const struct mu__settings *settings,
+                         struct mu__tpu_choice *choice,
+                         const struct mu__tpu_entry *entry, mu_error *ret_error,
+                         mu_tpu_state *ret_state)
+{
+    struct mu__tpu_endpoints endpoints = {0};
+    struct mu__tpu_place place;
+    struct mu__tpu_node node;
+    mu_tpu_state state = {0};
+    mu_error inner;
+    int rv = mu__tpu_ask(notes, settings, choice, entry, ret_error, &place, &node);
+
+    if (rv != 0)
+        return rv;
+    copy(state.name, sizeof state.name, place.name);
+    copy(state.project, sizeof state.project, place.project);
+    copy(state.zone, sizeof state.zone, place.zone);
+    copy(state.state, sizeof state.state, node.state);
+    copy(state.health, sizeof state.health, node.health);
+    copy(state.health_description, sizeof state.health_description,
+         node.health_description);
+    copy(state.accelerator_type, sizeof state.accelerator_type, node.accelerator_type);
+    copy(state.runtime_version, sizeof state.runtime_version, node.runtime_version);
+    copy(state.topology, sizeof state.topology, node.topology);
+    state.recoverable = mu__tpu_node_recoverable(&node, clock_s(notes), state.why);
+
+    /* One that is being made has none yet. */
+    rv = mu__tpu_node_endpoints(&node, place.what, 0, &inner, &endpoints);
+    state.endpoints = (int)endpoints.count;
+    mu__tpu_endpoints_done(&endpoints);
+    if (rv != 0 && rv != -MU_EUNAVAILABLE)
+        return mu_error_set(ret_error, rv, "%s", inner.message);
+    *ret_state = state;
+    return 0;
+}
+
+static int version_url(struct mu__notes *notes, const struct mu__settings *settings,
+                       const struct mu__tpu_endpoint *endpoint, const char *rest,
+                       mu_error *ret_error, char *out, size_t size)
+{
+    bool is_v6 = strchr(endpoint->host, ':') != NULL && endpoint->host[0] != '[';
+    long port = MU__TPU_VERSION_PORT;
+    int rv = mu__setting_number(notes, settings, MU__TPU_SET_VERSION_PORT, ret_error,
+                                &port);
+
+    if (rv == 0)
+        (void)snprintf(out, size, "http://%s%s%s:%ld/requestversion%s", is_v6 ? "[" : "",
+                       endpoint->host, is_v6 ? "]" : "", port, rest);
+    return rv;
+}
+
+/* Hosts that are only known by address tell their version themselves, or not at all. */
+static int describe_addresses(struct mu__notes *notes,
+                              const struct mu__settings *settings,
+                              const struct mu__tpu_endpoints *endpoints,
+                              mu_error *ret_error, mu_tpu_state *ret_state)
+{
+    const struct mu__answer *answer;
+    const char *version = NULL;
+    const cJSON *root;
+    mu_error inner;
+    char url[400];
+    int rv = version_url(notes, settings, &endpoints->items[0], "", ret_error, url,
+                         sizeof url);
+
+    if (rv != 0)
+        return rv;
+    answer = mu__ask(notes, &(struct mu__question){
+                                .kind = MU__ASK_HTTP, .name = url, .tries = 1});
+    if (answer == NULL)
+        return MU__LATER;
+    *ret_state = (mu_tpu_state){.recoverable = 1, .endpoints = (int)endpoints->count};
+    copy(ret_state->name, sizeof ret_state->name, endpoints->items[0].host);
+    if (answer->code == 0 && answer->status == 200 &&
+        mu__google_json(answer, url, &inner, &root) == 0 &&
+        mu__google_text(root, "currentVersion", url, &inner, &version) == 0)
+        copy(ret_state->runtime_version, sizeof ret_state->runtime_version,
+             version == NULL ? "" : version);
+    return 0;
+}
+
+/* What a handle means: nodes of the API, and addresses. */
+struct meant {
+    struct mu__tpu_choice choice;
+    struct mu__tpu_endpoints addresses;
+};
+
+static int choose(struct mu__notes *notes, const struct mu__settings *settings,
+                  mu_error *ret_error, struct mu__tpu_choice *choice)
+{
+    int rv = mu__tpu_choose(notes, settings, false, ret_error, choice);
+
+    if (rv != 0)
+        return rv;
+    if (choice->source == MU__TPU_NONCLOUD || choice->source == MU__TPU_METADATA)
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "setting tpu: expected names or addresses of Cloud TPUs: "
+                            "nobody can be asked about %s%.100s",
+                            choice->source == MU__TPU_METADATA ? "the one that this "
+                                                                 "machine belongs to"
+                                                               : "",
+                            choice->text == NULL ? "" : choice->text);
+    return mu__tpu_expand(notes, settings, ret_error, choice);
+}
+
+static int describe_list(struct mu__notes *notes, const struct mu__settings *settings,
+                         struct meant *meant, mu_error *ret_error,
+                         mu_tpu_state *ret_states, size_t room, size_t *ret_count)
+{
+    bool all_addresses = meant->choice.source == MU__TPU_HOSTS;
+    struct mu__tpu_entry entry = {0};
+    const char *at = meant->choice.text;
+    bool later = false;
+    size_t count = 0;
+    int rv = 0;
+
+    while (rv == 0 && mu__tpu_next(&at, &entry)) {
+        if (entry.is_address || all_addresses || entry.size == 0) {
+            rv = mu__tpu_endpoint_add(&meant->addresses, entry.text, entry.size,
+                                      MU__TPU_PORT, meant->choice.origin, entry.number,
+                                      ret_error);
+            continue;
+        }
+        if (count == room)
+            return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                                "%s: there are more TPUs than %zu", meant->choice.origin,
+                                room);
+        rv = describe_node(notes, settings, &meant->choice, &entry, ret_error,
+                           &ret_states[count]);
+        count++;
+        later |= rv == MU__LATER;
+        rv = rv == MU__LATER ? 0 : rv;
+    }
+    if (rv == 0 && meant->addresses.count > 0 && count == room)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED, "%s: there are more TPUs than %zu",
+                            meant->choice.origin, room);
+    if (rv == 0 && meant->addresses.count > 0) {
+        rv = describe_addresses(notes, settings, &meant->addresses, ret_error,
+                                &ret_states[count++]);
+    }
+    if (rv == 0 && !later)
+        *ret_count = count;
+    return rv == 0 && later ? MU__LATER : rv;
+}
+
+int mu__tpu_describe(struct mu__notes *notes, const struct mu__settings *settings,
+                     mu_error *ret_error, mu_tpu_state *ret_states, size_t room,
+                     size_t *ret_count)
+{
+    struct meant meant = {0};
+    int rv = choose(notes, settings, ret_error, &meant.choice);
+
+    if (rv == 0)
+        rv = describe_list(notes, settings, &meant, ret_error, ret_states, room,
+                           ret_count);
+    mu__tpu_endpoints_done(&meant.addresses);
+    mu__tpu_choice_done(&meant.choice);
+    return rv;
+}
+
+int mu__tpu_check_health(const mu_tpu_state *states, size_t count, mu_error *ret_error)
+{
+    int rv = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        const mu_tpu_state *state = &states[i];
+        bool never = strcmp(state->state, "TERMINATED") == 0 ||
+                     strcmp(state->state, "PREEMPTED") == 0 || state->project[0] == '\0';
+
+        if (strcmp(state->health, "HEALTHY") == 0 && !never)
+            continue;
+        if (state->project[0] == '\0')
+            return mu_error_set(ret_error, -MU_EPRECONDITION,
+                                "TPU %s: it is only known by its address: expected a "
+                                "name, since the API tells the health",
+                                state->name);
+        if (never || rv == 0)
+            rv = mu_error_set(ret_error, never ? -MU_EPRECONDITION : -MU_EUNAVAILABLE,
+                              "TPU \"%s\" (project %s, zone %s) is not healthy: state "
+                              "\"%s\", health \"%s\"%s%.160s",
+                              state->name, state->project, state->zone, state->state,
+                              state->health,
+                              state->health_description[0] == '\0' ? "" : ": ",
+                              state->health_description);
+        if (never)
+            return rv;
+    }
+    return rv;
+}
+
+/* ---- Versions ---- */
+
+static int request_from(struct mu__notes *notes, const struct mu__settings *settings,
+                        const struct mu__tpu_endpoint *endpoint, const char *rest,
+                        const char *version, mu_error *ret_error)
+{
+    const struct mu__answer *answer;
+    char what[400];
+    char url[700];
+    int rv = version_url(notes, settings, endpoint, rest, ret_error, url, sizeof url);
+
+    if (rv != 0)
+        return rv;
+    answer = mu__ask(notes, &(struct mu__question){.kind = MU__ASK_HTTP,
+                                                   .name = url,
+                                                   .method = "POST",
+                                                   .body = ""});
+    if (answer == NULL)
+        return MU__LATER;
+    (void)snprintf(what, sizeof what, "TPU host %s", endpoint->host);
+    if (answer->code == 0 && answer->status == 404)
+        return mu_error_set(ret_error, -MU_ENOTFOUND,
+                            "%s: there is no version \"%s\" for it", what, version);
+    return mu__answer_check(answer, what, ret_error);
+}
+
+/* All endpoints of what is meant; nodes have to be ready. */
+static int find_hosts(struct mu__notes *notes, const struct mu__settings *settings,
+                      mu_error *ret_error, struct mu__tpu_endpoints *endpoints)
+{
+    struct mu__tpu_choice choice = {0};
+    struct mu__tpu_entry entry = {0};
+    struct mu__tpu_place place;
+    struct mu__tpu_node node;
+    bool later = false;
+    const char *at;
+    int rv = choose(notes, settings, ret_error, &choice);
+
+    at = rv == 0 ? choice.text : NULL;
+    while (rv == 0 && mu__tpu_next(&at, &entry)) {
+        if (entry.is_address || choice.source == MU__TPU_HOSTS || entry.size == 0) {
+            rv = mu__tpu_endpoint_add(endpoints, entry.text, entry.size, MU__TPU_PORT,
+                                      choice.origin, entry.number, ret_error);
+            continue;
+        }
+        rv = mu__tpu_ask(notes, settings, &choice, &entry, ret_error, &place, &node);
+        if (rv == 0)
+            rv = mu__tpu_node_check(&node, place.what, ret_error);
+        if (rv == 0)
+            rv = mu__tpu_node_endpoints(&node, place.what, 0, ret_error, endpoints);
+        later |= rv == MU__LATER;
+        rv = rv == MU__LATER ? 0 : rv;
+    }
+    mu__tpu_choice_done(&choice);
+    return rv == 0 && later ? MU__LATER : rv;
+}
+
+static int check_version(const char *version, const char *restart_type,
+                         mu_error *ret_error)
+{
+    char shown[MU__QUOTE_BYTES];
+    int rv = mu__google_name_check("the version", version, ret_error);
+
+    if (rv != 0 || strcmp(restart_type, "always") == 0 ||
+        strcmp(restart_type, "ifNeeded") == 0)
+        return rv;
+    mu__quote(shown, sizeof shown, restart_type, strlen(restart_type));
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "the type of restart: expected \"always\" or \"ifNeeded\", got "
+                        "%s",
+                        shown);
+}
+
+/* All are asked before the first is waited for. */
+int mu__tpu_request_version(struct mu__notes *notes, const struct mu__settings *settings,
+                            const char *version, const char *restart_type,
+                            mu_error *ret_error)
+{
+    struct mu__tpu_endpoints endpoints = {0};
+    bool later = false;
+    char rest[256];
+    int rv = check_version(version, restart_type, ret_error);
+
+    if (rv == 0)
+        rv = find_hosts(notes, settings, ret_error, &endpoints);
+    (void)snprintf(rest, sizeof rest, "/%.150s?restartType=%.20s", version, restart_type);
+    for (size_t i = 0; i < endpoints.count && rv == 0; i++) {
+        rv = request_from(notes, settings, &endpoints.items[i], rest, version, ret_error);
+        later |= rv == MU__LATER;
+        rv = rv == MU__LATER ? 0 : rv;
+    }
+    mu__tpu_endpoints_done(&endpoints);
+    return rv == 0 && later ? MU__LATER : rv;
+}

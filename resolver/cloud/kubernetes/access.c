@@ -1,0 +1,445 @@
+#include "resolver/cloud/kubernetes/access.h"
+
+#include "runtime/base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount"
+
+enum { ACCOUNT_BYTES_MAX = 1 << 20, KUBECONFIG_BYTES_MAX = 4 << 20 };
+
+static int no_memory(mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_ENOMEM, "kubernetes: out of memory");
+}
+
+int mu__kubernetes_is_within(struct mu__notes *notes, const char *location,
+                             mu_error *ret_error, bool *ret_within)
+{
+    bool has_service = mu__ask_variable(notes, "KUBERNETES_SERVICE_HOST") != NULL;
+    char shown[MU__QUOTE_BYTES];
+
+    if (strcmp(location, "auto") == 0) {
+        *ret_within = has_service;
+        return 0;
+    }
+    if (strcmp(location, "off_cluster") == 0) {
+        *ret_within = false;
+        return 0;
+    }
+    if (strcmp(location, "within_cluster") == 0) {
+        *ret_within = true;
+        return 0;
+    }
+    mu__quote(shown, sizeof shown, location, strlen(location));
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "executable_location: expected \"auto\", \"within_cluster\" or "
+                        "\"off_cluster\", got %s",
+                        shown);
+}
+
+/* ---- Files ---- */
+
+/* The content of a small text file, copied. `what` is what it is, for messages. */
+static int read_text(struct mu__notes *notes, const char *path, const char *what,
+                     unsigned again, mu_error *ret_error, char **ret_text)
+{
+    const struct mu__question question = {.kind = MU__ASK_FILE, .name = path,
+                                          .again = again,
+                                          .bytes_max = ACCOUNT_BYTES_MAX};
+    const struct mu__answer *answer = mu__ask(notes, &question);
+    int rv;
+
+    if (answer == NULL)
+        return MU__LATER;
+    rv = mu__answer_check(answer, what, ret_error);
+    if (rv != 0)
+        return rv;
+    *ret_text = strdup(answer->data);
+    return *ret_text == NULL ? no_memory(ret_error) : 0;
+}
+
+/* Replace the path of a content by what is in the file. */
+static int load(struct mu__notes *notes, struct mu__kube_content *content,
+                const char *what, mu_error *ret_error)
+{
+    if (content->path == NULL || content->text != NULL)
+        return 0;
+    return read_text(notes, content->path, what, 0, ret_error, &content->text);
+}
+
+/* Replace a content by one of these. */
+static int set_content(struct mu__kube_content *content, const char *path,
+                       const char *text, mu_error *ret_error)
+{
+    char *copy = strdup(path != NULL ? path : text);
+
+    if (copy == NULL)
+        return no_memory(ret_error);
+    free(content->text);
+    free(content->path);
+    *content = (struct mu__kube_content){path != NULL ? NULL : copy,
+                                         path != NULL ? copy : NULL};
+    return 0;
+}
+
+/* ---- The token ---- */
+
+/* Cut white space off the end; what is left has to be fit for a header. */
+static bool trim_token(char *token)
+{
+    size_t size = strlen(token);
+
+    while (size > 0 && strchr(" \t\r\n", token[size - 1]) != NULL)
+        token[--size] = '\0';
+    for (size_t i = 0; i < size; i++)
+        if (token[i] <= ' ' || token[i] >= 0x7F)
+            return false;
+    return size > 0;
+}
+
+static int set_authorization(struct mu__kubernetes_access *access, const char *origin,
+                             mu_error *ret_error)
+{
+    char *token = access->tls.token.text;
+    size_t size;
+
+    if (!trim_token(token))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%.300s: expected a token: one line of printable characters",
+                            origin);
+    if (strncmp(access->server, "https://", 8) != 0 &&
+        !mu__is_loopback_url(access->server)) /* in the clear it is everybody's */
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%.300s: expected a server with https for a token, got one "
+                            "with http",
+                            origin);
+    size = sizeof "Authorization: Bearer " + strlen(token);
+    access->authorization = malloc(size);
+    if (access->authorization == NULL)
+        return no_memory(ret_error);
+    (void)snprintf(access->authorization, size, "Authorization: Bearer %s", token);
+    return 0;
+}
+
+/* Token and certificate by a program, where nobody has given a token. */
+static int load_made(struct mu__notes *notes, unsigned again, mu_error *ret_error,
+                     struct mu__kubernetes_access *access)
+{
+    const struct mu__kube_exec *exec = access->tls.exec;
+    const struct mu__kube_exec_cluster cluster = {
+        .server = access->server, .server_name = access->tls.server_name,
+        .ca = access->tls.ca.text, .insecure = access->tls.insecure};
+    const struct mu__kube_credential *made = NULL;
+    int rv;
+
+    if (exec == NULL || access->authorization != NULL)
+        return 0;
+    access->token_is_new = true;
+    rv = mu__kube_exec_ask(notes, exec, &cluster, again, ret_error, &made);
+    if (rv == 0 && made->certificate != NULL)
+        rv = set_content(&access->tls.certificate, NULL, made->certificate, ret_error);
+    if (rv == 0 && made->certificate != NULL)
+        rv = set_content(&access->tls.key, NULL, made->key, ret_error);
+    if (rv != 0 || made->token == NULL)
+        return rv;
+    rv = set_content(&access->tls.token, NULL, made->token, ret_error);
+    return rv == 0 ? set_authorization(access, exec->where, ret_error) : rv;
+}
+
+static int load_token(struct mu__notes *notes, unsigned again, mu_error *ret_error,
+                      struct mu__kubernetes_access *access)
+{
+    struct mu__kube_content *token = &access->tls.token;
+    char origin[320] = "the token";
+    int rv = 0;
+
+    if (token->path != NULL) {
+        (void)snprintf(origin, sizeof origin, "token %.300s", token->path);
+        access->token_is_new = true;
+        rv = read_text(notes, token->path, "the token", again, ret_error, &token->text);
+    }
+    if (rv != 0 || token->text == NULL)
+        return rv;
+    return set_authorization(access, origin, ret_error);
+}
+
+/* ---- From within ---- */
+
+static int service_url(struct mu__notes *notes, mu_error *ret_error, char **ret_server)
+{
+    const char *host = mu__ask_variable(notes, "KUBERNETES_SERVICE_HOST");
+    const char *port = mu__ask_variable(notes, "KUBERNETES_SERVICE_PORT");
+    bool is_v6 = host != NULL && strchr(host, ':') != NULL;
+    char url[320];
+    int size;
+
+    if (host == NULL)
+        return mu_error_set(ret_error, -MU_ENOTFOUND,
+                            "KUBERNETES_SERVICE_HOST is not set; expected it in a pod "
+                            "(executable_location=off_cluster uses kubeconfig)");
+    size = snprintf(url, sizeof url, "https://%s%s%s:%s", is_v6 ? "[" : "", host,
+                    is_v6 ? "]" : "", port == NULL ? "443" : port);
+    if (size < 0 || (size_t)size >= sizeof url || strpbrk(url + 8, "/?#@ ") != NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "KUBERNETES_SERVICE_HOST, KUBERNETES_SERVICE_PORT: expected "
+                            "an address and a port");
+    *ret_server = strdup(url);
+    return *ret_server == NULL ? no_memory(ret_error) : 0;
+}
+
+/* The pod's namespace; a pod may be without a service account, and its files. */
+static int own_name_space(struct mu__notes *notes, mu_error *ret_error, char **ret_name)
+{
+    mu_error inner;
+    int rv = read_text(notes, ACCOUNT "/namespace", "the namespace", 0, &inner, ret_name);
+
+    if (rv == -MU_ENOTFOUND)
+        return 0;
+    if (rv != 0)
+        return rv == MU__LATER ? rv : mu_error_set(ret_error, rv, "%s", inner.message);
+    (*ret_name)[strcspn(*ret_name, " \t\r\n")] = '\0';
+    return 0;
+}
+
+static int from_within(struct mu__notes *notes, mu_error *ret_error,
+                       struct mu__kubernetes_access *access)
+{
+    int rv = service_url(notes, ret_error, &access->server);
+
+    if (rv == 0)
+        rv = set_content(&access->tls.ca, ACCOUNT "/ca.crt", NULL, ret_error);
+    if (rv == 0)
+        rv = set_content(&access->tls.token, ACCOUNT "/token", NULL, ret_error);
+    return rv == 0 ? own_name_space(notes, ret_error, &access->name_space) : rv;
+}
+
+/* ---- From outside ---- */
+
+static void tree_free(void *tree)
+{
+    cJSON_Delete(tree);
+}
+
+/* One kubeconfig file, parsed once for all runs. *ret_root NULL: there is no such
+ * file. */
+static int read_kubeconfig(struct mu__notes *notes, const char *path, mu_error *ret_error,
+                           const cJSON **ret_root)
+{
+    const struct mu__question question = {.kind = MU__ASK_FILE, .name = path,
+                                          .bytes_max = KUBECONFIG_BYTES_MAX};
+    const struct mu__answer *answer = mu__ask(notes, &question);
+    cJSON *root;
+    int rv;
+
+    *ret_root = NULL;
+    if (answer == NULL)
+        return MU__LATER;
+    if (answer->code == -MU_ENOTFOUND)
+        return 0;
+    rv = mu__answer_check(answer, "kubeconfig", ret_error);
+    if (rv == 0 && answer->parsed == NULL) {
+        rv = mu__kubeconfig_parse(answer->data, answer->size, path, ret_error, &root);
+        if (rv == 0)
+            mu__answer_keep(answer, root, tree_free);
+    }
+    if (rv != 0)
+        return rv;
+    *ret_root = answer->parsed;
+    return answer->parsed == NULL ? no_memory(ret_error) : 0;
+}
+
+static int no_files(const char *paths, mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_ENOTFOUND,
+                        "kubeconfig: %.300s is not there; expected a kubeconfig file "
+                        "(KUBECONFIG or the setting kubeconfig names one), or this "
+                        "process in a pod",
+                        paths);
+}
+
+/* `paths` is cut at its colons. */
+static int find_in_files(struct mu__notes *notes, char *paths,
+                         const struct mu__kubernetes_wish *wish, mu_error *ret_error,
+                         struct mu__kube_access *ret_access)
+{
+    struct mu__kubeconfig_file files[MU__KUBECONFIG_FILES_MAX];
+    char *rest = paths;
+    size_t count = 0;
+    int later = 0;
+
+    for (char *path = paths; rest != NULL; path = rest) {
+        const cJSON *root = NULL;
+        int rv;
+
+        rest = strchr(path, ':');
+        if (rest != NULL)
+            *rest++ = '\0';
+        if (path[0] == '\0')
+            continue;
+        if (count == MU__KUBECONFIG_FILES_MAX)
+            return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                                "KUBECONFIG: expected at most %d files",
+                                (int)MU__KUBECONFIG_FILES_MAX);
+        rv = read_kubeconfig(notes, path, ret_error, &root);
+        if (rv != 0 && rv != MU__LATER)
+            return rv;
+        later = rv != 0 ? rv : later;
+        if (root != NULL)
+            files[count++] = (struct mu__kubeconfig_file){path, root};
+    }
+    if (later != 0)
+        return later;
+    if (count == 0)
+        return no_files(paths, ret_error);
+    return mu__kubeconfig_find(files, count, wish->context,
+                               wish->token == NULL && wish->token_file == NULL, ret_error,
+                               ret_access);
+}
+
+/* The setting, KUBECONFIG, or the file in the home folder. The caller frees. */
+static int kubeconfig_paths(struct mu__notes *notes,
+                            const struct mu__kubernetes_wish *wish, mu_error *ret_error,
+                            char **ret_paths)
+{
+    const char *paths = wish->kubeconfig;
+    const char *home = mu__ask_variable(notes, "HOME");
+    char own[512];
+
+    if (paths == NULL)
+        paths = mu__ask_variable(notes, "KUBECONFIG");
+    if (paths == NULL && home == NULL)
+        return mu_error_set(ret_error, -MU_ENOTFOUND,
+                            "neither KUBECONFIG nor HOME is set; expected a kubeconfig "
+                            "file, or this process in a pod");
+    if (paths == NULL) {
+        (void)snprintf(own, sizeof own, "%.480s/.kube/config", home);
+        paths = own;
+    }
+    *ret_paths = strdup(paths);
+    return *ret_paths == NULL ? no_memory(ret_error) : 0;
+}
+
+static int from_kubeconfig(struct mu__notes *notes,
+                           const struct mu__kubernetes_wish *wish, mu_error *ret_error,
+                           struct mu__kubernetes_access *access)
+{
+    char *paths = NULL;
+    int rv = kubeconfig_paths(notes, wish, ret_error, &paths);
+
+    if (rv == 0)
+        rv = find_in_files(notes, paths, wish, ret_error, &access->tls);
+    free(paths);
+    if (rv != 0)
+        return rv;
+    access->server = access->tls.server;
+    access->name_space = access->tls.name_space;
+    access->tls.server = NULL;
+    access->tls.name_space = NULL;
+    return 0;
+}
+
+/* ---- All of it ---- */
+
+static int set_server(const char *server, mu_error *ret_error,
+                      struct mu__kubernetes_access *access)
+{
+    char shown[MU__QUOTE_BYTES];
+    size_t size = strlen(server);
+    char *copy;
+
+    mu__quote(shown, sizeof shown, server, strchr(server, '@') == NULL ? size : 0);
+    if ((strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0) ||
+        strpbrk(server, "?# @") != NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "api_server: expected a url, \"https://host:port\" without "
+                            "user and query, got %s",
+                            shown);
+    copy = strdup(server);
+    if (copy == NULL)
+        return no_memory(ret_error);
+    while (size > 0 && copy[size - 1] == '/')
+        copy[--size] = '\0';
+    free(access->server);
+    access->server = copy;
+    return 0;
+}
+
+/* What was set by hand counts more than what was found. */
+static int apply(const struct mu__kubernetes_wish *wish, mu_error *ret_error,
+                 struct mu__kubernetes_access *access)
+{
+    int rv = 0;
+
+    if (wish->api_server != NULL)
+        rv = set_server(wish->api_server, ret_error, access);
+    if (rv == 0 && wish->ca_file != NULL)
+        rv = set_content(&access->tls.ca, wish->ca_file, NULL, ret_error);
+    if (rv == 0 && wish->token_file != NULL)
+        rv = set_content(&access->tls.token, wish->token_file, NULL, ret_error);
+    if (rv == 0 && wish->token != NULL)
+        rv = set_content(&access->tls.token, NULL, wish->token, ret_error);
+    return rv;
+}
+
+/* All files are asked for before one is waited for. */
+static int load_all(struct mu__notes *notes, unsigned again, mu_error *ret_error,
+                    struct mu__kubernetes_access *access)
+{
+    int rvs[] = {
+        load(notes, &access->tls.ca, "the API's certificate authority", ret_error),
+        load(notes, &access->tls.certificate, "the client's certificate", ret_error),
+        load(notes, &access->tls.key, "the client's key", ret_error),
+        load_token(notes, again, ret_error, access),
+    };
+
+    for (size_t i = 0; i < sizeof rvs / sizeof rvs[0]; i++)
+        if (rvs[i] == MU__LATER)
+            return MU__LATER;
+    for (size_t i = sizeof rvs / sizeof rvs[0]; i > 0; i--)
+        if (rvs[i - 1] != 0) /* the last one's words are in *ret_error */
+            return rvs[i - 1];
+    return 0;
+}
+
+int mu__kubernetes_access(struct mu__notes *notes, const struct mu__kubernetes_wish *wish,
+                          unsigned again, mu_error *ret_error,
+                          struct mu__kubernetes_access *ret_access)
+{
+    struct mu__kubernetes_access access = {0};
+    int rv = mu__kubernetes_is_within(notes, wish->location, ret_error, &access.within);
+
+    if (strcmp(wish->location, "auto") == 0 &&
+        (wish->kubeconfig != NULL || wish->context != NULL))
+        access.within = false;  /* who names a kubeconfig in a pod wants it */
+    if (rv == 0 && access.within)
+        rv = from_within(notes, ret_error, &access);
+    else if (rv == 0 && wish->api_server == NULL)
+        rv = from_kubeconfig(notes, wish, ret_error, &access);
+    if (rv == 0)
+        rv = apply(wish, ret_error, &access);
+    if (rv == 0)
+        rv = load_all(notes, again, ret_error, &access);
+    if (rv == 0)
+        rv = load_made(notes, again, ret_error, &access);
+    if (rv != 0)
+        mu__kubernetes_access_done(&access);
+    else
+        *ret_access = access;
+    return rv;
+}
+
+void mu__kubernetes_access_done(struct mu__kubernetes_access *access)
+{
+    volatile char *at = access->authorization;
+
+    while (at != NULL && *at != '\0')
+        *at++ = '\0';
+    free(access->authorization);
+    free(access->server);
+    free(access->name_space);
+    mu__kube_access_done(&access->tls);
+    *access = (struct mu__kubernetes_access){0};
+}

@@ -1,0 +1,47 @@
+/* The way to a cluster's API: from within, by what Kubernetes puts into every pod, or
+ * from outside, by kubeconfig. Pure. */
+#ifndef MU_RESOLVER_KUBERNETES_ACCESS_H
+#define MU_RESOLVER_KUBERNETES_ACCESS_H
+
+#include "resolver/cloud/kubernetes/kubeconfig.h"
+#include "resolver/engine/settings.h"
+
+/* What is set by hand; each may be NULL. */
+struct mu__kubernetes_wish {
+    const char *location;       /* "auto", "within_cluster", "off_cluster" */
+    const char *api_server;
+    const char *token;
+    const char *token_file;
+    const char *ca_file;
+    const char *kubeconfig;     /* paths, ':' between them */
+    const char *context;
+};
+
+struct mu__kubernetes_access {
+    bool within;
+    char *name_space;           /* NULL: nothing says */
+    char *server;               /* "https://10.0.0.1:443" */
+    char *authorization;        /* a header; NULL: without a token */
+    bool token_is_new;          /* it is read or made anew when it is asked for again */
+    struct mu__kube_access tls; /* its texts */
+};
+
+/* `again`: how often the token was refused before: its file is read again, or the program
+ * run again that makes it.
+ *
+ * Owns:    the caller calls mu__kubernetes_access_done() after success.
+ * Returns: MU__LATER; -MU_EINVALID, -MU_ENOTFOUND and others, naming the setting,
+ *          variable or file; -MU_ENOMEM. */
+int mu__kubernetes_access(struct mu__notes *notes, const struct mu__kubernetes_wish *wish,
+                          unsigned again, mu_error *ret_error,
+                          struct mu__kubernetes_access *ret_access);
+
+/* A zeroed one is fine. */
+void mu__kubernetes_access_done(struct mu__kubernetes_access *access);
+
+/* Whether `location` and the variables say that this is a pod; -MU_EINVALID: another
+ * location. */
+int mu__kubernetes_is_within(struct mu__notes *notes, const char *location,
+                             mu_error *ret_error, bool *ret_within);
+
+#endif

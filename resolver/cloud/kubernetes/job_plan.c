@@ -1,0 +1,295 @@
+/* The settings of the resolver kubernetes_job, and what they come to. */
+#include "resolver/cloud/kubernetes/job.h"
+
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define VARIABLE(name) "MUSTER_KUBERNETES_JOB_" name
+
+const struct mu__setting_spec mu__kube_job_settings[] = {
+    [MU__KUBE_JOB_MODE] =
+        {.name = "mode",
+         .variable = VARIABLE("MODE"),
+         .initial = "auto",
+         .help = "job, jobset, statefulset, service (all addresses behind it) or "
+                 "auto"},
+    [MU__KUBE_JOB_TASKS] = {.name = "tasks",
+                            .form = MU__SETTING_NUMBER,
+                            .low = 1,
+                            .high = MU_CLUSTER_TASKS_MAX,
+                            .variable = VARIABLE("TASKS"),
+                            .help = "the Job's completions, the StatefulSet's replicas"},
+    [MU__KUBE_JOB_REPLICAS] =
+        {.name = "replicas",
+         .form = MU__SETTING_NUMBER,
+         .low = 1,
+         .high = MU_CLUSTER_TASKS_MAX,
+         .variable = "REPLICATED_JOB_REPLICAS",
+         .initial = "1",
+         .help = "of a JobSet: how many Jobs the replicated job has, each of "
+                 "`tasks`"},
+    [MU__KUBE_JOB_JOBS] = {.name = "jobs",
+                           .variable = VARIABLE("JOBS"),
+                           .help = "what the tasks are, by index: chief=1,ps=2,worker=*"},
+    [MU__KUBE_JOB_GROUPS] =
+        {.name = "groups",
+         .variable = VARIABLE("GROUPS"),
+         .help = "several Jobs behind one service: ps=NAME:2,worker=NAME:4, of a "
+                 "JobSet also NAME:2x4"},
+    [MU__KUBE_JOB_SERVICE] =
+        {.name = "service",
+         .variable = VARIABLE("SERVICE"),
+         .help = "the headless service; of a JobSet without it the JobSet's "
+                 "name"},
+    [MU__KUBE_JOB_NAME] =
+        {.name = "job_name",
+         .variable = VARIABLE("NAME"),
+         .help = "the Job or StatefulSet; without it HOSTNAME without -INDEX"},
+    [MU__KUBE_JOB_JOBSET] = {.name = "jobset",
+                             .variable = "JOBSET_NAME",
+                             .help = "the JobSet"},
+    [MU__KUBE_JOB_REPLICATED_JOB] = {.name = "replicated_job",
+                                     .variable = "REPLICATED_JOB_NAME",
+                                     .help =
+                                         "which replicated job of the JobSet this is"},
+    [MU__KUBE_JOB_JOB_INDEX] = {.name = "job_index",
+                                .form = MU__SETTING_NUMBER,
+                                .low = 0,
+                                .high = MU_CLUSTER_INDEX_MAX,
+                                .variable = "JOB_INDEX",
+                                .initial = "0",
+                                .help = "which Job of the replicated job this is"},
+    [MU__KUBE_JOB_INDEX] =
+        {.name = "index",
+         .form = MU__SETTING_NUMBER,
+         .low = 0,
+         .high = MU_CLUSTER_INDEX_MAX,
+         .variable = "JOB_COMPLETION_INDEX",
+         .help = "which pod this is; of a StatefulSet without it the end of "
+                 "HOSTNAME"},
+    [MU__KUBE_JOB_NAMESPACE] = {.name = "namespace",
+                                .variable = VARIABLE("NAMESPACE"),
+                                .help = "of the service, when it is another one"},
+    [MU__KUBE_JOB_DOMAIN] =
+        {.name = "domain",
+         .variable = VARIABLE("DOMAIN"),
+         .help = "of the cluster's DNS, to have whole names: cluster.local"},
+    [MU__KUBE_JOB_PORT] = {.name = "port",
+                           .form = MU__SETTING_NUMBER,
+                           .low = 1,
+                           .high = 65535,
+                           .variable = VARIABLE("PORT"),
+                           .initial = "55527",
+                           .help = "where every task listens"},
+    [MU__KUBE_JOB_ADDRESS] = {.name = "address",
+                              .variable = VARIABLE("ADDRESS"),
+                              .initial = "name",
+                              .help = "name or ip"},
+    [MU__KUBE_JOB_WAIT_FOR] = {.name = "wait_for",
+                               .variable = VARIABLE("WAIT_FOR"),
+                               .initial = "first",
+                               .help =
+                                   "whose names have to be known: none, first or all"},
+    [MU__KUBE_JOB_RPC_LAYER] = {.name = "rpc_layer",
+                                .variable = VARIABLE("RPC_LAYER"),
+                                .initial = "grpc",
+                                .help = "in front of a master's address"},
+    {.name = NULL},
+};
+
+/* ---- Reading settings ---- */
+
+int mu__kube_job_bad(struct mu__notes *notes, const struct mu__settings *settings,
+                     unsigned number, const char *expected, mu_error *ret_error)
+{
+    const char *text = mu__setting(notes, settings, number);
+    char shown[MU__QUOTE_BYTES] = "nothing";
+    char origin[128];
+
+    mu__setting_origin(notes, settings, number, origin);
+    if (text == NULL)
+        (void)snprintf(origin, sizeof origin, "setting %.40s of resolver %.40s",
+                       settings->specs[number].name, settings->resolver);
+    else
+        mu__quote(shown, sizeof shown, text, strlen(text));
+    return mu_error_set(ret_error, -MU_EINVALID, "%s: expected %s, got %s", origin,
+                        expected, shown);
+}
+
+/* One of several words, NULL behind the last one; its place. */
+static int read_word(struct mu__notes *notes, const struct mu__settings *settings,
+                     unsigned number, const char *const *words, const char *expected,
+                     mu_error *ret_error, unsigned *ret_place)
+{
+    const char *text = mu__setting(notes, settings, number);
+
+    for (unsigned i = 0; words[i] != NULL; i++) {
+        if (strcmp(words[i], text) != 0)
+            continue;
+        *ret_place = i;
+        return 0;
+    }
+    return mu__kube_job_bad(notes, settings, number, expected, ret_error);
+}
+
+int mu__kube_job_unsigned(struct mu__notes *notes, const struct mu__settings *settings,
+                          unsigned number, mu_error *ret_error, unsigned *number_found)
+{
+    long found = *number_found;
+    int rv = mu__setting_number(notes, settings, number, ret_error, &found);
+
+    if (rv == 0)
+        *number_found = (unsigned)found;
+    return rv;
+}
+
+bool mu__kube_job_is_label(const char *text, size_t size)
+{
+    size_t plain = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+    return size > 0 && size < MU__KUBE_JOB_NAME_BYTES && plain >= size &&
+           text[0] != '-' && text[size - 1] != '-';
+}
+
+bool mu__kube_job_split(const char *host_name, size_t *ret_size, int *ret_index)
+{
+    const char *dash = host_name == NULL ? NULL : strrchr(host_name, '-');
+
+    if (dash == NULL || mu__index_parse(dash + 1, ret_index) != 0)
+        return false;
+    *ret_size = (size_t)(dash - host_name);
+    return mu__kube_job_is_label(host_name, *ret_size);
+}
+
+const char *mu__kube_job_host_name(struct mu__notes *notes)
+{
+    const struct mu__question question = {.kind = MU__ASK_HOST_NAME};
+    const char *variable = mu__ask_variable(notes, "HOSTNAME");
+    const struct mu__answer *answer;
+
+    if (variable != NULL)
+        return variable;
+    answer = mu__ask(notes, &question);
+    return answer->code == 0 ? answer->data : NULL;
+}
+
+static int read_mode(struct mu__notes *notes, const struct mu__settings *settings,
+                     mu_error *ret_error, enum mu__kube_job_mode *ret_mode)
+{
+    static const char *const words[] = {"job", "jobset", "statefulset", "service",
+                                        "auto", NULL};
+    unsigned place = 0;
+    size_t size;
+    int index;
+    int rv = read_word(notes, settings, MU__KUBE_JOB_MODE, words,
+                       "job, jobset, statefulset, service or auto", ret_error, &place);
+
+    if (rv != 0)
+        return rv;
+    *ret_mode = (enum mu__kube_job_mode)place;
+    if (place <= MU__KUBE_MODE_SERVICE)
+        return 0;
+    if (mu__setting(notes, settings, MU__KUBE_JOB_JOBSET) != NULL)
+        *ret_mode = MU__KUBE_MODE_JOB_SET;
+    else if (mu__setting(notes, settings, MU__KUBE_JOB_INDEX) != NULL)
+        *ret_mode = MU__KUBE_MODE_JOB;
+    else if (mu__kube_job_split(mu__kube_job_host_name(notes), &size, &index))
+        *ret_mode = MU__KUBE_MODE_STATEFUL_SET;
+    else
+        *ret_mode = MU__KUBE_MODE_SERVICE;
+    return 0;
+}
+
+/* ".service", with namespace and domain behind it where they are wanted. */
+static int read_suffix(struct mu__notes *notes, const struct mu__settings *settings,
+                       mu_error *ret_error, struct mu__kube_job_plan *plan)
+{
+    const char *service = mu__setting(notes, settings, MU__KUBE_JOB_SERVICE);
+    const char *name_space = mu__setting(notes, settings, MU__KUBE_JOB_NAMESPACE);
+    const char *domain = mu__setting(notes, settings, MU__KUBE_JOB_DOMAIN);
+
+    if (service == NULL && plan->mode == MU__KUBE_MODE_JOB_SET)
+        service = plan->jobset;
+    if (service == NULL || !mu__kube_job_is_label(service, strlen(service)))
+        return mu__kube_job_bad(notes, settings, MU__KUBE_JOB_SERVICE,
+                   "the name of the headless service (the pods' subdomain)", ret_error);
+    if (name_space != NULL && !mu__kube_job_is_label(name_space, strlen(name_space)))
+        return mu__kube_job_bad(notes, settings, MU__KUBE_JOB_NAMESPACE,
+                                "the name of a namespace", ret_error);
+    if (domain != NULL && name_space == NULL)
+        return mu__kube_job_bad(notes, settings, MU__KUBE_JOB_NAMESPACE,
+                                "a namespace beside the domain", ret_error);
+    if (domain != NULL && strlen(domain) > 100)
+        return mu__kube_job_bad(notes, settings, MU__KUBE_JOB_DOMAIN,
+                                "a domain of at most 100 bytes", ret_error);
+    (void)snprintf(plan->suffix, sizeof plan->suffix, ".%.63s%s%.63s%s%s%.100s", service,
+                   name_space == NULL ? "" : ".", name_space == NULL ? "" : name_space,
+                   name_space == NULL ? "" : ".svc", domain == NULL ? "" : ".",
+                   domain == NULL ? "" : domain);
+    return 0;
+}
+static int read_addresses(struct mu__notes *notes, const struct mu__settings *settings,
+                          mu_error *ret_error, struct mu__kube_job_plan *plan)
+{
+    static const char *const addresses[] = {"name", "ip", NULL};
+    static const char *const waits[] = {"none", "first", "all", NULL};
+    unsigned place = 0;
+    int rv = read_word(notes, settings, MU__KUBE_JOB_ADDRESS, addresses, "name or ip",
+                       ret_error, &place);
+
+    plan->by_ip = place == 1;
+    if (rv == 0)
+        rv = read_word(notes, settings, MU__KUBE_JOB_WAIT_FOR, waits,
+                       "none, first or all", ret_error, &plan->waits_for);
+    if (plan->waits_for == 2 || plan->by_ip)
+        plan->waits_for = MU_CLUSTER_TASKS_MAX;
+    return rv == 0 ? mu__kube_job_unsigned(notes, settings, MU__KUBE_JOB_PORT, ret_error,
+                                           &plan->port)
+                   : rv;
+}
+
+static int check_size(const struct mu__kube_job_plan *plan, mu_error *ret_error)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < plan->groups_count; i++)
+        sum += (uint64_t)plan->groups[i].replicas * plan->groups[i].tasks;
+    if (sum <= MU_CLUSTER_TASKS_MAX)
+        return 0;
+    return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                        "tasks, groups: expected at most %d tasks, got %llu",
+                        MU_CLUSTER_TASKS_MAX, (unsigned long long)sum);
+}
+
+int mu__kube_job_read(struct mu__notes *notes, const struct mu__settings *settings,
+                      mu_error *ret_error, struct mu__kube_job_plan *plan)
+{
+    const char *groups = mu__setting(notes, settings, MU__KUBE_JOB_GROUPS);
+    int rv = read_mode(notes, settings, ret_error, &plan->mode);
+
+    plan->jobset = mu__setting(notes, settings, MU__KUBE_JOB_JOBSET);
+    if (rv == 0 && plan->mode == MU__KUBE_MODE_JOB_SET &&
+        (plan->jobset == NULL ||
+         !mu__kube_job_is_label(plan->jobset, strlen(plan->jobset))))
+        rv = mu__kube_job_bad(notes, settings, MU__KUBE_JOB_JOBSET,
+                              "the name of the JobSet", ret_error);
+    if (rv == 0)
+        rv = read_addresses(notes, settings, ret_error, plan);
+    if (rv == 0)
+        rv = read_suffix(notes, settings, ret_error, plan);
+    if (rv == 0 && groups != NULL && plan->mode == MU__KUBE_MODE_SERVICE)
+        rv = mu__kube_job_bad(notes, settings, MU__KUBE_JOB_GROUPS,
+                              "no groups in mode service", ret_error);
+    if (rv == 0)
+        rv = groups != NULL
+                 ? mu__kube_job_groups(notes, settings, groups, ret_error, plan)
+                 : mu__kube_job_one_group(notes, settings, ret_error, plan);
+    if (rv == 0)
+        rv = check_size(plan, ret_error);
+    if (rv == 0 && plan->mode != MU__KUBE_MODE_SERVICE)
+        rv = mu__kube_job_own_place(notes, settings, ret_error, plan);
+    return rv;
+}

@@ -1,0 +1,60 @@
+/* kubeconfig files: where a cluster's API is, and how it knows us. Several are merged as
+ * kubectl does it: what stands in an earlier one counts. Pure. */
+#ifndef MU_RESOLVER_KUBECONFIG_H
+#define MU_RESOLVER_KUBECONFIG_H
+
+#include "resolver/cloud/kubernetes/exec.h"
+
+#include <stdbool.h>
+
+enum { MU__KUBECONFIG_FILES_MAX = 16 };
+
+/* A content that stands in the file itself, or in another one; at most one of them is
+ * set. */
+struct mu__kube_content {
+    char *text;
+    char *path;
+};
+
+/* What was found. All is owned: mu__kube_access_done. NULL: not given. */
+struct mu__kube_access {
+    char *server;               /* "https://host:6443", without slashes at the end */
+    char *name_space;
+    char *server_name;
+    bool insecure;
+    struct mu__kube_content ca;
+    struct mu__kube_content token;
+    struct mu__kube_content certificate;
+    struct mu__kube_content key;
+    struct mu__kube_exec *exec; /* a program makes token or certificate */
+};
+
+/* One file: its path, for messages and for what is relative to its folder, and its
+ * tree. */
+struct mu__kubeconfig_file {
+    const char *path;
+    const cJSON *root;
+};
+
+/* Parse one file, YAML or JSON; the caller frees *ret_root. An empty one is an empty
+ * object. Errors as of mu__yaml_parse, and -MU_EINVALID when it is no mapping. */
+int mu__kubeconfig_parse(const char *text, size_t size, const char *path,
+                         mu_error *ret_error, cJSON **ret_root);
+
+/* What the files say of a context; `context` NULL: the current one. With `signs_in` the
+ * user's token, program and the like count, too; else only its certificate.
+ *
+ * Owns:    the caller calls mu__kube_access_done() after success.
+ * Returns: -MU_ENOTFOUND: no such context, cluster or user; -MU_EINVALID: a value of the
+ *          wrong kind, naming file and key; -MU_EEXISTS: a name that stands twice in a
+ *          file; -MU_EUNIMPLEMENTED: a way to sign in that needs a person or that is not
+ *          known here, with what to do instead; -MU_ENOMEM. Nothing of a token or key is
+ *          in the words. */
+int mu__kubeconfig_find(const struct mu__kubeconfig_file *files, size_t count,
+                        const char *context, bool signs_in, mu_error *ret_error,
+                        struct mu__kube_access *ret_access);
+
+/* A zeroed one is fine. Keys and tokens are overwritten first. */
+void mu__kube_access_done(struct mu__kube_access *access);
+
+#endif

@@ -1,0 +1,680 @@
+/* The resolver kubernetes: pods by label, from the cluster's API. */
+#include "resolver/cloud/kubernetes/access.h"
+#include "resolver/cloud/kubernetes/pods.h"
+#include "resolver/engine/kind.h"
+#include "resolver/spec/cluster.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    SELECTORS_MAX = 32,
+    SELECTOR_BYTES = 512,
+    PAGE_PODS = 500,
+    PAGES_MAX = 200,                /* of one selector */
+    PAGE_BYTES_MAX = 32 << 20,
+    LIST_BYTES_MAX = 256 << 20,     /* all pages of a selector together */
+    ROUNDS_MAX = 3,                 /* a list that expires is begun anew so often */
+    URL_BYTES = 8192,
+    WATCH_MS = 30000
+};
+
+enum {
+    SELECTORS,
+    NAMESPACE,
+    PORT,
+    PORT_NAME,
+    ADDRESS,
+    TASKS,
+    RPC_LAYER,
+    LOCATION,
+    API_SERVER,
+    TOKEN,
+    TOKEN_FILE,
+    CA_FILE,
+    KUBECONFIG,
+    CONTEXT
+};
+
+static const struct mu__setting_spec settings_of[] = {
+    [SELECTORS] = {.name = "selectors", .variable = "MUSTER_KUBERNETES_SELECTORS",
+                   .initial = "worker=job-name=tensorflow",
+                   .help = "TYPE:LABELS;TYPE:LABELS, as in worker:app=a,role=w"},
+    [NAMESPACE] = {.name = "namespace", .variable = "MUSTER_KUBERNETES_NAMESPACE",
+                   .help = "where the pods are; without it that of this pod, or of the "
+                           "kubeconfig's context"},
+    [PORT] = {.name = "port", .form = MU__SETTING_NUMBER, .low = 1, .high = 65535,
+              .variable = "MUSTER_KUBERNETES_PORT", .initial = "8470",
+              .help = "where every task listens"},
+    [PORT_NAME] = {.name = "port_name", .variable = "MUSTER_KUBERNETES_PORT_NAME",
+                   .help = "a named port of the pods' containers, instead of port"},
+    [ADDRESS] = {.name = "address", .variable = "MUSTER_KUBERNETES_ADDRESS",
+                 .initial = "pod_ip", .help = "pod_ip or host_ip"},
+    [TASKS] = {.name = "tasks", .variable = "MUSTER_KUBERNETES_TASKS",
+               .help = "how many there have to be: worker=4,ps=2; without it those that "
+                       "are there"},
+    [RPC_LAYER] = {.name = "rpc_layer", .variable = "MUSTER_KUBERNETES_RPC_LAYER",
+                   .initial = "grpc", .help = "in front of a master's address"},
+    [LOCATION] = {.name = "executable_location",
+                  .variable = "MUSTER_KUBERNETES_EXECUTABLE_LOCATION", .initial = "auto",
+                  .help = "auto, within_cluster or off_cluster"},
+    [API_SERVER] = {.name = "api_server", .variable = "MUSTER_KUBERNETES_API_SERVER",
+                    .help = "https://host:port of the API"},
+    [TOKEN] = {.name = "token", .variable = "MUSTER_KUBERNETES_TOKEN",
+               .help = "a bearer token for the API"},
+    [TOKEN_FILE] = {.name = "token_file", .variable = "MUSTER_KUBERNETES_TOKEN_FILE",
+                    .help = "a file with a token, read again when it is refused"},
+    [CA_FILE] = {.name = "ca_file", .variable = "MUSTER_KUBERNETES_CA_FILE",
+                 .help = "a PEM file with whom to trust as the API"},
+    [KUBECONFIG] = {.name = "kubeconfig",
+                    .help = "kubeconfig files, ':' between them, instead of the variable "
+                            "KUBECONFIG and ~/.kube/config"},
+    [CONTEXT] = {.name = "context", .variable = "MUSTER_KUBERNETES_CONTEXT",
+                 .help = "of kubeconfig, instead of its current one"},
+    {.name = NULL},
+};
+
+/* ---- Selectors and counts ---- */
+
+struct selector {
+    char type[16];
+    char labels[SELECTOR_BYTES];
+    char source[300];           /* for messages */
+};
+
+/* All that an evaluation goes by. */
+struct plan {
+    struct selector selectors[SELECTORS_MAX];
+    size_t selectors_count;
+    const char *name_space;
+    long port;
+    const char *port_name;
+    bool host;
+    struct mu__kubernetes_access access;
+    struct mu__ask_tls tls;
+    const char *headers[3];
+};
+
+static int read_type(const char *origin, size_t place, const char *text, size_t size,
+                     mu_error *ret_error, char *ret_type)
+{
+    char name[32];
+    mu_error inner;
+    int rv;
+
+    (void)snprintf(name, sizeof name, "%.*s", (int)(size < 31 ? size : 31), text);
+    rv = mu__task_type_check(name, &inner);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%s: at %zu: %s", origin, place,
+                            inner.message);
+    (void)snprintf(ret_type, 16, "%.15s", name);
+    return 0;
+}
+
+static int bad_selector(const char *origin, size_t place, const char *text, size_t size,
+                        mu_error *ret_error)
+{
+    char shown[MU__QUOTE_BYTES];
+
+    mu__quote(shown, sizeof shown, text, size);
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: at %zu: expected TYPE:LABELS, as in "
+                        "\"worker:app=a,role=w;ps:app=b\", got %s",
+                        origin, place, shown);
+}
+
+/* "worker:app=a" or "worker=app=a": the type ends at the first of both. */
+static int read_selector(const char *origin, size_t place, const char *text, size_t size,
+                         mu_error *ret_error, struct selector *selector)
+{
+    size_t type = 0;
+    size_t labels;
+    int rv;
+
+    while (type < size && text[type] != ':' && text[type] != '=')
+        type++;
+    labels = size - type;
+    if (type == 0 || labels < 2 || labels > SELECTOR_BYTES)
+        return bad_selector(origin, place, text, size, ret_error);
+    rv = read_type(origin, place, text, type, ret_error, selector->type);
+    if (rv == 0)
+        (void)snprintf(selector->labels, sizeof selector->labels, "%.*s",
+                       (int)labels - 1, text + type + 1);
+    return rv;
+}
+
+static int read_selectors(struct mu__notes *notes, const struct mu__settings *settings,
+                          mu_error *ret_error, struct plan *plan)
+{
+    const char *text = mu__setting(notes, settings, SELECTORS);
+    const char *at = text;
+    char origin[128];
+
+    mu__setting_origin(notes, settings, SELECTORS, origin);
+    while (*at != '\0') {
+        size_t size = strcspn(at, ";");
+        int rv;
+
+        if (plan->selectors_count == SELECTORS_MAX)
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "%s: expected at most %d selectors", origin,
+                                (int)SELECTORS_MAX);
+        rv = read_selector(origin, (size_t)(at - text) + 1, at, size, ret_error,
+                           &plan->selectors[plan->selectors_count++]);
+        if (rv != 0)
+            return rv;
+        at += size;
+        at += *at == ';';
+    }
+    return plan->selectors_count > 0 ? 0 : bad_selector(origin, 1, "", 0, ret_error);
+}
+
+/* "worker=4". */
+static int read_count(const char *origin, size_t place, const char *text, size_t size,
+                      mu_error *ret_error, char *ret_type, size_t *ret_count)
+{
+    size_t type = strcspn(text, "=,");
+    char digits[8] = "";
+    int count;
+
+    if (type < size && size - type - 1 < sizeof digits)
+        memcpy(digits, text + type + 1, size - type - 1);
+    if (mu__index_parse(digits, &count) != 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: at %zu: expected TYPE=COUNT, as in \"worker=4,ps=2\"",
+                            origin, place);
+    *ret_count = (size_t)count;
+    return read_type(origin, place, text, type, ret_error, ret_type);
+}
+
+/* What the setting `tasks` says has to be there. */
+static int check_tasks(struct mu__notes *notes, const struct mu__settings *settings,
+                       const mu_resolution *resolution, mu_error *ret_error)
+{
+    const char *text = mu__setting(notes, settings, TASKS);
+    char origin[128];
+
+    mu__setting_origin(notes, settings, TASKS, origin);
+    for (const char *at = text; at != NULL && *at != '\0'; at += *at == ',') {
+        size_t size = strcspn(at, ",");
+        char type[16];
+        size_t wanted = 0;
+        size_t found;
+        int rv = read_count(origin, (size_t)(at - text) + 1, at, size, ret_error, type,
+                            &wanted);
+
+        if (rv != 0)
+            return rv;
+        found = mu_cluster_task_count(resolution->cluster, type);
+        if (found != wanted)
+            return mu_error_set(ret_error,
+                                found < wanted ? -MU_EUNAVAILABLE : -MU_EPRECONDITION,
+                                "%s: expected %zu pods of %s, but there are %zu", origin,
+                                wanted, type, found);
+        at += size;
+    }
+    return 0;
+}
+
+/* ---- Settings ---- */
+
+static int read_address(struct mu__notes *notes, const struct mu__settings *settings,
+                        mu_error *ret_error, bool *ret_host)
+{
+    const char *text = mu__setting(notes, settings, ADDRESS);
+    char shown[MU__QUOTE_BYTES];
+    char origin[128];
+
+    *ret_host = strcmp(text, "host_ip") == 0;
+    if (*ret_host || strcmp(text, "pod_ip") == 0)
+        return 0;
+    mu__setting_origin(notes, settings, ADDRESS, origin);
+    mu__quote(shown, sizeof shown, text, strlen(text));
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: expected \"pod_ip\" or \"host_ip\", got %s", origin, shown);
+}
+
+static int read_name_space(struct mu__notes *notes, const struct mu__settings *settings,
+                           mu_error *ret_error, struct plan *plan)
+{
+    const char *text = mu__setting(notes, settings, NAMESPACE);
+    char shown[MU__QUOTE_BYTES];
+
+    if (text == NULL)
+        text = plan->access.name_space;
+    if (text == NULL && !plan->access.within)
+        text = "default";
+    if (text == NULL)
+        return mu_error_set(ret_error, -MU_ENOTFOUND,
+                            "namespace: the pod has no service account that tells it; "
+                            "set the setting namespace");
+    mu__quote(shown, sizeof shown, text, strlen(text));
+    if (text[0] == '\0' || strlen(text) > 63 ||
+        text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-")] != '\0')
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "namespace: expected a namespace's name (small letters, "
+                            "digits and \"-\"), got %s",
+                            shown);
+    plan->name_space = text;
+    return 0;
+}
+
+static int read_settings(struct mu__notes *notes, const struct mu__settings *settings,
+                         mu_error *ret_error, struct plan *plan)
+{
+    int rv = read_selectors(notes, settings, ret_error, plan);
+
+    plan->port_name = mu__setting(notes, settings, PORT_NAME);
+    if (rv == 0)
+        rv = mu__setting_number(notes, settings, PORT, ret_error, &plan->port);
+    return rv == 0 ? read_address(notes, settings, ret_error, &plan->host) : rv;
+}
+
+/* ---- One list of pods ---- */
+
+/* Write `text` as a part of a url's query. False: there is no room. */
+static bool append_encoded(char *url, const char *text)
+{
+    static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                "0123456789-._~";
+    size_t used = strlen(url);
+
+    for (; *text != '\0'; text++) {
+        bool is_plain = strchr(plain, *text) != NULL;
+
+        if (used + 4 > URL_BYTES)
+            return false;
+        (void)snprintf(url + used, URL_BYTES - used, is_plain ? "%c" : "%%%02X",
+                       (unsigned char)*text);
+        used += is_plain ? 1 : 3;
+    }
+    return true;
+}
+
+static int make_url(const struct plan *plan, const struct selector *selector,
+                    const char *next, mu_error *ret_error, char *url)
+{
+    int size = snprintf(url, URL_BYTES, "%s/api/v1/namespaces/%s/pods?limit=%d",
+                        plan->access.server, plan->name_space, (int)PAGE_PODS);
+
+    if (size > 0 && size < URL_BYTES - 64) {
+        (void)snprintf(url + size, 64, "&labelSelector=");
+        if (append_encoded(url, selector->labels)) {
+            size = (int)strlen(url);
+            if (next[0] == '\0')
+                return 0;
+            (void)snprintf(url + size, (size_t)(URL_BYTES - size), "&continue=");
+            if (append_encoded(url, next))
+                return 0;
+        }
+    }
+    return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                        "%s: the url has too many bytes; expected at most %d",
+                        selector->source, (int)URL_BYTES);
+}
+
+/* What people can do about a status that is not 200. */
+static int check_status(const struct selector *selector, const struct mu__answer *answer,
+                        mu_error *ret_error)
+{
+    static const struct {
+        int status;
+        const char *words;
+    } hints[] = {
+        {401, "; is the token of this cluster, and still valid?"},
+        {403, "; a Role with get and list of pods in this namespace is needed, bound to "
+              "the pod's service account"},
+        {404, "; is api_server the API of a Kubernetes cluster?"},
+    };
+    mu_error inner;
+    const char *hint = "";
+    int rv = mu__answer_check(answer, "Kubernetes API", &inner);
+
+    for (size_t i = 0; i < sizeof hints / sizeof hints[0]; i++)
+        if (answer->code == 0 && answer->status == hints[i].status)
+            hint = hints[i].words;
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%.160s: %.220s%s", selector->source,
+                            inner.message, hint);
+    if (strcmp(answer->content_type, "application/json") == 0)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%.200s: Kubernetes API: expected application/json, got "
+                        "\"%.60s\"; is there another server in between?",
+                        selector->source, answer->content_type);
+}
+
+/* The pods of a page, parsed once for all runs. */
+static int read_page(const struct plan *plan, const struct selector *selector,
+                     const struct mu__answer *answer, mu_error *ret_error,
+                     const struct mu__pods **ret_pods)
+{
+    struct mu__pods *pods;
+    int rv = check_status(selector, answer, ret_error);
+
+    if (rv == 0 && answer->parsed == NULL) {
+        rv = mu__pods_parse(answer->data, answer->size, plan->port_name != NULL,
+                            selector->source, ret_error, &pods);
+        if (rv == 0)
+            mu__answer_keep(answer, pods, mu__pods_free);
+    }
+    if (rv != 0)
+        return rv;
+    *ret_pods = answer->parsed;
+    return answer->parsed != NULL ? 0
+                                  : mu_error_set(ret_error, -MU_ENOMEM,
+                                                 "%s: out of memory", selector->source);
+}
+
+/* Pods over all pages. */
+struct list {
+    const struct mu__pod **pods;
+    size_t count;
+    size_t bytes;
+};
+
+static int append(struct list *list, const struct mu__pods *page, const char *source,
+                  mu_error *ret_error)
+{
+    const struct mu__pod **pods =
+        realloc(list->pods, (list->count + page->count + 1) * sizeof *pods);
+
+    if (pods == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
+    list->pods = pods;
+    for (size_t i = 0; i < page->count; i++)
+        pods[list->count++] = &page->items[i];
+    return 0;
+}
+
+static int too_large(const struct selector *selector, mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                        "%s: expected a list of at most %d pages and %d MiB; is the "
+                        "selector too wide?",
+                        selector->source, (int)PAGES_MAX, LIST_BYTES_MAX >> 20);
+}
+
+/* All pages of one round. *ret_status is the last answer's: 410 says that the list has
+ * expired meanwhile, 401 that the token has. */
+static int read_pages(struct mu__notes *notes, const struct plan *plan,
+                      const struct selector *selector, unsigned again,
+                      mu_error *ret_error, struct list *list, int *ret_status)
+{
+    char url[URL_BYTES];
+    struct mu__question question = {.kind = MU__ASK_HTTP, .name = url, .again = again,
+                                    .bytes_max = PAGE_BYTES_MAX, .tls = &plan->tls,
+                                    .headers = plan->headers,
+                                    .takes_proxy = !plan->access.within};
+    const char *next = "";
+
+    list->count = 0;
+    list->bytes = 0;
+    for (unsigned i = 0; i < PAGES_MAX; i++) {
+        const struct mu__answer *answer;
+        const struct mu__pods *page = NULL;
+        int rv = make_url(plan, selector, next, ret_error, url);
+
+        if (rv != 0)
+            return rv;
+        answer = mu__ask(notes, &question);
+        if (answer == NULL)
+            return MU__LATER;
+        *ret_status = answer->code == 0 ? answer->status : 0;
+        rv = read_page(plan, selector, answer, ret_error, &page);
+        if (rv == 0)
+            rv = append(list, page, selector->source, ret_error);
+        if (rv != 0)
+            return rv;
+        list->bytes += answer->size;
+        if (page->next[0] == '\0')
+            return 0;
+        if (list->bytes > LIST_BYTES_MAX)
+            return too_large(selector, ret_error);
+        next = page->next;
+    }
+    return too_large(selector, ret_error);
+}
+
+/* `token` is how often the token was read anew. */
+static int read_list(struct mu__notes *notes, const struct plan *plan,
+                     const struct selector *selector, unsigned token,
+                     mu_error *ret_error, struct list *list, int *ret_status)
+{
+    for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+        int rv = read_pages(notes, plan, selector, token * ROUNDS_MAX + round, ret_error,
+                            list, ret_status);
+
+        if (rv == 0 || rv == MU__LATER || *ret_status != 410)
+            return rv;
+    }
+    return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                        "%s: the list has expired %d times before its end was read",
+                        selector->source, (int)ROUNDS_MAX);
+}
+
+/* ---- Who we are ---- */
+
+/* One way to know the own pod. */
+struct self {
+    const char *text;
+    size_t offset;              /* of the pod's text that has to be the same */
+};
+
+static bool is_self(const struct mu__pod *pod, const struct self *self)
+{
+    const char *text = *(const char *const *)((const char *)pod + self->offset);
+
+    return text[0] != '\0' && strcmp(text, self->text) == 0;
+}
+
+/* The pod that is the only one with this text. */
+static bool find_self(const struct plan *plan, const struct list *lists,
+                      const size_t *firsts, const struct self *self,
+                      mu_resolution *resolution)
+{
+    const struct selector *type = NULL;
+    size_t index = 0;
+
+    if (self->text == NULL)
+        return false;
+    for (size_t i = 0; i < plan->selectors_count; i++) {
+        for (size_t k = 0; k < lists[i].count; k++) {
+            if (!is_self(lists[i].pods[k], self))
+                continue;
+            if (type != NULL)
+                return false;
+            type = &plan->selectors[i];
+            index = firsts[i] + k;
+        }
+    }
+    if (type == NULL)
+        return false;
+    (void)snprintf(resolution->task_type, sizeof resolution->task_type, "%s", type->type);
+    resolution->task_index = (int)index;
+    return true;
+}
+
+/* Names are only unique within the own namespace; addresses everywhere. */
+static void who_am_i(struct mu__notes *notes, const struct plan *plan,
+                     const struct list *lists, const size_t *firsts,
+                     mu_resolution *resolution)
+{
+    const struct mu__question host = {.kind = MU__ASK_HOST_NAME};
+    const struct mu__answer *answer = mu__ask(notes, &host);
+    const char *host_name = mu__ask_variable(notes, "HOSTNAME");
+    const char *own = plan->access.name_space;
+    bool same = own == NULL || strcmp(own, plan->name_space) == 0;
+    struct self ways[] = {
+        {mu__ask_variable(notes, "POD_NAME"), offsetof(struct mu__pod, name)},
+        {mu__ask_variable(notes, "POD_IP"), offsetof(struct mu__pod, pod_ip)},
+        {host_name, offsetof(struct mu__pod, name)},
+        {host_name, offsetof(struct mu__pod, host_name)},
+        {answer->code == 0 ? answer->data : NULL, offsetof(struct mu__pod, name)},
+        {answer->code == 0 ? answer->data : NULL, offsetof(struct mu__pod, host_name)},
+    };
+
+    if (!plan->access.within)
+        return;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+        if ((same || ways[i].offset == offsetof(struct mu__pod, pod_ip)) &&
+            find_self(plan, lists, firsts, &ways[i], resolution))
+            return;
+    mu__notes_say(notes, "this process is in none of these pods (by POD_NAME, POD_IP and "
+                         "HOSTNAME)");
+}
+
+/* ---- All together ---- */
+
+static void say_left_out(struct mu__notes *notes, const struct selector *selector,
+                         size_t count)
+{
+    if (count > 0)
+        mu__notes_say(notes, "%s: %zu left out that have ended or are being deleted",
+                      selector->source, count);
+}
+
+static int add_all(struct mu__notes *notes, const struct plan *plan, struct list *lists,
+                   size_t *firsts, mu_error *ret_error, mu_resolution *resolution)
+{
+    for (size_t i = 0; i < plan->selectors_count; i++) {
+        const struct mu__pods_rule rule = {
+            .source = plan->selectors[i].source, .type = plan->selectors[i].type,
+            .host = plan->host, .port = (unsigned)plan->port,
+            .port_name = plan->port_name,
+        };
+        size_t count = lists[i].count;
+        int rv = mu__pods_add(lists[i].pods, &lists[i].count, &rule, ret_error,
+                              resolution, &firsts[i]);
+
+        say_left_out(notes, &plan->selectors[i], count - lists[i].count);
+        if (rv != 0)
+            return rv;
+    }
+    return 0;
+}
+
+/* All lists; MU__LATER when one is not there yet, after all were asked for. */
+static int read_lists(struct mu__notes *notes, const struct plan *plan, unsigned token,
+                      mu_error *ret_error, struct list *lists, bool *ret_refused)
+{
+    int result = 0;
+
+    for (size_t i = 0; i < plan->selectors_count; i++) {
+        int status = 0;
+        int rv = read_list(notes, plan, &plan->selectors[i], token, ret_error, &lists[i],
+                           &status);
+
+        if (rv != 0 && rv != MU__LATER) {
+            *ret_refused = status == 401;
+            return rv;
+        }
+        result = rv != 0 ? rv : result;
+    }
+    return result;
+}
+
+static void prepare(struct plan *plan)
+{
+    const struct mu__kube_access *tls = &plan->access.tls;
+
+    plan->tls = (struct mu__ask_tls){
+        .ca = tls->ca.text, .certificate = tls->certificate.text, .key = tls->key.text,
+        .server_name = tls->server_name, .insecure = tls->insecure};
+    plan->headers[0] = "Accept: application/json";
+    plan->headers[1] = plan->access.authorization;
+    for (size_t i = 0; i < plan->selectors_count; i++)
+        (void)snprintf(plan->selectors[i].source, sizeof plan->selectors[i].source,
+                       "pods of namespace %.63s with %.150s", plan->name_space,
+                       plan->selectors[i].labels);
+}
+
+/* With a token that is fresh, or that was read anew. */
+static int resolve_with(struct mu__notes *notes, const struct mu__settings *settings,
+                        struct plan *plan, unsigned token, mu_error *ret_error,
+                        mu_resolution *resolution, bool *ret_refused)
+{
+    struct list lists[SELECTORS_MAX] = {{0}};
+    size_t firsts[SELECTORS_MAX] = {0};
+    int rv = read_name_space(notes, settings, ret_error, plan);
+
+    if (rv == 0) {
+        prepare(plan);
+        rv = read_lists(notes, plan, token, ret_error, lists, ret_refused);
+    }
+    if (rv == 0)
+        rv = add_all(notes, plan, lists, firsts, ret_error, resolution);
+    if (rv == 0)
+        rv = check_tasks(notes, settings, resolution, ret_error);
+    if (rv == 0)
+        who_am_i(notes, plan, lists, firsts, resolution);
+    for (size_t i = 0; i < plan->selectors_count; i++)
+        free(lists[i].pods);
+    return rv;
+}
+
+static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+                   mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    const struct mu__kubernetes_wish wish = {
+        .location = mu__setting(notes, settings, LOCATION),
+        .api_server = mu__setting(notes, settings, API_SERVER),
+        .token = mu__setting(notes, settings, TOKEN),
+        .token_file = mu__setting(notes, settings, TOKEN_FILE),
+        .ca_file = mu__setting(notes, settings, CA_FILE),
+        .kubeconfig = mu__setting(notes, settings, KUBECONFIG),
+        .context = mu__setting(notes, settings, CONTEXT),
+    };
+    struct plan plan = {.port = 8470};
+    bool again = true;
+    int rv = read_settings(notes, settings, ret_error, &plan);
+
+    (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
+                   mu__setting(notes, settings, RPC_LAYER));
+    for (unsigned token = 0; rv == 0 && token < 2 && again; token++) {
+        again = false;
+        rv = mu__kubernetes_access(notes, &wish, token, ret_error, &plan.access);
+        if (rv != 0)
+            return rv;
+        rv = resolve_with(notes, settings, &plan, token, ret_error, ret_resolution,
+                          &again);
+        again = again && plan.access.token_is_new;
+        mu__kubernetes_access_done(&plan.access);
+        if (again && token == 0)
+            rv = 0;
+    }
+    return rv;
+}
+
+/* Every pod has KUBERNETES_SERVICE_HOST, whatever it is: only with selectors is it known
+ * that pods are to be found. */
+static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+                  mu_error *ret_why)
+{
+    bool within = false;
+    int rv = mu__kubernetes_is_within(notes, mu__setting(notes, settings, LOCATION),
+                                      ret_why, &within);
+
+    if (rv != 0)
+        return rv;
+    if (!mu__setting_given(notes, settings, SELECTORS)) {
+        (void)mu_error_set(ret_why, -MU_ENOTFOUND,
+                           within ? "this is a pod, but MUSTER_KUBERNETES_SELECTORS is "
+                                    "not set"
+                                  : "KUBERNETES_SERVICE_HOST is not set");
+        return 0;
+    }
+    return 1;
+}
+
+const struct mu__resolver_kind mu__resolver_kubernetes = {
+    .name = "kubernetes",
+    .summary = "pods by label, from the API of Kubernetes",
+    .settings = settings_of,
+    .detect = detect,
+    .resolve = resolve,
+    .watch_ms = WATCH_MS,
+};

@@ -1,0 +1,148 @@
+#include "resolver/engine/build.h"
+
+#include "runtime/base/base64.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_BYTES = 256 };
+
+/* Not one of the calls that a compiler leaves out before free(). */
+static void forget(char *text, size_t size)
+{
+    volatile char *at = text;
+
+    while (size-- > 0)
+        *at++ = 0;
+}
+
+void mu__build_done(struct mu__build *build)
+{
+    if (build->text != NULL)
+        forget(build->text, build->size);
+    free(build->text);
+    *build = (struct mu__build){0};
+}
+
+/* Where `size` bytes and a zero behind them have room; NULL: there is no memory. */
+static char *reserve(struct mu__build *build, size_t size)
+{
+    size_t room = build->room == 0 ? FIRST_BYTES : build->room;
+    char *text;
+
+    while (room - build->size < size + 1)
+        room *= 2;
+    if (room == build->room || build->failed)
+        return build->failed ? NULL : build->text + build->size;
+    text = malloc(room);
+    if (text == NULL) {
+        build->failed = true;
+        return NULL;
+    }
+    if (build->text != NULL) {
+        memcpy(text, build->text, build->size);
+        forget(build->text, build->size);
+    }
+    free(build->text);
+    build->text = text;
+    build->room = room;
+    return text + build->size;
+}
+
+void mu__build_bytes(struct mu__build *build, const void *data, size_t size)
+{
+    char *out = reserve(build, size);
+
+    if (out == NULL)
+        return;
+    if (size > 0)
+        memcpy(out, data, size);
+    out[size] = '\0';
+    build->size += size;
+}
+
+void mu__build_add(struct mu__build *build, const char *text)
+{
+    mu__build_bytes(build, text, strlen(text));
+}
+
+void mu__build_format(struct mu__build *build, const char *format, ...)
+{
+    va_list arguments;
+    char *out;
+    int size;
+
+    va_start(arguments, format);
+    size = vsnprintf(NULL, 0, format, arguments);
+    va_end(arguments);
+    out = size < 0 ? NULL : reserve(build, (size_t)size);
+    if (out == NULL) {
+        build->failed = true;
+        return;
+    }
+    va_start(arguments, format);
+    (void)vsnprintf(out, (size_t)size + 1, format, arguments);
+    va_end(arguments);
+    build->size += (size_t)size;
+}
+
+static bool is_plain(unsigned char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+           (c != '\0' && strchr("-._~", c) != NULL);
+}
+
+void mu__build_escaped(struct mu__build *build, const char *text)
+{
+    for (; *text != '\0'; text++) {
+        if (is_plain((unsigned char)*text))
+            mu__build_bytes(build, text, 1);
+        else
+            mu__build_format(build, "%%%02X", (unsigned)(unsigned char)*text);
+    }
+}
+
+void mu__build_base64url(struct mu__build *build, const void *data, size_t size)
+{
+    size_t count = mu__base64_size(size);
+    char *out = reserve(build, count);
+
+    if (out == NULL)
+        return;
+    mu__base64_encode(data, size, out);
+    while (count > 0 && out[count - 1] == '=')
+        count--;
+    for (size_t i = 0; i < count; i++) {
+        if (out[i] == '+')
+            out[i] = '-';
+        else if (out[i] == '/')
+            out[i] = '_';
+    }
+    out[count] = '\0';
+    build->size += count;
+}
+
+void mu__build_json(struct mu__build *build, const char *text)
+{
+    mu__build_add(build, "\"");
+    for (; *text != '\0'; text++) {
+        unsigned char c = (unsigned char)*text;
+
+        if (c < ' ')
+            mu__build_format(build, "\\u%04x", (unsigned)c);
+        else if (c == '"' || c == '\\')
+            mu__build_format(build, "\\%c", c);
+        else
+            mu__build_bytes(build, text, 1);
+    }
+    mu__build_add(build, "\"");
+}
+
+bool mu__build_whole(struct mu__build *build)
+{
+    if (build->text == NULL)
+        mu__build_add(build, "");
+    return !build->failed;
+}

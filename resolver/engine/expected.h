@@ -1,0 +1,43 @@
+/* The tasks that a cluster is to have, where tasks make themselves known one by one:
+ * "chief=1,worker=3,ps=2". */
+#ifndef MU_RESOLVER_EXPECTED_H
+#define MU_RESOLVER_EXPECTED_H
+
+#include "resolver/engine/kind.h"
+
+/* Read the text of a setting, `source`; NULL or "any": no shape, with no rows. No job may
+ * have "*". */
+int mu__expected_parse(const char *text, const char *source, mu_error *ret_error,
+                       struct mu__jobs *ret_shape);
+
+/* How many tasks of a type there are to be; 0 when the shape does not say. */
+unsigned mu__expected_count(const struct mu__jobs *shape, const char *type);
+
+/* Is everybody there? -MU_EUNAVAILABLE naming those who are not ("directory /x: 2 of 4
+ * tasks are not there yet: ..."); without a shape when nobody is. More than the shape
+ * says is fine: tasks may join. NULL stands for an empty cluster. */
+int mu__expected_check(const struct mu__jobs *shape, const char *source,
+                       const mu_cluster *cluster, mu_error *ret_error);
+
+/* Settings by which sources that know addresses alone learn which task this process is:
+ * they stand in a table in this order. */
+#define MU__TASK_SETTINGS(type_number, index_number)                                    \
+    [type_number] = {.name = "task_type", .variable = "MUSTER_TYPE",                    \
+                     .help = "which task this process is: its type"},                   \
+    [index_number] = {.name = "task_index", .form = MU__SETTING_NUMBER,                 \
+                      .variable = "MUSTER_INDEX", .high = MU_CLUSTER_INDEX_MAX,         \
+                      .help = "and its index"}
+
+/* Fill in type and index from them, where they say something. -MU_EINVALID: no such
+ * type. */
+int mu__task_setting(struct mu__notes *notes, const struct mu__settings *settings,
+                     unsigned type_number, mu_error *ret_error,
+                     mu_resolution *ret_resolution);
+
+/* Who announces itself: what the announcement says, and where it says nothing (type "",
+ * index -1) what these settings say. -MU_EINVALID when nobody says the type. */
+int mu__task_announced(struct mu__notes *notes, const struct mu__settings *settings,
+                       unsigned type_number, const mu_announcement *announcement,
+                       mu_error *ret_error, mu_resolution *ret_task);
+
+#endif

@@ -1,0 +1,141 @@
+/* What was tried, as a value. Where there is no memory for a part, there is none of
+ * it. */
+#include "resolver/engine/internal.h"
+#include "runtime/base/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORDS_BYTES = 1024 };
+
+/* Words may have names from outside, which need not be UTF-8. */
+static mu_value *text(const char *words)
+{
+    char clean[WORDS_BYTES];
+    size_t used = 0;
+    const char *end = words + strlen(words);
+
+    while (words < end && used + 4 < sizeof clean) {
+        size_t length = mu__utf8_length(words, end);
+
+        if (length == 0)
+            clean[used] = '?';
+        else
+            memcpy(clean + used, words, length);
+        used += length == 0 ? 1 : length;
+        words += length == 0 ? 1 : length;
+    }
+    clean[used] = '\0';
+    mu__hide_control(clean);
+    return mu_value_string(clean);
+}
+
+static int add_asked(const struct mu__notes *notes, const char *who, mu_value *list)
+{
+    const struct mu__note *note;
+    char words[WORDS_BYTES];
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && (note = mu__notes_at(notes, i)) != NULL; i++) {
+        if (note->who == NULL || strcmp(note->who, who) != 0)
+            continue;
+        mu__note_words(note, words, sizeof words);
+        rv = mu_value_append(list, text(words));
+    }
+    return rv;
+}
+
+/* What it has put into words itself: "WHO: words". */
+static int add_said(const struct mu__notes *notes, const char *who, mu_value *list)
+{
+    size_t length = strlen(who);
+    const char *line;
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && (line = mu__notes_said(notes, i)) != NULL; i++)
+        if (strncmp(line, who, length) == 0 && strncmp(line + length, ": ", 2) == 0)
+            rv = mu_value_append(list, text(line + length + 2));
+    return rv;
+}
+
+static int fill(mu_value *map, const char *name, const char *state, const char *why,
+                const struct mu__notes *notes)
+{
+    mu_value *asked = mu_value_list();
+    int rv = asked == NULL ? -MU_ENOMEM : 0;
+
+    if (rv == 0 && notes != NULL)
+        rv = add_asked(notes, name, asked);
+    if (rv == 0 && notes != NULL)
+        rv = add_said(notes, name, asked);
+    if (rv == 0)
+        rv = mu_value_set(map, "resolver", mu_value_string(name));
+    if (rv == 0)
+        rv = mu_value_set(map, "state", mu_value_string(state));
+    if (rv == 0)
+        rv = mu_value_set(map, "why", text(why));
+    if (rv != 0) {
+        mu_value_free(asked);
+        return rv;
+    }
+    return mu_value_set(map, "asked", asked);
+}
+
+static int add(mu_value *list, const char *name, const char *state, const char *why,
+               const struct mu__notes *notes)
+{
+    mu_value *map = mu_value_map();
+    int rv = map == NULL ? -MU_ENOMEM : fill(map, name, state, why, notes);
+
+    if (rv != 0) {
+        mu_value_free(map);
+        return rv;
+    }
+    return mu_value_append(list, map);
+}
+
+static int explain(const mu_resolver *resolver, const struct mu__notes *notes,
+                   mu_value *list)
+{
+    static const char *const states[] = {
+        [MU__ENTRY_NOT_ASKED] = "not asked",
+        [MU__ENTRY_TAKEN] = "taken",
+        [MU__ENTRY_NOT_HERE] = "not here",
+        [MU__ENTRY_FAILED] = "failed",
+    };
+    const struct mu__entry *entry;
+    int rv = 0;
+
+    if (resolver->shape == MU__SHAPE_FIXED)
+        rv = add(list, "static", "taken", "", NULL);
+    for (size_t i = 0; rv == 0 && (entry = mu__resolver_entry(resolver, i)) != NULL; i++)
+        rv = add(list, mu__entry_name(entry), states[entry->state], entry->why, notes);
+    for (size_t i = 0; rv == 0 && i < resolver->members_count; i++)
+        rv = explain(resolver->members[i], notes, list);
+    return rv;
+}
+
+mu_value *mu__resolver_explained(const mu_resolver *resolver,
+                                 const struct mu__notes *notes)
+{
+    mu_value *list = mu_value_list();
+
+    if (list == NULL || explain(resolver, notes, list) == 0)
+        return list;
+    mu_value_free(list);
+    return NULL;
+}
+
+void mu__resolver_keep_explained(mu_resolver *resolver, mu_value *explained)
+{
+    mu_value_free(resolver->explained);
+    resolver->explained = explained;
+}
+
+mu_value *mu_resolver_explain(const mu_resolver *resolver)
+{
+    if (resolver == NULL)
+        return NULL;
+    return resolver->explained == NULL ? mu_value_list()
+                                       : mu_value_ref(resolver->explained);
+}

@@ -1,0 +1,113 @@
+/* What a resolver of the program is made of; for resolver/resolver*.c only. */
+#ifndef MU_RESOLVER_RESOLVER_INNER_H
+#define MU_RESOLVER_RESOLVER_INNER_H
+
+#include "resolver/engine/resolver.h"
+
+enum mu__entry_state {
+    MU__ENTRY_NOT_ASKED,
+    MU__ENTRY_TAKEN,
+    MU__ENTRY_NOT_HERE,
+    MU__ENTRY_FAILED
+};
+
+/* One resolver of ours or of the program's own, and how far it is in this round. */
+struct mu__entry {
+    const struct mu__resolver_kind *kind;   /* one of these two */
+    struct mu__own_kind *own;
+    struct mu__settings settings;           /* of `kind` */
+    void *memory;                           /* what its announcing remembers */
+    enum mu__entry_state state;
+    char why[512];
+    struct mu__own_call *detecting;         /* of `own`, in this round; NULL: not yet */
+    struct mu__own_call *resolving;
+    struct mu__own_call *stuck;             /* of a round before, when it has not returned
+                                               then; NULL: none */
+    struct {                                /* what its announcing came to */
+        bool known;
+        int rv;
+        mu_error error;
+        int index;
+        uint32_t again_ms;
+    } announced;
+};
+
+enum mu__shape { MU__SHAPE_ONE, MU__SHAPE_FIXED, MU__SHAPE_UNION, MU__SHAPE_AUTO };
+
+struct mu_resolver {
+    enum mu__shape shape;
+
+    struct mu__entry *entries;      /* ONE: one; AUTO: all of ours, in their order */
+    size_t entries_count;
+    struct mu__entry *own_entries;  /* AUTO: before those */
+    size_t own_count;
+    struct mu__entry *taken;        /* AUTO: by the last run; ONE: its entry */
+
+    mu_resolution fixed;            /* FIXED; with its cluster */
+
+    mu_resolver **members;          /* UNION */
+    size_t members_count;
+
+    bool has_type;                  /* what stands whatever the source says */
+    bool has_index;
+    bool has_rpc_layer;
+    bool has_environment;
+    char task_type[16];
+    int task_index;
+    char rpc_layer[16];
+    char environment[16];
+    int accelerators_count;     /* kinds that were set */
+    mu_accelerator accelerators[MU_ACCELERATOR_KINDS_MAX];
+
+    mu_resolver_progress_fn progress;
+    void *progress_user;
+    mu_value *explained;
+    char *watched[MU__WATCHED_PATHS_MAX];
+    size_t watched_count;
+};
+
+const char *mu__entry_name(const struct mu__entry *entry);
+void mu__entry_done(struct mu__entry *entry);
+
+/* The i-th entry of ONE and AUTO, the program's own first; NULL past the end. */
+struct mu__entry *mu__resolver_entry(const mu_resolver *resolver, size_t i);
+
+/* ---- Asking: resolver_run.c ---- */
+
+/* Of an auto-detection: find out which entry it takes. 0 with resolver->taken, which the
+ * others have anyway; MU__LATER, or an error. */
+int mu__resolver_need_taken(mu_resolver *resolver, struct mu__notes *notes,
+                            mu_error *ret_error);
+
+/* In the words of what was tried, this one has failed. */
+void mu__entry_fails(struct mu__entry *entry, const mu_error *error);
+
+/* As before the first mu__resolver_keep_watched_paths. */
+void mu__resolver_forget_watched_paths(mu_resolver *resolver);
+
+/* There was no memory for a question: what came of the run counts for nothing. */
+int mu__resolver_starved(mu_error *ret_error);
+
+/* ---- Functions of the program's own: resolver_own.c ---- */
+
+/* As the functions of a kind of ours. Each is called once in a round, and not while one
+ * of a round before still runs: -MU_EUNAVAILABLE. */
+int mu__own_detect(struct mu__entry *entry, struct mu__notes *notes, mu_error *ret_why);
+int mu__own_resolve(struct mu__entry *entry, struct mu__notes *notes, int64_t left_ms,
+                    mu_error *ret_error, mu_resolution *ret_resolution);
+
+/* A round begins: nothing was called in it. */
+void mu__own_begin(struct mu__entry *entry);
+
+/* Another entry takes its place, and knows what still runs. */
+void mu__own_move(struct mu__entry *from, struct mu__entry *to);
+void mu__own_done(struct mu__entry *entry);
+
+/* ---- Unions ---- */
+
+/* Make one cluster of those of the members: the rules of mu_resolver_new_union. NULL for
+ * members without one; *ret_cluster is NULL when none has one. */
+int mu__union_clusters(const mu_cluster *const *clusters, size_t count,
+                       mu_error *ret_error, mu_cluster **ret_cluster);
+
+#endif

@@ -1,0 +1,121 @@
+/* What a resolver of ours is: a row of the registry, in resolver/engine/kinds.c.
+ *
+ * Pure: it asks the notes (ask.h) and concludes. A function here may be called many times
+ * in one evaluation. */
+#ifndef MU_RESOLVER_KIND_H
+#define MU_RESOLVER_KIND_H
+
+#include "resolver/engine/settings.h"
+
+#include <muster/resolver.h>
+
+struct mu__resolver_kind {
+    const char *name;           /* "slurm" */
+    const char *summary;        /* one line: where it looks */
+    const struct mu__setting_spec *settings;
+
+    /* Whether this process is where the resolver is for: 1; 0 with the reason in *ret_why
+     * ("SLURM_PROCID is not set"); MU__LATER. Cheap, and never over the network unless a
+     * file or variable says that this machine is of that kind. NULL: only by name. */
+    int (*detect)(struct mu__notes *notes, const struct mu__settings *settings,
+                  mu_error *ret_why);
+
+    /* Fill in what is known, over mu_resolution_init's state; `source` is set by the
+     * caller. The caller frees ret_resolution->cluster, also after a failure: so a
+     * resolver may write there as it goes. Errors name the source, the place and what was
+     * expected. -MU_EUNAVAILABLE: not now (a pod does not run yet, a task is not there
+     * yet): it is evaluated again while there is time. MU__LATER. */
+    int (*resolve)(struct mu__notes *notes, const struct mu__settings *settings,
+                   mu_error *ret_error, mu_resolution *ret_resolution);
+
+    /* For resolvers by which tasks tell each other where they are (etcd, directory): make
+     * known where this task is, or that it still is there. Called again every
+     * *ret_again_ms; NULL: nothing is to be told. *ret_index is the task's index: that of
+     * the announcement, or what was chosen in place of its -1; later calls have it in the
+     * announcement. `*own` is the resolver's between calls, NULL at first: at most 128
+     * bytes, freed with free(); it may be written whatever is returned but MU__LATER.
+     * -MU_EUNAVAILABLE: not now (somebody else may hold the place still); -MU_EEXISTS:
+     * the task is another, living process. MU__LATER. */
+    int (*announce)(struct mu__notes *notes, const struct mu__settings *settings,
+                    const mu_announcement *announcement, mu_error *ret_error, void **own,
+                    int *ret_index, uint32_t *ret_again_ms);
+
+    /* The task leaves: take it back. May be NULL. */
+    int (*withdraw)(struct mu__notes *notes, const struct mu__settings *settings,
+                    const mu_announcement *announcement, mu_error *ret_error, void **own);
+
+    /* The task's type is a setting, and cannot be set otherwise. */
+    bool type_is_setting;
+
+    /* The master of an answer is its first task: a task that was set has its own. */
+    bool master_is_first_task;
+
+    /* What of an evaluation may change while a job runs, and how often to look: ms of the
+     * default; 0: nothing changes, it need not be watched. */
+    uint32_t watch_ms;
+
+    /* A path whose change means: look at once. NULL: none. */
+    const char *(*watched_path)(struct mu__notes *notes,
+                                const struct mu__settings *settings);
+};
+
+/* In the order of auto-detection; a NULL name ends it. */
+extern const struct mu__resolver_kind *const mu__resolver_kinds[];
+
+extern const struct mu__resolver_kind mu__resolver_tf_config;
+extern const struct mu__resolver_kind mu__resolver_file;
+extern const struct mu__resolver_kind mu__resolver_directory;
+extern const struct mu__resolver_kind mu__resolver_environment;
+extern const struct mu__resolver_kind mu__resolver_etcd;
+extern const struct mu__resolver_kind mu__resolver_dns;
+extern const struct mu__resolver_kind mu__resolver_sagemaker;
+extern const struct mu__resolver_kind mu__resolver_slurm;
+extern const struct mu__resolver_kind mu__resolver_open_mpi;
+extern const struct mu__resolver_kind mu__resolver_pmix;
+extern const struct mu__resolver_kind mu__resolver_lsf;
+extern const struct mu__resolver_kind mu__resolver_pbs;
+extern const struct mu__resolver_kind mu__resolver_kubernetes;
+extern const struct mu__resolver_kind mu__resolver_kubernetes_job;
+extern const struct mu__resolver_kind mu__resolver_tpu;
+extern const struct mu__resolver_kind mu__resolver_gce;
+extern const struct mu__resolver_kind mu__resolver_aws;
+
+/* By name; NULL when there is none. */
+const struct mu__resolver_kind *mu__resolver_kind_find(const char *name);
+
+/* Addresses may lack a port, have a name that is no host's, and so on: add a task to the
+ * cluster with words that begin with `source` ("SM_HOSTS[2]") on failure. */
+int mu__resolution_add(mu_resolution *resolution, const char *source, const char *type,
+                       int index, const char *address, mu_error *ret_error);
+
+/* The same of a host and a port: an IPv6 address gets its brackets. */
+int mu__resolution_add_host(mu_resolution *resolution, const char *source,
+                            const char *type, int index, const char *host, unsigned port,
+                            mu_error *ret_error);
+
+/* ---- Jobs of tasks that only have ranks ----
+ *
+ * Slurm, MPI, SageMaker, Indexed Jobs: N tasks with a number each. The setting `jobs`
+ * says what they are: "chief=1,ps=2,worker=5", in this order by rank; without it all are
+ * workers. One job may have the rest: "ps=2,worker=*". */
+struct mu__jobs {
+    struct {
+        char type[16];
+        unsigned count;
+    } rows[8];
+    unsigned rows_count;
+};
+
+/* `tasks` where nobody knows how many there are: the counts say it, and none is "*". */
+#define MU__JOBS_ANY ((unsigned)-1)
+
+/* `source` is where the text comes from. -MU_EINVALID with place and expectation; also
+ * when the counts are not `tasks` in sum. `text` NULL: all are workers. */
+int mu__jobs_parse(const char *text, const char *source, unsigned tasks,
+                   mu_error *ret_error, struct mu__jobs *ret_jobs);
+
+/* Type and index of a rank below the sum. The string is owned by `jobs`. */
+void mu__jobs_at(const struct mu__jobs *jobs, unsigned rank, const char **ret_type,
+                 int *ret_index);
+
+#endif

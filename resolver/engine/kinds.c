@@ -1,0 +1,73 @@
+/* The registry of our resolvers, and what they share. */
+#include "resolver/engine/kind.h"
+#include "resolver/spec/cluster.h"
+#include "runtime/message/arguments.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const struct mu__resolver_kind *const mu__resolver_kinds[] = {
+    &mu__resolver_tf_config,
+    &mu__resolver_file,
+    &mu__resolver_directory,
+    &mu__resolver_environment,
+    &mu__resolver_etcd,
+    &mu__resolver_dns,
+    &mu__resolver_sagemaker,
+    &mu__resolver_slurm,
+    &mu__resolver_open_mpi,
+    &mu__resolver_pmix,
+    &mu__resolver_lsf,
+    &mu__resolver_pbs,
+    &mu__resolver_kubernetes_job,
+    &mu__resolver_kubernetes,
+    &mu__resolver_tpu,
+    &mu__resolver_gce,
+    &mu__resolver_aws,
+    NULL,
+};
+
+const struct mu__resolver_kind *mu__resolver_kind_find(const char *name)
+{
+    for (size_t i = 0; mu__resolver_kinds[i] != NULL; i++)
+        if (strcmp(mu__resolver_kinds[i]->name, name) == 0)
+            return mu__resolver_kinds[i];
+    return NULL;
+}
+
+void mu_resolution_init(mu_resolution *resolution)
+{
+    MU__REQUIRE_OR(, resolution);
+    *resolution = (mu_resolution){
+        .task_index = -1, .partition = -1, .accelerators = -1};
+}
+
+int mu__resolution_add(mu_resolution *resolution, const char *source, const char *type,
+                       int index, const char *address, mu_error *ret_error)
+{
+    mu_error inner;
+    int rv;
+
+    if (resolution->cluster == NULL)
+        resolution->cluster = mu_cluster_new();
+    if (resolution->cluster == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
+    rv = mu_cluster_add(resolution->cluster, type, index, address, &inner);
+    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+}
+
+int mu__resolution_add_host(mu_resolution *resolution, const char *source,
+                            const char *type, int index, const char *host, unsigned port,
+                            mu_error *ret_error)
+{
+    bool is_v6 = strchr(host, ':') != NULL && host[0] != '[';
+    char address[MU_CLUSTER_ADDRESS_BYTES_MAX + 1];
+    int size = snprintf(address, sizeof address, "%s%s%s:%u", is_v6 ? "[" : "", host,
+                        is_v6 ? "]" : "", port);
+
+    if (size < 0 || (size_t)size >= sizeof address)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: expected a host of at most %d bytes, got one of %zu",
+                            source, MU_CLUSTER_ADDRESS_BYTES_MAX - 8, strlen(host));
+    return mu__resolution_add(resolution, source, type, index, address, ret_error);
+}

@@ -1,0 +1,261 @@
+/* Functions of the program's own: each call is a question, which a thread answers. */
+#include "resolver/engine/internal.h"
+#include "resolver/spec/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* One call, and what came of it once it has run. */
+struct mu__own_call {
+    struct mu__ask_call call;       /* first: calls cast */
+    struct mu__own_kind *own;       /* one holder */
+    int64_t left_ms;
+    uint32_t limit_ms;
+    int rv;
+    mu_error error;
+    mu_resolution resolution;       /* with its cluster */
+};
+
+static void call_free(struct mu__ask_call *base)
+{
+    struct mu__own_call *call = (struct mu__own_call *)base;
+
+    mu_cluster_free(call->resolution.cluster);
+    call->own->unref(call->own);
+    free(call);
+}
+
+static void unref(struct mu__own_call *call)
+{
+    if (call != NULL)
+        mu__ask_call_unref(&call->call);
+}
+
+/* ---- On a thread ---- */
+
+static void text_end(char *text, size_t size)
+{
+    text[size - 1] = '\0';
+}
+
+/* Whatever such a function has returned: a code of ours with words. */
+static int own_code(const struct mu__own_kind *own, int rv, int highest, mu_error *error)
+{
+    text_end(error->message, sizeof error->message);
+    if (rv > highest)
+        return mu_error_set(error, -MU_EINTERNAL,
+                            "resolver %s: expected 0 or an error, got %d", own->name,
+                            rv);
+    if (rv == MU__LATER)
+        rv = -MU_EUNAVAILABLE;
+    if (rv < 0 && error->message[0] == '\0')
+        return mu_error_set(error, rv, "resolver %s: %s", own->name, mu_strerror(rv));
+    error->code = rv;
+    return rv;
+}
+
+static void run_detect(struct mu__ask_call *base)
+{
+    struct mu__own_call *call = (struct mu__own_call *)base;
+    const mu_resolver_kind *kind = &call->own->kind;
+
+    call->rv = kind->detect(kind->user, &call->error);
+    call->rv = own_code(call->own, call->rv, 1, &call->error);
+}
+
+static int check(const struct mu__own_kind *own, mu_resolution *resolution,
+                 mu_error *ret_error)
+{
+    mu_error inner;
+
+    text_end(resolution->task_type, sizeof resolution->task_type);
+    text_end(resolution->rpc_layer, sizeof resolution->rpc_layer);
+    text_end(resolution->environment, sizeof resolution->environment);
+    text_end(resolution->master, sizeof resolution->master);
+    text_end(resolution->bind_address, sizeof resolution->bind_address);
+    text_end(resolution->visible_devices, sizeof resolution->visible_devices);
+    text_end(resolution->accelerator, sizeof resolution->accelerator);
+    if (resolution->task_type[0] == '\0' ||
+        mu__task_type_check(resolution->task_type, &inner) == 0)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID, "resolver %s: %s", own->name,
+                        inner.message);
+}
+
+static void run_resolve(struct mu__ask_call *base)
+{
+    struct mu__own_call *call = (struct mu__own_call *)base;
+    const mu_resolver_kind *kind = &call->own->kind;
+
+    call->rv = kind->resolve(kind->user, call->left_ms, &call->error, &call->resolution);
+    call->rv = own_code(call->own, call->rv, 0, &call->error);
+    if (call->rv == 0)
+        call->rv = check(call->own, &call->resolution, &call->error);
+}
+
+/* ---- Asking ---- */
+
+static uint32_t limit_of(int64_t left_ms)
+{
+    if (left_ms == 0)
+        return MU_RESOLVER_TRY_MS;
+    return left_ms < 0 || left_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)left_ms;
+}
+
+static struct mu__own_call *call_new(struct mu__own_kind *own, int64_t left_ms,
+                                     void (*run)(struct mu__ask_call *call))
+{
+    struct mu__own_call *call = calloc(1, sizeof *call);
+
+    if (call == NULL)
+        return NULL;
+    mu__ask_call_init(&call->call, run, call_free);
+    mu_resolution_init(&call->resolution);
+    call->own = own;
+    call->left_ms = left_ms;
+    call->limit_ms = limit_of(left_ms);
+    own->ref(own);
+    return call;
+}
+
+/* Too late: it has not returned, or others had all the threads that there are. */
+static int fails_late(const struct mu__own_call *call, const char *words,
+                      mu_error *ret_error)
+{
+    bool was_called = mu__ask_call_runs(&call->call) || mu__ask_call_has_run(&call->call);
+
+    return mu_error_set(ret_error, -MU_EDEADLINE, "resolver %s: its function %s (%.300s)",
+                        call->own->name,
+                        was_called ? "has not returned"
+                                   : "was not called before others return",
+                        words);
+}
+
+static int fails(const struct mu__own_call *call, const struct mu__answer *answer,
+                 mu_error *ret_error)
+{
+    const char *words = strstr(answer->error.message, ": ");
+
+    words = words == NULL ? answer->error.message : words + 2;
+    if (answer->code == -MU_EDEADLINE)
+        return fails_late(call, words, ret_error);
+    return mu_error_set(ret_error, answer->code, "resolver %s: %.300s", call->own->name,
+                        words);
+}
+
+static int not_now(const struct mu__entry *entry, mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                        "resolver %s: its function has not returned yet from the call "
+                        "before, which took too long",
+                        entry->own->name);
+}
+
+static int need_call(struct mu__entry *entry, struct mu__own_call **slot,
+                     int64_t left_ms, void (*run)(struct mu__ask_call *call),
+                     mu_error *ret_error)
+{
+    if (entry->stuck != NULL && mu__ask_call_runs(&entry->stuck->call))
+        return not_now(entry, ret_error);
+    unref(entry->stuck);
+    entry->stuck = NULL;
+    *slot = call_new(entry->own, left_ms, run);
+    return *slot != NULL ? 0 : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+}
+
+/* 0: *slot has run. An announcement that is made beside this evaluation may have asked
+ * for the same call, and have called it off. */
+static int ask(struct mu__entry *entry, struct mu__own_call **slot,
+               struct mu__notes *notes, int64_t left_ms,
+               void (*run)(struct mu__ask_call *call), mu_error *ret_error)
+{
+    const struct mu__answer *answer;
+    struct mu__question question = {
+        .kind = MU__ASK_CALL, .name = entry->own->name, .tries = 1};
+    int rv = *slot == NULL ? need_call(entry, slot, left_ms, run, ret_error) : 0;
+
+    if (rv != 0 || mu__ask_call_has_run(&(*slot)->call))
+        return rv;
+    question.call = &(*slot)->call;
+    question.limit_ms = (*slot)->limit_ms;
+    answer = mu__ask(notes, &question);
+    if (answer == NULL)
+        return MU__LATER;
+    if (answer->code != 0)
+        return fails(*slot, answer, ret_error);
+    return mu__ask_call_has_run(&(*slot)->call) ? 0 : not_now(entry, ret_error);
+}
+
+int mu__own_detect(struct mu__entry *entry, struct mu__notes *notes, mu_error *ret_why)
+{
+    int rv;
+
+    if (entry->own->kind.detect == NULL) {
+        (void)mu_error_set(ret_why, -MU_ENOTFOUND, "it is taken only by its name");
+        return 0;
+    }
+    rv = ask(entry, &entry->detecting, notes, 0, run_detect, ret_why);
+    if (rv != 0)
+        return rv;
+    *ret_why = entry->detecting->error;
+    return entry->detecting->rv;
+}
+
+int mu__own_resolve(struct mu__entry *entry, struct mu__notes *notes, int64_t left_ms,
+                    mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    int rv = ask(entry, &entry->resolving, notes, left_ms, run_resolve, ret_error);
+    const struct mu__own_call *call = entry->resolving;
+
+    if (rv != 0)
+        return rv;
+    if (call->rv != 0) {
+        *ret_error = call->error;
+        return call->rv;
+    }
+    *ret_resolution = call->resolution;
+    ret_resolution->cluster = NULL;
+    if (call->resolution.cluster == NULL)
+        return 0;
+    ret_resolution->cluster = mu_cluster_copy(call->resolution.cluster);
+    return ret_resolution->cluster != NULL
+               ? 0
+               : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+}
+
+/* ---- Rounds ---- */
+
+/* Of an entry's calls at most one runs: it began when no other did. */
+static void put_aside(struct mu__entry *entry, struct mu__own_call **slot)
+{
+    struct mu__own_call *call = *slot;
+
+    *slot = NULL;
+    if (call == NULL || !mu__ask_call_runs(&call->call)) {
+        unref(call);
+        return;
+    }
+    unref(entry->stuck);
+    entry->stuck = call;
+}
+
+void mu__own_begin(struct mu__entry *entry)
+{
+    put_aside(entry, &entry->detecting);
+    put_aside(entry, &entry->resolving);
+}
+
+void mu__own_move(struct mu__entry *from, struct mu__entry *to)
+{
+    mu__own_begin(from);
+    to->stuck = from->stuck;
+    from->stuck = NULL;
+}
+
+void mu__own_done(struct mu__entry *entry)
+{
+    mu__own_begin(entry);
+    unref(entry->stuck);
+    entry->stuck = NULL;
+}

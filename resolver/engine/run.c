@@ -1,0 +1,449 @@
+/* Asking a tree. Every run begins at the root, and goes down in the same way as the last
+ * one, until nothing on its way is unknown any more. */
+#include "resolver/engine/internal.h"
+#include "resolver/spec/cluster.h"
+#include "runtime/base/text.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- A round ---- */
+
+static void entry_begin(struct mu__entry *entry)
+{
+    entry->state = MU__ENTRY_NOT_ASKED;
+    entry->why[0] = '\0';
+    mu__own_begin(entry);
+}
+
+static void begin(mu_resolver *resolver)
+{
+    struct mu__entry *entry;
+
+    for (size_t i = 0; (entry = mu__resolver_entry(resolver, i)) != NULL; i++)
+        entry_begin(entry);
+    if (resolver->shape == MU__SHAPE_AUTO)
+        resolver->taken = NULL;
+    for (size_t i = 0; i < resolver->members_count; i++)
+        begin(resolver->members[i]);
+}
+
+static void begin_if_fresh(mu_resolver *resolver, const struct mu__notes *notes)
+{
+    if (mu__notes_runs(notes) <= 1)
+        begin(resolver);
+}
+
+/* ---- One ---- */
+
+static int entry_resolve(struct mu__entry *entry, struct mu__notes *notes,
+                         int64_t left_ms, mu_error *ret_error,
+                         mu_resolution *ret_resolution)
+{
+    if (entry->own != NULL)
+        return mu__own_resolve(entry, notes, left_ms, ret_error, ret_resolution);
+    return entry->kind->resolve(notes, &entry->settings, ret_error, ret_resolution);
+}
+
+void mu__entry_fails(struct mu__entry *entry, const mu_error *error)
+{
+    entry->state = MU__ENTRY_FAILED;
+    (void)snprintf(entry->why, sizeof entry->why, "%s", error->message);
+}
+
+/* In words, which task it takes this process for. */
+static void entry_succeeds(struct mu__entry *entry, const mu_resolution *resolution)
+{
+    entry->state = MU__ENTRY_TAKEN;
+    if (resolution->task_type[0] == '\0' || resolution->task_index < 0)
+        (void)snprintf(entry->why, sizeof entry->why,
+                       "it does not say which task this process is");
+    else
+        (void)snprintf(entry->why, sizeof entry->why, "this process is %s:%d",
+                       resolution->task_type, resolution->task_index);
+}
+
+/* These are printed, and put into the environment of others. */
+static int check_texts(const mu_resolution *resolution, mu_error *ret_error)
+{
+    const struct {
+        const char *name;
+        const char *text;
+    } texts[] = {
+        {"rpc layer", resolution->rpc_layer},
+        {"environment", resolution->environment},
+        {"master", resolution->master},
+        {"address to listen at", resolution->bind_address},
+        {"visible devices", resolution->visible_devices},
+        {"accelerator", resolution->accelerator},
+    };
+
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        char shown[MU__QUOTE_BYTES];
+
+        if (!mu__has_control(texts[i].text))
+            continue;
+        mu__quote(shown, sizeof shown, texts[i].text, strlen(texts[i].text));
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: expected no control characters, got %s", texts[i].name,
+                            shown);
+    }
+    return 0;
+}
+
+static int run_entry(struct mu__entry *entry, struct mu__notes *notes, int64_t left_ms,
+                     mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    mu_resolution resolution;
+    mu_error error = {0};
+    mu_error inner;
+    int rv;
+
+    mu_resolution_init(&resolution);
+    mu__notes_begin(notes, mu__entry_name(entry));
+    rv = entry_resolve(entry, notes, left_ms, &error, &resolution);
+    if (rv == 0 && check_texts(&resolution, &inner) != 0)
+        rv = mu_error_set(&error, -MU_EINVALID, "resolver %s: %s", mu__entry_name(entry),
+                          inner.message);
+    if (rv != 0) {
+        mu_cluster_free(resolution.cluster);
+        if (rv == MU__LATER)
+            return rv;
+        mu__entry_fails(entry, &error);
+        if (ret_error != NULL)
+            *ret_error = error;
+        return rv;
+    }
+    entry_succeeds(entry, &resolution);
+    (void)snprintf(resolution.source, sizeof resolution.source, "%s",
+                   mu__entry_name(entry));
+    *ret_resolution = resolution;
+    return 0;
+}
+
+/* ---- The first that fits ---- */
+
+/* 1: it is this one; 0: not; MU__LATER or an error. */
+static int detect_entry(struct mu__entry *entry, struct mu__notes *notes,
+                        mu_error *ret_error)
+{
+    mu_error why = {0};
+    int rv;
+
+    mu__notes_begin(notes, mu__entry_name(entry));
+    if (entry->own != NULL)
+        rv = mu__own_detect(entry, notes, &why);
+    else if (entry->kind->detect != NULL)
+        rv = entry->kind->detect(notes, &entry->settings, &why);
+    else
+        rv = mu_error_set(&why, 0, "it is taken only by its name");
+    if (rv == 0)
+        entry->state = MU__ENTRY_NOT_HERE;
+    if (rv == 0)
+        (void)snprintf(entry->why, sizeof entry->why, "%s", why.message);
+    if (rv >= 0 || rv == MU__LATER)
+        return rv;
+    mu__entry_fails(entry, &why);
+    return mu_error_set(ret_error, rv, "%s: %.400s", mu__entry_name(entry), why.message);
+}
+
+static int nobody(const mu_resolver *resolver, mu_error *ret_error)
+{
+    const struct mu__entry *entry;
+    char names[300] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; (entry = mu__resolver_entry(resolver, i)) != NULL; i++) {
+        int size = snprintf(names + used, sizeof names - used, "%s%s",
+                            i == 0 ? "" : ", ", mu__entry_name(entry));
+
+        if (size < 0 || (size_t)size >= sizeof names - used)
+            break;
+        used += (size_t)size;
+    }
+    names[used] = '\0';
+    return mu_error_set(ret_error, -MU_ENOTFOUND,
+                        "no resolver recognises where this process runs (%s); the "
+                        "explanation (muster resolve --explain) says what each one "
+                        "missed, and a name takes one anyway",
+                        names);
+}
+
+/* 0 with resolver->taken. */
+static int find_taken(mu_resolver *resolver, struct mu__notes *notes,
+                      mu_error *ret_error)
+{
+    struct mu__entry *entry;
+
+    resolver->taken = NULL;
+    for (size_t i = 0; (entry = mu__resolver_entry(resolver, i)) != NULL; i++) {
+        int rv = detect_entry(entry, notes, ret_error);
+
+        if (rv < 0)
+            return rv;
+        if (rv > 0) {
+            resolver->taken = entry;
+            return 0;
+        }
+    }
+    return nobody(resolver, ret_error);
+}
+
+int mu__resolver_need_taken(mu_resolver *resolver, struct mu__notes *notes,
+                            mu_error *ret_error)
+{
+    return resolver->shape == MU__SHAPE_AUTO ? find_taken(resolver, notes, ret_error) : 0;
+}
+
+/* ---- Several ---- */
+
+static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
+               mu_error *ret_error, mu_resolution *ret_resolution);
+
+/* A member whose own task is not in its cluster has none. */
+static void first_master(const mu_resolution *members, size_t count, char *ret_master)
+{
+    ret_master[0] = '\0';
+    for (size_t i = 0; i < count && ret_master[0] == '\0'; i++)
+        (void)mu__resolution_master(&members[i], NULL, -1, NULL, NULL, ret_master);
+}
+
+/* `members` are all concluded, and keep their clusters. */
+static int unite(const mu_resolution *members, size_t count, mu_error *ret_error,
+                 mu_resolution *ret_resolution)
+{
+    const mu_cluster **clusters = calloc(count, sizeof *clusters);
+    mu_resolution whole = members[0];
+    int rv;
+
+    if (clusters == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "union: out of memory");
+    for (size_t i = 0; i < count; i++)
+        clusters[i] = members[i].cluster;
+    whole.cluster = NULL;
+    whole.master_fixed = 2;
+    whole.alone_has_no_master = 0;
+    rv = mu__union_clusters(clusters, count, ret_error, &whole.cluster);
+    free(clusters);
+    if (rv != 0)
+        return rv;
+    first_master(members, count, whole.master);
+    (void)snprintf(whole.source, sizeof whole.source, "union");
+    *ret_resolution = whole;
+    return 0;
+}
+
+/* All are asked before any is waited for. A failure is told once all before it are
+ * known, so that it does not depend on who answers first. */
+static int run_union(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
+                     mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    mu_resolution *members = calloc(resolver->members_count, sizeof *members);
+    size_t count = 0;
+    int rv = 0;
+
+    if (members == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "union: out of memory");
+    for (; count < resolver->members_count; count++) {
+        int one;
+
+        mu_resolution_init(&members[count]);
+        one = run(resolver->members[count], notes, left_ms, rv == 0 ? ret_error : NULL,
+                  &members[count]);
+        if (rv == 0)
+            rv = one;
+        if (rv != 0 && rv != MU__LATER)
+            break;
+    }
+    if (rv == 0)
+        rv = unite(members, count, ret_error, ret_resolution);
+    for (size_t i = 0; i < count; i++)
+        mu_cluster_free(members[i].cluster);
+    free(members);
+    return rv;
+}
+
+static int run_fixed(const mu_resolver *resolver, mu_error *ret_error,
+                     mu_resolution *ret_resolution)
+{
+    mu_resolution resolution = resolver->fixed;
+
+    if (resolution.cluster != NULL) {
+        resolution.cluster = mu_cluster_copy(resolution.cluster);
+        if (resolution.cluster == NULL)
+            return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    }
+    (void)snprintf(resolution.source, sizeof resolution.source, "static");
+    *ret_resolution = resolution;
+    return 0;
+}
+
+/* ---- The tree ---- */
+
+/* What was set stands, whatever the source says. */
+static void override(const mu_resolver *resolver, mu_resolution *resolution)
+{
+    if (resolver->has_type)
+        (void)snprintf(resolution->task_type, sizeof resolution->task_type, "%s",
+                       resolver->task_type);
+    if (resolver->has_index)
+        resolution->task_index = resolver->task_index;
+    if ((resolver->has_type || resolver->has_index) && resolution->master_fixed == 0 &&
+        resolver->taken != NULL && resolver->taken->kind != NULL &&
+        resolver->taken->kind->master_is_first_task)
+        resolution->master[0] = '\0';
+    if (resolver->has_rpc_layer)
+        (void)snprintf(resolution->rpc_layer, sizeof resolution->rpc_layer, "%s",
+                       resolver->rpc_layer);
+    if (resolver->has_environment)
+        (void)snprintf(resolution->environment, sizeof resolution->environment, "%s",
+                       resolver->environment);
+    if (resolver->accelerators_count > 0) {
+        resolution->accelerators_set_count = resolver->accelerators_count;
+        memcpy(resolution->accelerators_set, resolver->accelerators,
+               sizeof resolution->accelerators_set);
+        memcpy(resolution->accelerator, resolver->accelerators[0].kind,
+               sizeof resolution->accelerator);
+        resolution->accelerators = resolver->accelerators[0].count;
+    }
+}
+
+/* "Not found" of auto-detection is that nobody recognises this place, which the one that
+ * was taken does. */
+static int taken_misses(mu_error *ret_error)
+{
+    if (ret_error != NULL)
+        ret_error->code = -MU_EPRECONDITION;
+    return -MU_EPRECONDITION;
+}
+
+static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
+               mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    int rv = mu__resolver_need_taken(resolver, notes, ret_error);
+
+    if (rv != 0)
+        return rv;
+    if (resolver->shape == MU__SHAPE_FIXED)
+        rv = run_fixed(resolver, ret_error, ret_resolution);
+    else if (resolver->shape == MU__SHAPE_UNION)
+        rv = run_union(resolver, notes, left_ms, ret_error, ret_resolution);
+    else
+        rv = run_entry(resolver->taken, notes, left_ms, ret_error, ret_resolution);
+    if (rv == -MU_ENOTFOUND && resolver->shape == MU__SHAPE_AUTO)
+        rv = taken_misses(ret_error);
+    if (rv == 0)
+        override(resolver, ret_resolution);
+    return rv;
+}
+
+int mu__resolver_starved(mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+}
+
+int mu__resolver_run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
+                     mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    mu_resolution resolution;
+    int rv;
+
+    begin_if_fresh(resolver, notes);
+    rv = run(resolver, notes, left_ms, ret_error, &resolution);
+    if (rv == 0 && !mu__notes_starved(notes))
+        *ret_resolution = resolution;
+    else if (rv == 0)
+        mu_cluster_free(resolution.cluster);
+    return mu__notes_starved(notes) ? mu__resolver_starved(ret_error) : rv;
+}
+
+static int run_detect(mu_resolver *resolver, struct mu__notes *notes, mu_error *ret_error)
+{
+    int rv = mu__resolver_need_taken(resolver, notes, ret_error);
+
+    for (size_t i = 0; i < resolver->members_count; i++) {
+        int one = run_detect(resolver->members[i], notes, rv == 0 ? ret_error : NULL);
+
+        if (rv == 0)
+            rv = one;
+    }
+    return rv;
+}
+
+int mu__resolver_run_detect(mu_resolver *resolver, struct mu__notes *notes,
+                            mu_error *ret_error)
+{
+    int rv;
+
+    begin_if_fresh(resolver, notes);
+    rv = run_detect(resolver, notes, ret_error);
+    return mu__notes_starved(notes) ? mu__resolver_starved(ret_error) : rv;
+}
+
+/* ---- What is known after a run ---- */
+
+uint32_t mu__resolver_watch_ms(const mu_resolver *resolver)
+{
+    const struct mu__entry *entry = resolver->taken;
+    uint32_t least = entry == NULL || entry->kind == NULL ? 0 : entry->kind->watch_ms;
+
+    for (size_t i = 0; i < resolver->members_count; i++) {
+        uint32_t member_ms = mu__resolver_watch_ms(resolver->members[i]);
+
+        if (least == 0 || (member_ms != 0 && member_ms < least))
+            least = member_ms;
+    }
+    return least;
+}
+
+static bool is_watched(const mu_resolver *resolver, const char *path)
+{
+    for (size_t i = 0; i < resolver->watched_count; i++)
+        if (strcmp(resolver->watched[i], path) == 0)
+            return true;
+    return false;
+}
+
+/* Without memory it is not watched, and seen when it is looked again. */
+static void keep_watched_path(mu_resolver *whole, const char *path)
+{
+    char *copy;
+
+    if (whole->watched_count == MU__WATCHED_PATHS_MAX || is_watched(whole, path))
+        return;
+    copy = strdup(path);
+    if (copy != NULL)
+        whole->watched[whole->watched_count++] = copy;
+}
+
+static void keep_watched_of(mu_resolver *whole, const mu_resolver *resolver,
+                            struct mu__notes *notes)
+{
+    const struct mu__entry *entry = resolver->taken;
+    const char *path = NULL;
+
+    if (entry != NULL && entry->kind != NULL && entry->kind->watched_path != NULL)
+        path = entry->kind->watched_path(notes, &entry->settings);
+    if (path != NULL)
+        keep_watched_path(whole, path);
+    for (size_t i = 0; i < resolver->members_count; i++)
+        keep_watched_of(whole, resolver->members[i], notes);
+}
+
+void mu__resolver_forget_watched_paths(mu_resolver *resolver)
+{
+    while (resolver->watched_count > 0)
+        free(resolver->watched[--resolver->watched_count]);
+}
+
+void mu__resolver_keep_watched_paths(mu_resolver *resolver, struct mu__notes *notes)
+{
+    mu__resolver_forget_watched_paths(resolver);
+    keep_watched_of(resolver, resolver, notes);
+}
+
+const char *mu__resolver_watched_path(const mu_resolver *resolver, size_t i)
+{
+    return i < resolver->watched_count ? resolver->watched[i] : NULL;
+}

@@ -1,0 +1,247 @@
+#include "resolver/engine/settings.h"
+
+#include "resolver/spec/cluster.h"
+#include "runtime/base/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { NAMES_BYTES = 300 };
+
+static size_t count_of(const struct mu__setting_spec *specs)
+{
+    size_t count = 0;
+
+    while (specs != NULL && specs[count].name != NULL)
+        count++;
+    return count;
+}
+
+int mu__settings_init(struct mu__settings *settings, const char *resolver,
+                      const struct mu__setting_spec *specs)
+{
+    char **values = calloc(count_of(specs) + 1, sizeof *values);
+
+    if (values == NULL)
+        return -MU_ENOMEM;
+    *settings = (struct mu__settings){resolver, specs, values};
+    return 0;
+}
+
+void mu__settings_done(struct mu__settings *settings)
+{
+    for (size_t i = 0; settings->values != NULL && i < count_of(settings->specs); i++)
+        free(settings->values[i]);
+    free(settings->values);
+    *settings = (struct mu__settings){0};
+}
+
+/* ---- What a text may be ---- */
+
+static bool read_switch(const char *text, long *ret_number)
+{
+    static const struct {
+        const char *word;
+        long number;
+    } words[] = {{"0", 0}, {"1", 1}, {"false", 0}, {"true", 1}};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+        if (strcmp(words[i].word, text) != 0)
+            continue;
+        *ret_number = words[i].number;
+        return true;
+    }
+    return false;
+}
+
+static bool read_number(const struct mu__setting_spec *spec, const char *text,
+                        long *ret_number)
+{
+    char *end;
+    long number;
+
+    if (spec->form == MU__SETTING_SWITCH)
+        return read_switch(text, ret_number);
+    if (text[0] == '\0' || text[strspn(text, "-0123456789")] != '\0')
+        return false;
+    errno = 0;
+    number = strtol(text, &end, 10);
+    if (*end != '\0' || errno != 0 || number < spec->low || number > spec->high)
+        return false;
+    *ret_number = number;
+    return true;
+}
+
+static int bad_value(const struct mu__setting_spec *spec, const char *origin,
+                     const char *text, mu_error *ret_error)
+{
+    char shown[MU__QUOTE_BYTES];
+
+    mu__quote(shown, sizeof shown, text, strlen(text));
+    if (spec->form == MU__SETTING_SWITCH)
+        return mu_error_set(ret_error, -MU_EINVALID, "%s: expected 0 or 1, got %s",
+                            origin, shown);
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: expected a whole number of %ld to %ld, got %s", origin,
+                        spec->low, spec->high, shown);
+}
+
+/* ---- Setting ---- */
+
+/* All names, as far as there is room. */
+static void list_names(const struct mu__setting_spec *specs, char *out, size_t size)
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (size_t i = 0; i < count_of(specs) && used < size; i++) {
+        int length = snprintf(out + used, size - used, "%s%s", i == 0 ? "" : ", ",
+                              specs[i].name);
+
+        used += length < 0 ? size : (size_t)length;
+    }
+}
+
+static int no_such_setting(const struct mu__settings *settings, const char *name,
+                           mu_error *ret_error)
+{
+    const char *near = NULL;
+    char shown[MU__QUOTE_BYTES];
+    char names[NAMES_BYTES];
+    unsigned best = 3;
+
+    for (size_t i = 0; i < count_of(settings->specs); i++) {
+        unsigned distance = mu__text_distance(name, settings->specs[i].name);
+
+        if (distance < best && distance < strlen(name)) {
+            best = distance;
+            near = settings->specs[i].name;
+        }
+    }
+    mu__quote(shown, sizeof shown, name, strlen(name));
+    if (near != NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "resolver %s has no setting %s; did you mean \"%s\"?",
+                            settings->resolver, shown, near);
+    list_names(settings->specs, names, sizeof names);
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "resolver %s has no setting %s; expected %s", settings->resolver,
+                        shown, names[0] == '\0' ? "none at all" : names);
+}
+
+int mu__settings_set(struct mu__settings *settings, const char *name, const char *value,
+                     mu_error *ret_error)
+{
+    size_t count = count_of(settings->specs);
+    char origin[128];
+    char *copy = NULL;
+    long number;
+    size_t i = 0;
+
+    while (i < count && strcmp(settings->specs[i].name, name) != 0)
+        i++;
+    if (i == count)
+        return no_such_setting(settings, name, ret_error);
+    if (value != NULL && settings->specs[i].form != MU__SETTING_TEXT &&
+        !read_number(&settings->specs[i], value, &number)) {
+        (void)snprintf(origin, sizeof origin, "setting %s of resolver %s", name,
+                       settings->resolver);
+        return bad_value(&settings->specs[i], origin, value, ret_error);
+    }
+    if (value != NULL) {
+        copy = strdup(value);
+        if (copy == NULL)
+            return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    }
+    free(settings->values[i]);
+    settings->values[i] = copy;
+    return 0;
+}
+
+/* ---- Reading ---- */
+
+static const char *of_variable(struct mu__notes *notes,
+                               const struct mu__setting_spec *spec)
+{
+    return spec->variable == NULL ? NULL : mu__ask_variable(notes, spec->variable);
+}
+
+const char *mu__setting(struct mu__notes *notes, const struct mu__settings *settings,
+                        unsigned number)
+{
+    const struct mu__setting_spec *spec = &settings->specs[number];
+    const char *text = settings->values[number];
+
+    if (text == NULL)
+        text = of_variable(notes, spec);
+    return text == NULL ? spec->initial : text;
+}
+
+bool mu__setting_given(struct mu__notes *notes, const struct mu__settings *settings,
+                       unsigned number)
+{
+    return settings->values[number] != NULL ||
+           of_variable(notes, &settings->specs[number]) != NULL;
+}
+
+void mu__setting_origin(struct mu__notes *notes, const struct mu__settings *settings,
+                        unsigned number, char *out)
+{
+    const struct mu__setting_spec *spec = &settings->specs[number];
+
+    if (settings->values[number] != NULL)
+        (void)snprintf(out, 128, "setting %.40s of resolver %.40s", spec->name,
+                       settings->resolver);
+    else if (of_variable(notes, spec) != NULL)
+        (void)snprintf(out, 128, "%.100s", spec->variable);
+    else
+        (void)snprintf(out, 128, "the default of %.40s", spec->name);
+}
+
+int mu__setting_number(struct mu__notes *notes, const struct mu__settings *settings,
+                       unsigned number, mu_error *ret_error, long *ret_number)
+{
+    const char *text = mu__setting(notes, settings, number);
+    char origin[128];
+
+    if (text == NULL || read_number(&settings->specs[number], text, ret_number))
+        return 0;
+    mu__setting_origin(notes, settings, number, origin);
+    return bad_value(&settings->specs[number], origin, text, ret_error);
+}
+
+int mu__setting_required(struct mu__notes *notes, const struct mu__settings *settings,
+                         unsigned number, const char *what, mu_error *ret_error,
+                         const char **ret_text)
+{
+    const struct mu__setting_spec *spec = &settings->specs[number];
+    const char *text = mu__setting(notes, settings, number);
+
+    if (text == NULL || text[0] == '\0')
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: setting %s (variable %s) is not set, expected %s",
+                            settings->resolver, spec->name, spec->variable, what);
+    *ret_text = text;
+    return 0;
+}
+
+static int say_not_set(const char *variable, mu_error *ret_why)
+{
+    (void)mu_error_set(ret_why, -MU_ENOTFOUND, "%s is not set", variable);
+    return 0;
+}
+
+int mu__setting_detect(struct mu__notes *notes, const struct mu__settings *settings,
+                       unsigned number, mu_error *ret_why)
+{
+    return mu__setting(notes, settings, number) != NULL
+               ? 1
+               : say_not_set(settings->specs[number].variable, ret_why);
+}
+
+int mu__variable_detect(struct mu__notes *notes, const char *variable, mu_error *ret_why)
+{
+    return mu__ask_variable(notes, variable) != NULL ? 1 : say_not_set(variable, ret_why);
+}

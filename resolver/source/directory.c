@@ -1,0 +1,472 @@
+/* The resolver directory: a folder that all machines see, with one file for each task,
+ * "worker-3", in which stands where it is (resolver/source/entry.h). Written by people,
+ * by a script, or by the nodes themselves. */
+#include "resolver/engine/expected.h"
+#include "resolver/source/entry.h"
+#include "resolver/spec/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { PATH, TASKS, TTL, TASK_TYPE, TASK_INDEX, SOURCE_BYTES = 320, WATCH_MS = 5000 };
+
+static const struct mu__setting_spec settings_of[] = {
+    [PATH] = {.name = "path", .variable = "MUSTER_CLUSTER_DIRECTORY",
+              .help = "the folder, which all tasks see"},
+    [TASKS] = {.name = "tasks", .variable = "MUSTER_TASKS",
+               .help = "who is expected, \"chief=1,worker=3,ps=2\"; without it, who is "
+                       "there is the cluster"},
+    [TTL] = {.name = "ttl", .form = MU__SETTING_NUMBER,
+             .variable = "MUSTER_DIRECTORY_TTL", .initial = "30", .low = 3, .high = 86400,
+             .help = "seconds after which a task that is not heard of counts as gone"},
+    MU__TASK_SETTINGS(TASK_TYPE, TASK_INDEX),
+    {.name = NULL},
+};
+
+static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+                  mu_error *ret_why)
+{
+    return mu__setting_detect(notes, settings, PATH, ret_why);
+}
+
+/* One run: what every step needs. */
+struct look {
+    struct mu__notes *notes;
+    const struct mu__settings *settings;
+    const char *path;
+    char source[SOURCE_BYTES];  /* "directory /x" */
+    struct mu__jobs shape;
+    uint64_t now_s;
+    unsigned gone;              /* entries whose time is over, */
+    uint64_t gone_s;            /* for how long the one is that was heard of last, */
+    char gone_path[SOURCE_BYTES];   /* and its file */
+    mu_error *error;
+};
+
+static int begin(struct mu__notes *notes, const struct mu__settings *settings,
+                 mu_error *ret_error, struct look *look)
+{
+    const struct mu__question clock = {.kind = MU__ASK_CLOCK};
+    const struct mu__answer *now;
+    char origin[128];
+    int rv;
+
+    *look = (struct look){notes, settings, .error = ret_error};
+    rv = mu__setting_required(notes, settings, PATH, "a folder", ret_error, &look->path);
+    if (rv != 0)
+        return rv;
+    if (strlen(look->path) > 255)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "directory: expected a path of at most 255 bytes, got %zu",
+                            strlen(look->path));
+    (void)snprintf(look->source, sizeof look->source, "directory %s", look->path);
+    now = mu__ask(notes, &clock);
+    if (now->code != 0)
+        return mu_error_set(ret_error, now->code, "directory: %s", now->error.message);
+    look->now_s = strtoull(now->data, NULL, 10);
+    mu__setting_origin(notes, settings, TASKS, origin);
+    return mu__expected_parse(mu__setting(notes, settings, TASKS), origin, ret_error,
+                           &look->shape);
+}
+
+/* The files' names, one each line. A folder that is not there may yet come. */
+static int ask_names(const struct look *look, const char **ret_names)
+{
+    const struct mu__question question = {
+        .kind = MU__ASK_FOLDER,
+        .name = look->path,
+        .missing_is_passing = true,
+    };
+    const struct mu__answer *answer = mu__ask(look->notes, &question);
+
+    if (answer == NULL)
+        return MU__LATER;
+    if (answer->code == -MU_ENOTFOUND)
+        return mu_error_set(look->error, -MU_EUNAVAILABLE, "directory: %s",
+                            answer->error.message);
+    *ret_names = answer->data;
+    return mu__answer_check(answer, "directory", look->error);
+}
+
+static void file_path(const struct look *look, const char *name, size_t size, char *out)
+{
+    (void)snprintf(out, SOURCE_BYTES, "%s/%.*s", look->path, (int)size, name);
+}
+
+static const struct mu__answer *ask_file(const struct look *look, const char *name,
+                                         size_t size)
+{
+    char path[SOURCE_BYTES];
+    const struct mu__question question = {
+        .kind = MU__ASK_FILE,
+        .name = path,
+        .bytes_max = MU__ENTRY_BYTES_MAX,
+    };
+
+    file_path(look, name, size, path);
+    return mu__ask(look->notes, &question);
+}
+
+/* ---- Who is there ---- */
+
+/* Files that begin with a point, or end like an editor's or a half-written one. */
+static bool is_passed_over(const char *name, size_t size)
+{
+    return size == 0 || name[0] == '.' || name[size - 1] == '~' ||
+           (size > 4 && memcmp(name + size - 4, ".tmp", 4) == 0);
+}
+
+static bool is_gone(const struct look *look, const struct mu__entry *entry)
+{
+    return entry->until_s != 0 && entry->until_s < look->now_s;
+}
+
+static void note_gone(struct look *look, const char *path, const struct mu__entry *entry)
+{
+    uint64_t since_s = look->now_s - entry->until_s;
+
+    mu__notes_say(look->notes, "%s was not heard of for %llu s", path,
+                  (unsigned long long)since_s);
+    if (look->gone++ > 0 && since_s >= look->gone_s)
+        return;
+    look->gone_s = since_s;
+    (void)snprintf(look->gone_path, sizeof look->gone_path, "%s", path);
+}
+
+/* What is not there any more, or is still empty, is nobody. */
+static int read_task(struct look *look, const char *name, size_t size,
+                     mu_resolution *resolution)
+{
+    const struct mu__answer *answer = ask_file(look, name, size);
+    struct mu__entry entry;
+    char path[SOURCE_BYTES];
+    char type[16];
+    int index;
+    int rv;
+
+    if (answer == NULL)
+        return MU__LATER;
+    file_path(look, name, size, path);
+    rv = mu__entry_task(name, size, '-', look->source, look->error, type, &index);
+    if (rv != 0 || answer->code == -MU_ENOTFOUND ||
+        (answer->code == 0 && answer->size == 0))
+        return rv;
+    rv = mu__answer_check(answer, look->source, look->error);
+    if (rv == 0)
+        rv = mu__entry_parse(answer->data, answer->size, path, look->error, &entry);
+    if (rv != 0)
+        return rv;
+    if (is_gone(look, &entry)) {
+        note_gone(look, path, &entry);
+        return 0;
+    }
+    return mu__entry_add(&entry, path, type, index, look->error, resolution);
+}
+
+/* A listing's names, one each line. Returns the next one's place; NULL at the end. */
+static const char *next_name(const char *at, const char **ret_name, size_t *ret_size)
+{
+    while (*at != '\0') {
+        size_t size = strcspn(at, "\n");
+        const char *name = at;
+
+        at += size + (at[size] == '\n');
+        if (is_passed_over(name, size))
+            continue;
+        *ret_name = name;
+        *ret_size = size;
+        return at;
+    }
+    return NULL;
+}
+
+/* All are asked before one is read. */
+static int read_tasks(struct look *look, const char *names, mu_resolution *resolution)
+{
+    const char *name;
+    size_t count = 0;
+    size_t size;
+    bool all = true;
+    int rv = 0;
+
+    for (const char *at = names; (at = next_name(at, &name, &size)) != NULL;) {
+        if (size > 30)
+            return mu__entry_task(name, size, '-', look->source, look->error,
+                                  (char[16]){""}, (int[]){0});
+        if (++count > MU_CLUSTER_TASKS_MAX)
+            return mu_error_set(look->error, -MU_EEXHAUSTED,
+                                "%s: expected at most %d files", look->source,
+                                MU_CLUSTER_TASKS_MAX);
+        all &= ask_file(look, name, size) != NULL;
+    }
+    if (!all)
+        return MU__LATER;
+    for (const char *at = names; rv == 0 && (at = next_name(at, &name, &size)) != NULL;)
+        rv = read_task(look, name, size, resolution);
+    return rv;
+}
+
+/* Who is missing; and who was there, since that is another matter. */
+static int check_expected(const struct look *look, const mu_cluster *cluster)
+{
+    int rv = mu__expected_check(&look->shape, look->source, cluster, look->error);
+    mu_error missing;
+
+    if (rv == 0 || look->gone == 0)
+        return rv;
+    missing = *look->error;
+    return mu_error_set(look->error, rv,
+                        "%.300s; %u %s there and %s not heard of any more: %s for %llu s",
+                        missing.message, look->gone, look->gone == 1 ? "was" : "were",
+                        look->gone == 1 ? "is" : "are", look->gone_path,
+                        (unsigned long long)look->gone_s);
+}
+
+static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+                   mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    const char *names = "";
+    struct look look;
+    mu_error inner;
+    int rv = begin(notes, settings, ret_error, &look);
+
+    if (rv == 0)
+        rv = mu__task_setting(notes, settings, TASK_TYPE, ret_error, ret_resolution);
+    if (rv != 0)
+        return rv;
+    rv = ask_names(&look, &names);
+    if (rv == 0)
+        rv = read_tasks(&look, names, ret_resolution);
+    if (rv == 0 && mu__cluster_check(ret_resolution->cluster, &inner) != 0)
+        rv = mu_error_set(ret_error, inner.code, "%s: %s", look.source, inner.message);
+    return rv != 0 ? rv : check_expected(&look, ret_resolution->cluster);
+}
+
+/* ---- Telling the others ---- */
+
+/* Between calls. */
+struct own {
+    bool taken;             /* the place was ours */
+    uint64_t holder_until_s;    /* what another one's file said when it was first seen */
+    char holder[MU__ENTRY_WHO_BYTES];
+};
+
+static struct own *own_of(void **own)
+{
+    if (*own == NULL)
+        *own = calloc(1, sizeof(struct own));
+    return *own;
+}
+
+/* The first index that has no file, or that of a process which is gone. */
+static int choose_index(const struct look *look, const char *names, const char *type,
+                        int *ret_index)
+{
+    unsigned count = mu__expected_count(&look->shape, type);
+    int end = count > 0 ? (int)count : MU_CLUSTER_INDEX_MAX;
+    char name[32];
+
+    for (int index = 0; index < end; index++) {
+        int size = snprintf(name, sizeof name, "%s-%d", type, index);
+        const char *found = strstr(names, name);
+        const struct mu__answer *answer;
+        struct mu__entry entry;
+
+        while (found != NULL && ((found != names && found[-1] != '\n') ||
+                                 (found[size] != '\n' && found[size] != '\0')))
+            found = strstr(found + 1, name);
+        if (found != NULL) {
+            answer = ask_file(look, name, (size_t)size);
+            if (answer == NULL)
+                return MU__LATER;
+            if (answer->code != -MU_ENOTFOUND &&
+                (answer->code != 0 ||
+                 mu__entry_parse(answer->data, answer->size, name, NULL, &entry) != 0 ||
+                 !is_gone(look, &entry)))
+                continue;
+        }
+        *ret_index = index;
+        return 0;
+    }
+    return mu_error_set(look->error, -MU_EUNAVAILABLE,
+                        "%s: all %d places of type %s are taken", look->source, end,
+                        type);
+}
+
+static int find_index(const struct look *look, const mu_resolution *task, int *ret_index)
+{
+    const char *names = "";
+    int rv;
+
+    if (task->task_index >= 0) {
+        *ret_index = task->task_index;
+        return 0;
+    }
+    rv = ask_names(look, &names);
+    return rv != 0 ? rv : choose_index(look, names, task->task_type, ret_index);
+}
+
+/* A file of somebody else's is in the place. One that is written anew while we look is
+ * that of a living process. */
+static int refuse(const struct look *look, const char *path,
+                  const struct mu__entry *entry, struct own *own)
+{
+    bool same = strcmp(own->holder, entry->who) == 0;
+
+    if (own->taken || entry->who[0] == '\0' ||
+        (same && entry->until_s != own->holder_until_s))
+        return mu_error_set(look->error, -MU_EEXISTS,
+                            "%s: is another process's, at %s%s", path, entry->address,
+                            own->taken ? ", which has taken this one's place"
+                            : entry->who[0] == '\0'
+                                ? ", as somebody wrote by hand: remove the file"
+                                : ", which lives");
+    (void)snprintf(own->holder, sizeof own->holder, "%s", entry->who);
+    own->holder_until_s = entry->until_s;
+    return mu_error_set(look->error, -MU_EUNAVAILABLE,
+                        "%s: is another process's, at %s: it is not known yet whether "
+                        "it lives, for %llu s at most",
+                        path, entry->address,
+                        (unsigned long long)(entry->until_s - look->now_s + 1));
+}
+
+static int write_place(const struct look *look, const char *path,
+                       const mu_announcement *announcement, long ttl_s, bool new_only)
+{
+    struct mu__entry entry = {.until_s = look->now_s + (uint64_t)ttl_s};
+    char text[MU__ENTRY_BYTES_MAX];
+    struct mu__question question = {
+        .kind = MU__ASK_WRITE,
+        .name = path,
+        .body = text,
+        .new_only = new_only,
+        .tries = 1,
+    };
+    const struct mu__answer *answer;
+
+    (void)snprintf(entry.address, sizeof entry.address, "%s", announcement->address);
+    (void)snprintf(entry.who, sizeof entry.who, "%s", announcement->incarnation);
+    mu__entry_write(&entry, text);
+    question.body_size = strlen(text);
+    answer = mu__ask(look->notes, &question);
+    if (answer == NULL)
+        return MU__LATER;
+    if (answer->code == -MU_EEXISTS)
+        return mu_error_set(look->error, -MU_EUNAVAILABLE,
+                            "%s: was taken by another process a moment ago", path);
+    if (answer->code == -MU_ENOTFOUND)      /* the folder: it may come back */
+        return mu_error_set(look->error, -MU_EUNAVAILABLE, "%s: %s", look->source,
+                            answer->error.message);
+    return mu__answer_check(answer, look->source, look->error);
+}
+
+static int take(const struct look *look, const mu_announcement *announcement,
+                const char *name, struct own *own, long ttl_s)
+{
+    char path[SOURCE_BYTES];
+    struct mu__entry entry = {.until_s = 0};
+    const struct mu__answer *answer;
+    bool is_there;
+    int rv = 0;
+
+    file_path(look, name, strlen(name), path);
+    answer = ask_file(look, name, strlen(name));
+    if (answer == NULL)
+        return MU__LATER;
+    is_there = answer->code != -MU_ENOTFOUND;
+    if (is_there)
+        rv = mu__answer_check(answer, look->source, look->error);
+    if (rv == 0 && is_there && answer->size > 0)
+        rv = mu__entry_parse(answer->data, answer->size, path, look->error, &entry);
+    if (rv == 0 && entry.address[0] != '\0' && !is_gone(look, &entry) &&
+        strcmp(entry.who, announcement->incarnation) != 0)
+        rv = refuse(look, path, &entry, own);
+    return rv != 0 ? rv : write_place(look, path, announcement, ttl_s, !is_there);
+}
+
+static int announce(struct mu__notes *notes, const struct mu__settings *settings,
+                    const mu_announcement *announcement, mu_error *ret_error, void **own,
+                    int *ret_index, uint32_t *ret_again_ms)
+{
+    struct own *state = own_of(own);
+    struct look look;
+    mu_resolution task;
+    char name[32];
+    long ttl_s = 0;
+    int index = 0;
+    int rv = begin(notes, settings, ret_error, &look);
+
+    if (state == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "directory: out of memory");
+    if (rv == 0)
+        rv = mu__setting_number(notes, settings, TTL, ret_error, &ttl_s);
+    if (rv == 0)
+        rv = mu__task_announced(notes, settings, TASK_TYPE, announcement, ret_error,
+                                &task);
+    if (rv == 0)
+        rv = find_index(&look, &task, &index);
+    if (rv != 0)
+        return rv;
+    (void)snprintf(name, sizeof name, "%s-%d", task.task_type, index);
+    rv = take(&look, announcement, name, state, ttl_s);
+    if (rv != 0)
+        return rv;
+    state->taken = true;
+    *ret_index = index;
+    *ret_again_ms = (uint32_t)ttl_s * 1000 / 3;
+    return 0;
+}
+
+static int withdraw(struct mu__notes *notes, const struct mu__settings *settings,
+                    const mu_announcement *announcement, mu_error *ret_error, void **own)
+{
+    char path[SOURCE_BYTES];
+    const struct mu__question question = {.kind = MU__ASK_REMOVE, .name = path,
+                                          .tries = 1};
+    const struct mu__answer *answer;
+    struct mu__entry entry;
+    struct look look;
+    mu_resolution task;
+    char name[32];
+    int rv = begin(notes, settings, ret_error, &look);
+
+    if (rv != 0 || *own == NULL || !((struct own *)*own)->taken)
+        return rv;
+    rv = mu__task_announced(notes, settings, TASK_TYPE, announcement, ret_error, &task);
+    if (rv != 0)
+        return rv;
+    (void)snprintf(name, sizeof name, "%s-%d", task.task_type, task.task_index);
+    file_path(&look, name, strlen(name), path);
+    answer = ask_file(&look, name, strlen(name));
+    if (answer == NULL)
+        return MU__LATER;
+    if (answer->code != 0 ||
+        mu__entry_parse(answer->data, answer->size, path, NULL, &entry) != 0 ||
+        strcmp(entry.who, announcement->incarnation) != 0)
+        return 0;
+    answer = mu__ask(notes, &question);
+    if (answer == NULL)
+        return MU__LATER;
+    return answer->code == -MU_ENOTFOUND
+               ? 0
+               : mu__answer_check(answer, look.source, ret_error);
+}
+
+static const char *watched_path(struct mu__notes *notes,
+                                const struct mu__settings *settings)
+{
+    return mu__setting(notes, settings, PATH);
+}
+
+const struct mu__resolver_kind mu__resolver_directory = {
+    .name = "directory",
+    .summary = "a folder with a file for each task, in which its address stands",
+    .settings = settings_of,
+    .detect = detect,
+    .resolve = resolve,
+    .announce = announce,
+    .withdraw = withdraw,
+    .watch_ms = WATCH_MS,
+    .watched_path = watched_path,
+};

@@ -1,0 +1,284 @@
+#include "resolver/source/dns_plan.h"
+
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAMES, TASKS, ADDRESS, FAMILY, SERVER, HOST, PORT, TASK_TYPE, TASK_INDEX };
+
+const struct mu__setting_spec mu__dns_settings[] = {
+    [NAMES] = {.name = "names",
+               .variable = "MUSTER_DNS_NAMES",
+               .help = "jobs and their names: \"worker=workers.example:2222,"
+                       "ps=_ps._tcp.example\""},
+    [TASKS] = {.name = "tasks",
+               .variable = "MUSTER_DNS_TASKS",
+               .help = "how many tasks to wait for: \"worker=3,ps=2\""},
+    [ADDRESS] = {.name = "address",
+                 .variable = "MUSTER_DNS_ADDRESS",
+                 .help = "ip: tasks by address; name: by name where it has one task. "
+                         "Without it SRV targets are names, all others addresses"},
+    [FAMILY] = {.name = "family",
+                .variable = "MUSTER_DNS_FAMILY",
+                .initial = "auto",
+                .help = "which addresses count: 4, 6, all; auto: IPv4, or IPv6 where "
+                        "there is no IPv4"},
+    [SERVER] = {.name = "dns_server",
+                .variable = "MUSTER_DNS_SERVER",
+                .help = "ADDRESS:PORT to ask in place of the system's"},
+    [HOST] = {.name = "host",
+              .variable = "MUSTER_DNS_HOST",
+              .help = "name or address of this machine, to find its task; the default is "
+                      "its host name"},
+    [PORT] = {.name = "port",
+              .form = MU__SETTING_NUMBER,
+              .variable = "MUSTER_DNS_PORT",
+              .low = 1,
+              .high = 65535,
+              .help = "of this task, where a machine has several"},
+    [TASK_TYPE] = {.name = "task_type",
+                   .variable = "MUSTER_DNS_TASK_TYPE",
+                   .help = "of this task"},
+    [TASK_INDEX] = {.name = "task_index",
+                    .form = MU__SETTING_NUMBER,
+                    .variable = "MUSTER_DNS_TASK_INDEX",
+                    .low = 0,
+                    .high = MU_CLUSTER_INDEX_MAX,
+                    .help = "of this task"},
+    {.name = NULL},
+};
+
+static int bad_item(const char *source, unsigned place, const char *text, size_t size,
+                    const char *expected, mu_error *ret_error)
+{
+    char shown[MU__QUOTE_BYTES];
+
+    mu__quote(shown, sizeof shown, text, size);
+    return mu_error_set(ret_error, -MU_EINVALID, "%s: item %u: expected %s, got %s",
+                        source, place, expected, shown);
+}
+
+/* The number of a type in the plan. There is room: each row has one, and this task. */
+static int number_type(struct mu__dns_plan *plan, const char *name)
+{
+    int i = 0;
+
+    while (i < plan->types_count && strcmp(plan->types[i], name) != 0)
+        i++;
+    if (i == plan->types_count) {
+        (void)snprintf(plan->types[i], sizeof plan->types[i], "%s", name);
+        plan->tasks[i] = MU__DNS_ANY;
+        plan->types_count++;
+    }
+    return i;
+}
+
+/* TYPE=VALUE: the type, and where the value begins. ret_type has 64 bytes. */
+static int read_type(const char *source, unsigned place, const char *text, size_t size,
+                     const char *expected, mu_error *ret_error, char *ret_type,
+                     size_t *ret_value)
+{
+    const char *equals = memchr(text, '=', size);
+    size_t before = equals == NULL ? 0 : (size_t)(equals - text);
+    mu_error inner;
+    int rv;
+
+    if (equals == NULL)
+        return bad_item(source, place, text, size, expected, ret_error);
+    (void)snprintf(ret_type, 64, "%.*s", (int)(before < 63 ? before : 63), text);
+    rv = mu__task_type_check(ret_type, &inner);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%s: item %u: %s", source, place,
+                            inner.message);
+    *ret_value = before + 1;
+    return 0;
+}
+
+bool mu__dns_number(const char *text, size_t size, int *ret_number)
+{
+    char digits[16];
+
+    if (size == 0 || size >= sizeof digits)
+        return false;
+    memcpy(digits, text, size);
+    digits[size] = '\0';
+    return mu__index_parse(digits, ret_number) == 0;
+}
+
+static int read_name(const char *source, unsigned place, const char *text, size_t size,
+                     mu_error *ret_error, void *own)
+{
+    static const char expected[] = "TYPE=NAME:PORT, or TYPE=_SERVICE._tcp.NAME";
+    struct mu__dns_plan *plan = own;
+    struct mu__dns_row *row = &plan->rows[plan->rows_count];
+    const char *colon;
+    char type[64];
+    size_t value;
+    int port = 0;
+    int rv;
+
+    if (plan->rows_count == MU__DNS_ROWS_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d names",
+                            source, (int)MU__DNS_ROWS_MAX);
+    rv = read_type(source, place, text, size, expected, ret_error, type, &value);
+    if (rv != 0)
+        return rv;
+    colon = memchr(text + value, ':', size - value);
+    if (text[value] == '_' && colon != NULL)
+        return bad_item(source, place, text, size,
+                        "a name of SRV records (it begins with \"_\") without port",
+                        ret_error);
+    if (text[value] != '_' &&
+        (colon == NULL ||
+         !mu__dns_number(colon + 1, size - (size_t)(colon + 1 - text), &port) ||
+         port == 0 || port > 65535))
+        return bad_item(source, place, text, size, expected, ret_error);
+    size = (colon == NULL ? size : (size_t)(colon - text)) - value;
+    if (size == 0 || size >= sizeof row->name)
+        return bad_item(source, place, text, value + size, "a name of 1 to 255 bytes",
+                        ret_error);
+    memcpy(row->name, text + value, size);
+    row->name[size] = '\0';
+    row->port = (unsigned)port;
+    row->type = number_type(plan, type);
+    (void)snprintf(row->type_name, sizeof row->type_name, "%.15s", type);
+    plan->rows_count++;
+    return 0;
+}
+
+static int read_count(const char *source, unsigned place, const char *text, size_t size,
+                      mu_error *ret_error, void *own)
+{
+    static const char expected[] = "TYPE=COUNT, as in \"worker=3\"";
+    struct mu__dns_plan *plan = own;
+    char name[64];
+    size_t value;
+    int count;
+    int type = 0;
+    int rv = read_type(source, place, text, size, expected, ret_error, name, &value);
+
+    if (rv != 0)
+        return rv;
+    if (!mu__dns_number(text + value, size - value, &count))
+        return bad_item(source, place, text, size, expected, ret_error);
+    while (type < plan->types_count && strcmp(plan->types[type], name) != 0)
+        type++;
+    if (type == plan->types_count)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: item %u: the setting names has no name for job %s",
+                            source, place, name);
+    if (plan->tasks[type] != MU__DNS_ANY)
+        return mu_error_set(ret_error, -MU_EEXISTS,
+                            "%s: item %u: \"%s\" stands there "
+                            "twice",
+                            source, place, name);
+    plan->tasks[type] = (unsigned)count;
+    return 0;
+}
+
+/* The items of a list, separated by commas; places count from 1. */
+static int read_list(struct mu__notes *notes, const struct mu__settings *settings,
+                     unsigned setting,
+                     int (*read)(const char *source, unsigned place, const char *text,
+                                 size_t size, mu_error *ret_error, void *own),
+                     mu_error *ret_error, struct mu__dns_plan *plan)
+{
+    const char *text = mu__setting(notes, settings, setting);
+    char source[128];
+    unsigned place = 1;
+    int rv = 0;
+
+    if (text == NULL)
+        return 0;
+    mu__setting_origin(notes, settings, setting, source);
+    for (;; place++) {
+        size_t size = strcspn(text, ",");
+
+        rv = read(source, place, text, size, ret_error, plan);
+        text += size;
+        if (rv != 0 || *text == '\0')
+            return rv;
+        text++;
+    }
+}
+
+/* One of some words; its number. */
+static int read_word(struct mu__notes *notes, const struct mu__settings *settings,
+                     unsigned setting, const char *const *words, const char *expected,
+                     mu_error *ret_error, int *ret_number)
+{
+    const char *text = mu__setting(notes, settings, setting);
+    char shown[MU__QUOTE_BYTES];
+    char source[128];
+
+    if (text == NULL)
+        return 0;
+    for (int i = 0; words[i] != NULL; i++)
+        if (strcmp(words[i], text) == 0) {
+            *ret_number = i;
+            return 0;
+        }
+    mu__setting_origin(notes, settings, setting, source);
+    mu__quote(shown, sizeof shown, text, strlen(text));
+    return mu_error_set(ret_error, -MU_EINVALID, "%s: expected %s, got %s", source,
+                        expected, shown);
+}
+
+static int read_own_type(struct mu__notes *notes, const struct mu__settings *settings,
+                         mu_error *ret_error, struct mu__dns_plan *plan)
+{
+    const char *text = mu__setting(notes, settings, TASK_TYPE);
+    char source[128];
+    mu_error inner;
+    int rv;
+
+    plan->task_type = -1;
+    if (text == NULL)
+        return 0;
+    mu__setting_origin(notes, settings, TASK_TYPE, source);
+    rv = mu__task_type_check(text, &inner);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+    plan->task_type = number_type(plan, text);
+    return 0;
+}
+
+int mu__dns_plan_read(struct mu__notes *notes, const struct mu__settings *settings,
+                      mu_error *ret_error, struct mu__dns_plan *plan)
+{
+    static const char *const families[] = {"auto", "4", "6", "all", NULL};
+    static const char *const forms[] = {"ip", "name", NULL};
+    int family = MU__DNS_AUTO;
+    int form = -1;
+    int rv;
+
+    plan->task_index = -1;
+    if (mu__setting(notes, settings, NAMES) == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "expected names in the setting names or MUSTER_DNS_NAMES, as "
+                            "in \"worker=workers.example:2222\", got none");
+    if ((rv = read_list(notes, settings, NAMES, read_name, ret_error, plan)) != 0 ||
+        (rv = read_list(notes, settings, TASKS, read_count, ret_error, plan)) != 0 ||
+        (rv = read_word(notes, settings, FAMILY, families, "4, 6, all or auto", ret_error,
+                        &family)) != 0 ||
+        (rv = read_word(notes, settings, ADDRESS, forms, "ip or name", ret_error,
+                        &form)) != 0 ||
+        (rv = read_own_type(notes, settings, ret_error, plan)) != 0 ||
+        (rv = mu__setting_number(notes, settings, PORT, ret_error, &plan->port)) != 0 ||
+        (rv = mu__setting_number(notes, settings, TASK_INDEX, ret_error,
+                                 &plan->task_index)) != 0)
+        return rv;
+    plan->family = (enum mu__dns_family)family;
+    plan->as_address = form == 0;
+    plan->as_name = form == 1;
+    plan->server = mu__setting(notes, settings, SERVER);
+    plan->host = mu__setting(notes, settings, HOST);
+    return 0;
+}
+
+bool mu__dns_plan_given(struct mu__notes *notes, const struct mu__settings *settings)
+{
+    return mu__setting_given(notes, settings, NAMES);
+}

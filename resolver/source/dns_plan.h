@@ -1,0 +1,63 @@
+/* The settings of the resolver dns, read. */
+#ifndef MU_RESOLVER_DNS_PLAN_H
+#define MU_RESOLVER_DNS_PLAN_H
+
+#include "resolver/engine/dns_answer.h"
+#include "resolver/engine/kind.h"
+#include "resolver/spec/cluster.h"
+
+#include <limits.h>
+
+enum {
+    MU__DNS_ROWS_MAX = 64,
+    MU__DNS_TYPES_MAX = MU__DNS_ROWS_MAX + 1    /* those of the rows, and this task's */
+};
+
+/* A job and a name. A job may have several names. */
+struct mu__dns_row {
+    int type;                   /* its number among the plan's types */
+    char type_name[MU__TASK_TYPE_BYTES];
+    char name[MU__DNS_NAME_BYTES];
+    unsigned port;              /* 0: the SRV records tell */
+};
+
+/* Which addresses count; AUTO: IPv4, or IPv6 where there is no IPv4. */
+enum mu__dns_family {
+    MU__DNS_AUTO,
+    MU__DNS_ONLY_4,
+    MU__DNS_ONLY_6,
+    MU__DNS_ALL
+};
+
+#define MU__DNS_ANY UINT_MAX    /* how many tasks: that was not said */
+
+/* Texts are valid as long as notes and settings. */
+struct mu__dns_plan {
+    struct mu__dns_row rows[MU__DNS_ROWS_MAX];
+    unsigned rows_count;
+    char types[MU__DNS_TYPES_MAX][MU__TASK_TYPE_BYTES];
+    int types_count;
+    unsigned tasks[MU__DNS_TYPES_MAX];  /* by type: how many there are to be */
+    enum mu__dns_family family;
+    bool as_name;
+    bool as_address;            /* neither: as is usual for the kind of record */
+    const char *server;         /* NULL: the system's */
+    const char *host;           /* NULL: this machine's name */
+    long port;                  /* 0: not given */
+    int task_type;              /* -1: not given */
+    long task_index;            /* -1: not given */
+};
+
+extern const struct mu__setting_spec mu__dns_settings[];
+
+/* Whether there are names. */
+bool mu__dns_plan_given(struct mu__notes *notes, const struct mu__settings *settings);
+
+/* `plan` is all zeros before, and may hold parts of it after a failure. */
+int mu__dns_plan_read(struct mu__notes *notes, const struct mu__settings *settings,
+                      mu_error *ret_error, struct mu__dns_plan *plan);
+
+/* The whole number that a text of `size` bytes is. */
+bool mu__dns_number(const char *text, size_t size, int *ret_number);
+
+#endif

@@ -1,0 +1,309 @@
+/* The resolver environment: variables by which any launcher or script can say who is
+ * there: a list of all hosts, or the address of process 0 alone. */
+#include "resolver/source/ranks.h"
+#include "runtime/base/text.h"
+
+#include <muster/cluster.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JOBS, PORT, BIND_ADDRESS, RPC_LAYER };
+
+static const struct mu__setting_spec settings_of[] = {
+    [JOBS] = {.name = "jobs", .variable = "MUSTER_JOBS",
+              .help = "what the processes are, by number: \"chief=1,ps=2,worker=*\"; "
+                      "without it all are workers where the hosts are listed, else the "
+                      "chief and workers"},
+    [PORT] = {.name = "port", .variable = "MUSTER_PORT_BASE", .initial = "8888",
+              .help = "port of a process whose host has none; the next processes of the "
+                      "same host follow"},
+    [BIND_ADDRESS] = {.name = "bind_address", .variable = "MUSTER_BIND_ADDRESS",
+                      .help = "where this process listens, HOST:PORT"},
+    [RPC_LAYER] = {.name = "rpc_layer", .variable = "MUSTER_RPC_LAYER", .initial = "grpc",
+                   .help = "in front of the master"},
+    {.name = NULL},
+};
+
+/* The same things have different names. */
+static const struct family {
+    const char *address;
+    const char *port;       /* where the address has none */
+    const char *count;
+    const char *id;
+    const char *bind;       /* of process 0; NULL: there is no such variable */
+    const char *devices;
+    const char *partitions[3];  /* the first that is set; of old the second */
+} families[] = {
+    {"MUSTER_COORDINATOR_ADDRESS", "MUSTER_COORDINATOR_PORT", "MUSTER_NUM_PROCESSES",
+     "MUSTER_PROCESS_ID", "MUSTER_COORDINATOR_BIND_ADDRESS", "MUSTER_LOCAL_DEVICE_IDS",
+     {"MUSTER_PARTITION_INDEX"}},
+    {"JAX_COORDINATOR_ADDRESS", "JAX_COORDINATOR_PORT", "JAX_NUM_PROCESSES",
+     "JAX_PROCESS_ID", "JAX_COORDINATOR_BIND_ADDRESS", "JAX_LOCAL_DEVICE_IDS",
+     {"JAX_PARTITION_INDEX", "JAX_SLICE_INDEX"}},
+    {"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK", NULL, NULL, {NULL}},
+};
+
+enum { OURS, FAMILIES = sizeof families / sizeof families[0] };
+
+static bool is_set(struct mu__notes *notes, const char *variable)
+{
+    return mu__ask_variable(notes, variable) != NULL;
+}
+
+/* One of ours is enough. Of the others' the address and the number of the process: a
+ * script often sets an address alone, and leaves the rest to Slurm. */
+static bool has_family(struct mu__notes *notes, unsigned number)
+{
+    const struct family *family = &families[number];
+
+    if (number == OURS)
+        return is_set(notes, family->address) || is_set(notes, family->count) ||
+               is_set(notes, family->id);
+    return is_set(notes, family->address) && is_set(notes, family->id);
+}
+
+static int nothing_is_set(mu_error *ret_error)
+{
+    return mu_error_set(
+        ret_error, -MU_ENOTFOUND,
+        "none of these is set: MUSTER_HOSTS, MUSTER_COORDINATOR_ADDRESS, "
+        "JAX_COORDINATOR_ADDRESS with JAX_PROCESS_ID, MASTER_ADDR with RANK");
+}
+
+static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+                  mu_error *ret_why)
+{
+    (void)settings;
+    if (is_set(notes, "MUSTER_HOSTS"))
+        return 1;
+    for (unsigned i = 0; i < FAMILIES; i++)
+        if (has_family(notes, i))
+            return 1;
+    (void)nothing_is_set(ret_why);
+    return 0;
+}
+
+/* ---- All hosts are listed ---- */
+
+static int check_count(struct mu__notes *notes, size_t hosts, mu_error *ret_error)
+{
+    const char *variable = families[OURS].count;
+    unsigned count = 0;
+    int rv;
+
+    if (!is_set(notes, variable))
+        return 0;
+    rv = mu__rank_number(notes, variable, "", 1, MU_CLUSTER_TASKS_MAX, ret_error, &count);
+    if (rv != 0 || count == hosts)
+        return rv;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "MUSTER_HOSTS: it has %zu hosts, one for each process, but %s is "
+                        "%u",
+                        hosts, variable, count);
+}
+
+static int add_hosts(struct mu__notes *notes, const struct mu__settings *settings,
+                     const struct mu__host_list *hosts, mu_error *ret_error,
+                     mu_resolution *resolution)
+{
+    const char *rank = is_set(notes, "MUSTER_RANK") ? "MUSTER_RANK" : families[OURS].id;
+    struct mu__layout layout = {0};
+    struct mu__jobs jobs;
+    struct mu__ranks ranks = {.source = "MUSTER_HOSTS", .hosts = hosts,
+                              .layout = &layout, .jobs = &jobs};
+    int rv = check_count(notes, hosts->count, ret_error);
+
+    if (rv == 0 && !is_set(notes, rank))
+        rv = mu_error_set(ret_error, -MU_ENOTFOUND,
+                          "MUSTER_RANK is not set: the place of this process in "
+                          "MUSTER_HOSTS, from 0");
+    if (rv == 0)
+        rv = mu__rank_own(notes, rank, "", (unsigned)hosts->count, "MUSTER_HOSTS",
+                          ret_error, &ranks.rank);
+    if (rv == 0)
+        rv = mu__rank_jobs(notes, settings, JOBS, (unsigned)hosts->count, ret_error,
+                           &jobs);
+    if (rv == 0)
+        rv = mu__layout_listed(hosts, hosts, "MUSTER_HOSTS", ret_error, &layout);
+    if (rv == 0)
+        rv = mu__rank_port(notes, settings, PORT, 0, layout.node_tasks_max, ret_error,
+                           &ranks.port);
+    if (rv == 0)
+        rv = mu__ranks_add(&ranks, ret_error, resolution);
+    mu__layout_done(&layout);
+    return rv;
+}
+
+static int resolve_hosts(struct mu__notes *notes, const struct mu__settings *settings,
+                         const char *text, mu_error *ret_error, mu_resolution *resolution)
+{
+    const char *bind = mu__setting(notes, settings, BIND_ADDRESS);
+    struct mu__host_list hosts = {0};
+    int rv = mu__host_list_parse(text, strlen(text), "MUSTER_HOSTS", ret_error, &hosts);
+
+    if (rv == 0 && hosts.count == 0)
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "MUSTER_HOSTS: expected a host at least");
+    if (rv == 0)
+        rv = add_hosts(notes, settings, &hosts, ret_error, resolution);
+    if (rv == 0 && bind != NULL)
+        rv = mu__rank_bind(bind, "bind_address", ret_error, resolution);
+    mu__host_list_done(&hosts);
+    return rv;
+}
+
+/* ---- Process 0's address is known ---- */
+
+/* "host:port"; the port may be in a variable of its own. */
+static int find_address(struct mu__notes *notes, const struct family *family,
+                        mu_error *ret_error, char *out, size_t size)
+{
+    const char *address = mu__ask_variable(notes, family->address);
+    const char *last;
+    unsigned port;
+    bool is_v6;
+    int rv;
+
+    if (address == NULL)
+        return mu_error_set(ret_error, -MU_ENOTFOUND,
+                            "%s is not set: where process 0 is, HOST:PORT",
+                            family->address);
+    last = strrchr(address, ':');
+    is_v6 = last != NULL && strchr(address, ':') != last && address[0] != '[';
+    if (last != NULL && !is_v6 && strchr(last, ']') == NULL) {
+        (void)snprintf(out, size, "%s", address);
+        return 0;
+    }
+    rv = mu__rank_number(notes, family->port, ", and the address has no port", 1, 65535,
+                         ret_error, &port);
+    if (rv == 0)
+        (void)snprintf(out, size, "%s%s%s:%u", is_v6 ? "[" : "", address,
+                       is_v6 ? "]" : "", port);
+    return rv;
+}
+
+/* Numbers with commas between, "all" for those that are visible anyway. */
+static int take_devices(struct mu__notes *notes, const char *variable,
+                        mu_error *ret_error, mu_resolution *resolution)
+{
+    const char *text = variable == NULL ? NULL : mu__ask_variable(notes, variable);
+    char shown[MU__QUOTE_BYTES];
+
+    if (text == NULL || strcmp(text, "all") == 0)
+        return 0;
+    if (strlen(text) < sizeof resolution->visible_devices &&
+        text[strspn(text, "0123456789,")] == '\0') {
+        memcpy(resolution->visible_devices, text, strlen(text) + 1);
+        return 0;
+    }
+    mu__quote(shown, sizeof shown, text, strlen(text));
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: expected numbers with commas between, or \"all\", got %s",
+                        variable, shown);
+}
+
+static int take_partition(struct mu__notes *notes, const struct family *family,
+                          mu_error *ret_error, mu_resolution *resolution)
+{
+    const char *const *variable = family->partitions;
+    unsigned number = 0;
+    int rv;
+
+    while (*variable != NULL && !is_set(notes, *variable))
+        variable++;
+    if (*variable == NULL)
+        return 0;
+    rv = mu__rank_number(notes, *variable, "", 0, MU_CLUSTER_TASKS_MAX - 1, ret_error,
+                         &number);
+    if (rv == 0)
+        resolution->partition = (int)number;
+    return rv;
+}
+
+static int join(struct mu__notes *notes, const struct mu__settings *settings,
+                const struct family *family, unsigned count, unsigned id,
+                mu_error *ret_error, mu_resolution *resolution)
+{
+    const char *bind = mu__setting(notes, settings, BIND_ADDRESS);
+    struct mu__jobs jobs;
+    char address[MU_CLUSTER_ADDRESS_BYTES_MAX + 64];
+    bool has_jobs = mu__setting_given(notes, settings, JOBS);
+    int rv = find_address(notes, family, ret_error, address, sizeof address);
+
+    if (rv == 0 && has_jobs)
+        rv = mu__rank_jobs(notes, settings, JOBS, count, ret_error, &jobs);
+    if (rv != 0)
+        return rv;
+    if (bind == NULL && id == 0 && family->bind != NULL)
+        bind = mu__ask_variable(notes, family->bind);
+    return mu__ranks_meet(notes, family->address, address, has_jobs ? &jobs : NULL, count,
+                          id, bind, ret_error, resolution);
+}
+
+static int resolve_family(struct mu__notes *notes, const struct mu__settings *settings,
+                          const struct family *family, mu_error *ret_error,
+                          mu_resolution *resolution)
+{
+    unsigned count = 0;
+    unsigned id = 0;
+    int rv = mu__rank_number(notes, family->count, ": how many processes there are", 1,
+                             MU_CLUSTER_TASKS_MAX, ret_error, &count);
+
+    if (rv == 0)
+        rv = mu__rank_own(notes, family->id, ": which process this is, from 0", count,
+                          family->count, ret_error, &id);
+    if (rv == 0)
+        rv = join(notes, settings, family, count, id, ret_error, resolution);
+    if (rv == 0)
+        rv = take_devices(notes, family->devices, ret_error, resolution);
+    if (rv == 0)
+        rv = take_partition(notes, family, ret_error, resolution);
+    return rv;
+}
+
+static void note_proxies(struct mu__notes *notes)
+{
+    static const char *const names[] = {"http_proxy", "HTTP_PROXY", "https_proxy",
+                                        "HTTPS_PROXY", "grpc_proxy",  "all_proxy",
+                                        "ALL_PROXY"};
+
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (is_set(notes, names[i]))
+            mu__notes_say(notes, "%s is set: tasks connect to each other directly; if "
+                                 "only the proxy gets through, they do not reach each "
+                                 "other",
+                          names[i]);
+}
+
+static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+                   mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    const char *hosts = mu__ask_variable(notes, "MUSTER_HOSTS");
+    unsigned number = OURS;
+    int rv;
+
+    note_proxies(notes);
+    for (unsigned i = FAMILIES; i-- > 0;)
+        number = is_set(notes, families[i].address) ? i : number;
+    for (unsigned i = FAMILIES; i-- > 0;)
+        number = has_family(notes, i) ? i : number;
+    rv = mu__rank_text(notes, settings, RPC_LAYER, ret_resolution->rpc_layer,
+                       sizeof ret_resolution->rpc_layer, ret_error);
+    if (rv != 0)
+        return rv;
+    if (hosts != NULL)
+        return resolve_hosts(notes, settings, hosts, ret_error, ret_resolution);
+    if (number == OURS && !has_family(notes, OURS))
+        return nothing_is_set(ret_error);
+    return resolve_family(notes, settings, &families[number], ret_error, ret_resolution);
+}
+
+const struct mu__resolver_kind mu__resolver_environment = {
+    .name = "environment",
+    .summary = "MUSTER_HOSTS, or the address of process 0 as JAX and torchrun have it",
+    .settings = settings_of,
+    .detect = detect,
+    .resolve = resolve,
+};

@@ -1,0 +1,624 @@
+/* The resolver etcd: tasks register themselves under a lease, and nobody lists addresses
+ * by hand. Keys are PREFIX/CLUSTER/tasks/TYPE/INDEX, values are entries (resolver/
+ * entry.h) without a time: a key goes with its lease.
+ *
+ * The lease's number is made of the process's incarnation, so that granting it twice (an
+ * answer was lost, say) is known by etcd as the same lease. */
+#include "resolver/engine/expected.h"
+#include "resolver/source/entry.h"
+#include "resolver/source/etcd_talk.h"
+#include "resolver/spec/cluster.h"
+#include "runtime/base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TIME_TO_LIVE "/v3/lease/timetolive"
+
+enum {
+    PREFIX = MU__TALK_SETTINGS_COUNT,
+    CLUSTER_NAME,
+    TASKS,
+    TTL,
+    TASK_TYPE,
+    TASK_INDEX,
+    KEY_BYTES = 512,
+    PAGE_TASKS = 4096,
+    CROWD_TASKS = 64,           /* where more are expected, all keys are read only after a
+                                   change */
+    KEPT_MS = 60000,            /* what was read then */
+    CHOICES_MAX = 16,           /* of a free index, until one is not snatched away */
+    WATCH_MS = 3000
+};
+
+static const struct mu__setting_spec settings_of[] = {
+    MU__TALK_SETTINGS,
+    [PREFIX] = {.name = "prefix", .variable = "MUSTER_ETCD_PREFIX", .initial = "/muster",
+                .help = "what the keys begin with"},
+    [CLUSTER_NAME] = {.name = "cluster_name", .variable = "MUSTER_CLUSTER_NAME",
+                      .initial = "muster", .help = "the cluster's name"},
+    [TASKS] = {.name = "tasks", .variable = "MUSTER_TASKS",
+               .help = "who is expected, \"chief=1,worker=3,ps=2\"; without it, who is "
+                       "there is the cluster"},
+    [TTL] = {.name = "ttl", .form = MU__SETTING_NUMBER, .variable = "MUSTER_ETCD_TTL",
+             .initial = "10", .low = 2, .high = 3600,
+             .help = "seconds after which a task that is not heard of is gone"},
+    MU__TASK_SETTINGS(TASK_TYPE, TASK_INDEX),
+    {.name = NULL},
+};
+
+static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+                  mu_error *ret_why)
+{
+    return mu__setting_detect(notes, settings, MU__TALK_ENDPOINTS, ret_why);
+}
+
+/* ---- One run ---- */
+
+/* What every step needs. */
+struct talk {
+    struct mu__etcd_talk etcd;
+    char folder[KEY_BYTES / 2]; /* "PREFIX/CLUSTER/tasks/" */
+    struct mu__jobs shape;
+};
+
+/* A '/' in a cluster's name would make its keys those of another's. */
+static int write_folder(struct talk *talk)
+{
+    const char *prefix = mu__setting(talk->etcd.notes, talk->etcd.settings, PREFIX);
+    const char *name = mu__setting(talk->etcd.notes, talk->etcd.settings, CLUSTER_NAME);
+    size_t room = sizeof talk->folder;
+    size_t at = strlen(prefix);
+
+    if (at > 128 || at == 0 || prefix[at - 1] == '/')
+        return mu_error_set(talk->etcd.error, -MU_EINVALID,
+                            "etcd: prefix: expected 1 to 128 bytes without \"/\" at the "
+                            "end, got %zu bytes", at);
+    at = (size_t)snprintf(talk->folder, room, "%s/", prefix);
+    for (; *name != '\0' && at + 12 < room; name++)
+        at += (size_t)snprintf(talk->folder + at, room - at,
+                               *name == '/' || *name == '%' ? "%%%02X" : "%c", *name);
+    if (*name != '\0')
+        return mu_error_set(talk->etcd.error, -MU_EINVALID,
+                            "etcd: the cluster's name is too long");
+    (void)snprintf(talk->folder + at, room - at, "/tasks/");
+    return 0;
+}
+
+static int begin(struct mu__notes *notes, const struct mu__settings *settings,
+                 mu_error *ret_error, struct talk *talk)
+{
+    char origin[128];
+    int rv;
+
+    memset(talk, 0, sizeof *talk);
+    rv = mu__etcd_talk_begin(notes, settings, ret_error, &talk->etcd);
+    if (rv == 0)
+        rv = write_folder(talk);
+    if (rv != 0)
+        return rv;
+    mu__setting_origin(notes, settings, TASKS, origin);
+    return mu__expected_parse(mu__setting(notes, settings, TASKS), origin, ret_error,
+                           &talk->shape);
+}
+
+static int post(struct talk *talk, const char *path, struct mu__etcd_body *body,
+                unsigned again, struct mu__etcd_answer **ret_answer)
+{
+    int rv = mu__etcd_talk_post(&talk->etcd, path, body, again, ret_answer);
+    mu_error inner;
+
+    if (rv != -MU_EPERMISSION)
+        return rv;
+    inner = *talk->etcd.error;
+    return mu_error_set(talk->etcd.error, rv,
+                        "%.380s; expected a role with readwrite for the keys that begin "
+                        "with %s",
+                        inner.message, talk->folder);
+}
+
+/* ---- Who is there ---- */
+
+static int read_task(struct talk *talk, const struct mu__etcd_entry *at,
+                     mu_resolution *resolution)
+{
+    size_t folder = strlen(talk->folder);
+    const char *name = (const char *)at->key.data + folder;
+    char source[KEY_BYTES];
+    struct mu__entry entry;
+    char type[16];
+    int index;
+    int rv;
+
+    if (at->key.size < folder || memcmp(at->key.data, talk->folder, folder) != 0)
+        return mu_error_set(talk->etcd.error, -MU_EDATALOSS,
+                            "etcd: expected keys below %s only", talk->folder);
+    rv = mu__entry_task(name, at->key.size - folder, '/', talk->folder, talk->etcd.error,
+                        type, &index);
+    if (rv != 0)
+        return rv;
+    (void)snprintf(source, sizeof source, "etcd: %s%s/%d", talk->folder, type, index);
+    rv = mu__entry_parse(at->value.data, at->value.size, source, talk->etcd.error,
+                         &entry);
+    return rv != 0 ? rv : mu__entry_add(&entry, source, type, index, talk->etcd.error,
+                                        resolution);
+}
+
+/* The key that follows, or the end. */
+struct page {
+    char from[KEY_BYTES];
+    size_t from_size;
+    bool more;
+};
+
+static int read_page(struct talk *talk, const struct mu__etcd_answer *answer,
+                     struct page *page, mu_resolution *resolution)
+{
+    struct mu__etcd_entries entries;
+    struct mu__etcd_entry entry;
+    int rv = mu__etcd_ranged(answer, talk->etcd.error, &entries);
+
+    page->more = rv == 0 && entries.more;
+    while (rv == 0 &&
+           (rv = mu__etcd_next_entry(&entries, talk->etcd.error, &entry)) == 1) {
+        rv = read_task(talk, &entry, resolution);
+        if (rv != 0)
+            break;
+        /* The shortest key behind this one: its size is known by now. */
+        memcpy(page->from, entry.key.data, entry.key.size);
+        page->from[entry.key.size] = '\0';
+        page->from_size = entry.key.size + 1;
+    }
+    return rv;
+}
+
+/* All keys below the folder. */
+struct range {
+    struct page page;           /* from where on */
+    char end[KEY_BYTES];
+    size_t end_size;
+    uint64_t limit;
+};
+
+static void begin_range(const struct talk *talk, struct range *range)
+{
+    size_t size = strlen(talk->folder);
+
+    *range = (struct range){.page = {.from_size = size, .more = true},
+                            .end_size = size, .limit = PAGE_TASKS};
+    memcpy(range->page.from, talk->folder, size);
+    memcpy(range->end, talk->folder, size);
+    range->end[size - 1]++;
+}
+
+static struct mu__view view_of(const char *bytes, size_t size)
+{
+    return (struct mu__view){bytes, (uint32_t)size};
+}
+
+/* Which key was written last, and how many there are, tells every change: keys are made
+ * and deleted, and each new one is the newest. A limit that is made of both reads the
+ * same as any other, and the question is another one after a change alone. */
+static int look_for_change(struct talk *talk, struct range *range)
+{
+    struct mu__etcd_answer *answer = NULL;
+    struct mu__etcd_entries entries;
+    struct mu__etcd_entry newest;
+    struct mu__etcd_body body = {0};
+    int rv;
+
+    mu__etcd_range_newest(&body, view_of(range->page.from, range->page.from_size),
+                          view_of(range->end, range->end_size));
+    rv = post(talk, MU__ETCD_RANGE, &body, 0, &answer);
+    if (rv == 0)
+        rv = mu__etcd_ranged(answer, talk->etcd.error, &entries);
+    if (rv == 0)
+        rv = mu__etcd_next_entry(&entries, talk->etcd.error, &newest);
+    mu__etcd_answer_free(answer);
+    if (rv != 1)
+        return rv;
+    if (entries.count <= PAGE_TASKS && newest.mod_revision > 0 &&
+        newest.mod_revision < INT64_MAX / (2 * PAGE_TASKS))
+        range->limit = newest.mod_revision * 2 * PAGE_TASKS + entries.count;
+    return 0;
+}
+
+static bool is_crowd(const struct talk *talk)
+{
+    unsigned count = 0;
+
+    for (unsigned i = 0; i < talk->shape.rows_count; i++)
+        count += talk->shape.rows[i].count;
+    return count > CROWD_TASKS;
+}
+
+static int read_tasks(struct talk *talk, mu_resolution *resolution)
+{
+    struct range range;
+    struct page *page = &range.page;
+    int rv;
+
+    begin_range(talk, &range);
+    rv = is_crowd(talk) ? look_for_change(talk, &range) : 0;
+    if (rv == 0 && range.limit > PAGE_TASKS)
+        talk->etcd.keep_ms = KEPT_MS;
+    while (rv == 0 && page->more) {
+        struct mu__etcd_answer *answer = NULL;
+        struct mu__etcd_body body = {0};
+
+        mu__etcd_range(&body, view_of(page->from, page->from_size),
+                       view_of(range.end, range.end_size), range.limit);
+        rv = post(talk, MU__ETCD_RANGE, &body, 0, &answer);
+        if (rv == 0)
+            rv = read_page(talk, answer, page, resolution);
+        mu__etcd_answer_free(answer);
+    }
+    talk->etcd.keep_ms = 0;
+    return rv;
+}
+
+static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+                   mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    struct talk talk;
+    char source[KEY_BYTES];
+    mu_error inner;
+    int rv = begin(notes, settings, ret_error, &talk);
+
+    if (rv == 0)
+        rv = mu__task_setting(notes, settings, TASK_TYPE, ret_error, ret_resolution);
+    if (rv == 0)
+        rv = read_tasks(&talk, ret_resolution);
+    if (rv != 0)
+        return rv;
+    (void)snprintf(source, sizeof source, "etcd: %s", talk.folder);
+    rv = mu__cluster_check(ret_resolution->cluster, &inner);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+    return mu__expected_check(&talk.shape, source, ret_resolution->cluster, ret_error);
+}
+
+/* ---- Telling the others ---- */
+
+/* Between calls. */
+struct own {
+    bool taken;                 /* the place was ours */
+    unsigned endpoint;          /* that answered last: one that hangs is not waited for
+                                   each time, the lease would end meanwhile */
+    uint64_t holder_lease;      /* of another one in the place, */
+    uint64_t holder_term;       /* and the reign of etcd's leader that this is from: */
+    uint64_t holder_ttl_s;      /* how long it had to live when it was last seen, */
+    uint64_t holder_end_s;      /* and when it would have ended when it was first seen */
+};
+
+/* One announcement under way. */
+struct place {
+    const mu_announcement *announcement;
+    mu_resolution task;         /* who that is */
+    uint64_t lease;
+    long ttl_s;
+    struct own *own;
+    char key[KEY_BYTES];
+    int index;
+};
+
+/* FNV-1a, in 63 bits and not 0. */
+static uint64_t lease_of(const char *incarnation)
+{
+    uint64_t hash = UINT64_C(14695981039346656037);
+
+    for (; *incarnation != '\0'; incarnation++)
+        hash = (hash ^ (uint8_t)*incarnation) * UINT64_C(1099511628211);
+    hash &= INT64_MAX;
+    return hash == 0 ? 1 : hash;
+}
+
+static void write_key(struct talk *talk, struct place *place, int index)
+{
+    place->index = index;
+    (void)snprintf(place->key, sizeof place->key, "%s%s/%d", talk->folder,
+                   place->task.task_type, index);
+}
+
+/* Keep the lease; *ret_kept is false when there is none any more. */
+static int keep(struct talk *talk, const struct place *place, bool *ret_kept)
+{
+    struct mu__etcd_answer *answer = NULL;
+    struct mu__etcd_body body = {0};
+    uint64_t ttl_s = 0;
+    int rv;
+
+    mu__etcd_keep(&body, place->lease);
+    rv = post(talk, MU__ETCD_KEEP, &body, 0, &answer);
+    if (rv == 0)
+        rv = mu__etcd_kept(answer, talk->etcd.error, &ttl_s);
+    mu__etcd_answer_free(answer);
+    *ret_kept = ttl_s > 0;
+    return rv;
+}
+
+static int grant(struct talk *talk, const struct place *place)
+{
+    struct mu__etcd_answer *answer = NULL;
+    struct mu__etcd_body body = {0};
+    int rv;
+
+    mu__etcd_grant(&body, place->lease, (uint64_t)place->ttl_s);
+    rv = post(talk, MU__ETCD_GRANT, &body, 0, &answer);
+    mu__etcd_answer_free(answer);
+    return rv == -MU_EPRECONDITION ? 0 : rv;    /* granted before, and the answer lost */
+}
+
+static int read_holder(struct talk *talk, const struct place *place,
+                       const struct mu__etcd_answer *answer, uint64_t *ret_lease,
+                       struct mu__entry *ret_entry)
+{
+    struct mu__etcd_entries entries;
+    struct mu__etcd_entry entry;
+    int rv = mu__etcd_txn_ranged(answer, 0, talk->etcd.error, &entries);
+
+    if (rv == 0)
+        rv = mu__etcd_next_entry(&entries, talk->etcd.error, &entry);
+    if (rv == 0)
+        return mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
+                            "etcd: %s was given back a moment ago", place->key);
+    if (rv < 0)
+        return rv;
+    *ret_lease = entry.lease;
+    return mu__entry_parse(entry.value.data, entry.value.size, place->key,
+                           talk->etcd.error, ret_entry);
+}
+
+/* How long a lease has to live; 0 when it is gone. */
+static int ask_ttl(struct talk *talk, uint64_t lease, uint64_t *ret_term,
+                   uint64_t *ret_ttl_s)
+{
+    struct mu__etcd_answer *answer = NULL;
+    struct mu__etcd_body body = {0};
+    uint64_t id = 0;
+    int rv;
+
+    *ret_ttl_s = 0;
+    mu__etcd_keep(&body, lease);
+    rv = post(talk, TIME_TO_LIVE, &body, 0, &answer);
+    if (rv == 0)
+        rv = mu__etcd_term(answer, talk->etcd.error, ret_term);
+    if (rv == 0)
+        (void)mu__etcd_granted(answer, NULL, &id, ret_ttl_s);
+    mu__etcd_answer_free(answer);
+    return rv;
+}
+
+static uint64_t now_s(struct talk *talk)
+{
+    const struct mu__question clock = {.kind = MU__ASK_CLOCK};
+    const struct mu__answer *answer = mu__ask(talk->etcd.notes, &clock);
+
+    return answer->code == 0 ? strtoull(answer->data, NULL, 10) : 0;
+}
+
+/* Another process holds the place. One whose lease grows longer while we look lives, and
+ * so does one whose lease is still there when it should have ended. An etcd that began
+ * anew has made all leases longer by itself, and one that stood still has yet to end
+ * them: neither says anything of their owners. */
+static int refuse(struct talk *talk, struct place *place, uint64_t lease,
+                  const struct mu__entry *entry)
+{
+    struct own *own = place->own;
+    uint64_t now = now_s(talk);
+    uint64_t term = 0;
+    uint64_t ttl_s = 0;
+    bool known;
+    bool lives;
+    int rv = lease == 0 ? 0 : ask_ttl(talk, lease, &term, &ttl_s);
+
+    if (rv != 0)
+        return rv;
+    known = own->holder_lease == lease && own->holder_term == term;
+    lives = known && ttl_s > 0 &&
+            (ttl_s > own->holder_ttl_s || now > own->holder_end_s + 1);
+    if (lease == 0 || own->taken || lives)
+        return mu_error_set(talk->etcd.error, -MU_EEXISTS,
+                            "etcd: %s is another process's, at %s%s", place->key,
+                            entry->address,
+                            lease == 0    ? ", without a lease: remove the key"
+                            : own->taken ? ", which has taken this one's place"
+                                         : ", which lives");
+    if (!known)
+        own->holder_end_s = now + ttl_s;
+    own->holder_lease = lease;
+    own->holder_term = term;
+    own->holder_ttl_s = ttl_s;
+    return mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
+                        "etcd: %s is another process's, at %s: it is not known yet "
+                        "whether it lives, for %" PRIu64 " s at most",
+                        place->key, entry->address, ttl_s);
+}
+
+static void write_take(const struct place *place, struct mu__etcd_body *body)
+{
+    struct mu__view key = mu__view_str(place->key);
+    struct mu__entry entry = {.until_s = 0};
+    char text[MU__ENTRY_BYTES_MAX];
+
+    (void)snprintf(entry.address, sizeof entry.address, "%s",
+                   place->announcement->address);
+    (void)snprintf(entry.who, sizeof entry.who, "%s", place->announcement->incarnation);
+    mu__entry_write(&entry, text);
+    mu__etcd_txn_begin(body);
+    mu__etcd_txn_compare(body, MU__ETCD_CREATE, key, 0);
+    mu__etcd_txn_then(body);
+    mu__etcd_txn_put(body, key, mu__view_str(text), place->lease);
+    mu__etcd_txn_else(body);
+    mu__etcd_txn_range(body, key);
+    mu__etcd_txn_end(body);
+}
+
+/* Put the key there if there is none. *ret_taken: it is ours, now or since before; else
+ * `ret_lease` and `ret_entry` say whose it is. */
+static int try_place(struct talk *talk, const struct place *place, bool *ret_taken,
+                     uint64_t *ret_lease, struct mu__entry *ret_entry)
+{
+    struct mu__etcd_answer *answer = NULL;
+    struct mu__etcd_body body = {0};
+    int rv;
+
+    write_take(place, &body);
+    rv = post(talk, MU__ETCD_TXN, &body, 0, &answer);
+    if (rv == -MU_ENOTFOUND)    /* the next try gets another one */
+        rv = mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
+                          "etcd: the lease for %s has ended already", place->key);
+    if (rv == 0)
+        rv = mu__etcd_succeeded(answer, talk->etcd.error, ret_taken);
+    if (rv == 0 && !*ret_taken) {
+        rv = read_holder(talk, place, answer, ret_lease, ret_entry);
+        *ret_taken = rv == 0 &&
+                     strcmp(ret_entry->who, place->announcement->incarnation) == 0;
+    }
+    mu__etcd_answer_free(answer);
+    return rv;
+}
+
+static int take_given(struct talk *talk, struct place *place)
+{
+    struct mu__entry entry;
+    uint64_t lease = 0;
+    bool taken = false;
+    int rv;
+
+    write_key(talk, place, place->task.task_index);
+    rv = try_place(talk, place, &taken, &lease, &entry);
+    return rv != 0 || taken ? rv : refuse(talk, place, lease, &entry);
+}
+
+/* The first index that nobody has. */
+static int take_free(struct talk *talk, struct place *place)
+{
+    const char *type = place->task.task_type;
+    unsigned count = mu__expected_count(&talk->shape, type);
+    mu_resolution there;
+    unsigned choices = 0;
+    bool taken = false;
+    int rv;
+
+    mu_resolution_init(&there);
+    rv = read_tasks(talk, &there);
+    for (int index = 0; rv == 0 && !taken; index++) {
+        struct mu__entry entry;
+        uint64_t lease;
+
+        if (index > MU_CLUSTER_INDEX_MAX || (count > 0 && index >= (int)count) ||
+            choices == CHOICES_MAX) {
+            rv = mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
+                              "etcd: all places of %s%s/ are taken (%d)", talk->folder,
+                              type, index);
+            break;
+        }
+        if (mu_cluster_address(there.cluster, type, index) != NULL &&
+            strcmp(mu_cluster_address(there.cluster, type, index),
+                   place->announcement->address) != 0)
+            continue;
+        write_key(talk, place, index);
+        choices++;
+        rv = try_place(talk, place, &taken, &lease, &entry);
+    }
+    mu_cluster_free(there.cluster);
+    return rv;
+}
+
+static int take_place(struct talk *talk, struct place *place)
+{
+    bool kept = false;
+    int rv = keep(talk, place, &kept);
+
+    if (rv == 0 && !kept)
+        rv = grant(talk, place);
+    if (rv != 0)
+        return rv;
+    return place->task.task_index >= 0 ? take_given(talk, place)
+                                       : take_free(talk, place);
+}
+
+/* Several endpoints that hang are to be gone through while the lease lives. */
+static uint32_t request_ms(const struct place *place, const struct talk *talk)
+{
+    uint32_t part_ms = (uint32_t)place->ttl_s * 1000 / 4;
+
+    return part_ms < talk->etcd.request_ms ? part_ms : talk->etcd.request_ms;
+}
+
+static int begin_place(struct talk *talk, struct place *place, void **own)
+{
+    int rv;
+
+    if (*own == NULL)
+        *own = calloc(1, sizeof(struct own));
+    place->own = *own;
+    if (place->own == NULL)
+        return mu_error_set(talk->etcd.error, -MU_ENOMEM, "etcd: out of memory");
+    rv = mu__setting_number(talk->etcd.notes, talk->etcd.settings, TTL, talk->etcd.error,
+                            &place->ttl_s);
+    if (rv != 0)
+        return rv;
+    talk->etcd.first = place->own->endpoint;
+    talk->etcd.request_ms = request_ms(place, talk);
+    return mu__task_announced(talk->etcd.notes, talk->etcd.settings, TASK_TYPE,
+                              place->announcement, talk->etcd.error, &place->task);
+}
+
+static int announce(struct mu__notes *notes, const struct mu__settings *settings,
+                    const mu_announcement *announcement, mu_error *ret_error, void **own,
+                    int *ret_index, uint32_t *ret_again_ms)
+{
+    struct place place = {
+        .announcement = announcement,
+        .lease = lease_of(announcement->incarnation),
+    };
+    struct talk talk;
+    int rv = begin(notes, settings, ret_error, &talk);
+
+    if (rv == 0)
+        rv = begin_place(&talk, &place, own);
+    if (rv == 0)
+        rv = take_place(&talk, &place);
+    if (rv == MU__LATER || place.own == NULL)
+        return rv;
+    place.own->endpoint = talk.etcd.first;
+    if (rv != 0)
+        return rv;
+    place.own->taken = true;
+    *ret_index = place.index;
+    *ret_again_ms = (uint32_t)place.ttl_s * 1000 / 3;
+    return 0;
+}
+
+/* The key goes with the lease. */
+static int withdraw(struct mu__notes *notes, const struct mu__settings *settings,
+                    const mu_announcement *announcement, mu_error *ret_error, void **own)
+{
+    struct mu__etcd_answer *answer = NULL;
+    struct mu__etcd_body body = {0};
+    struct talk talk;
+    int rv = begin(notes, settings, ret_error, &talk);
+
+    if (rv != 0 || *own == NULL)
+        return rv;
+    talk.etcd.first = ((const struct own *)*own)->endpoint;
+    mu__etcd_revoke(&body, lease_of(announcement->incarnation));
+    rv = post(&talk, MU__ETCD_REVOKE, &body, 0, &answer);
+    mu__etcd_answer_free(answer);
+    return rv == -MU_ENOTFOUND ? 0 : rv;    /* it has ended by itself */
+}
+
+const struct mu__resolver_kind mu__resolver_etcd = {
+    .name = "etcd",
+    .summary = "etcd, where tasks register themselves under a lease",
+    .settings = settings_of,
+    .detect = detect,
+    .resolve = resolve,
+    .announce = announce,
+    .withdraw = withdraw,
+    .watch_ms = WATCH_MS,
+};

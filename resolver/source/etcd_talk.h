@@ -1,0 +1,80 @@
+/* How a resolver talks to etcd: to one endpoint after another, by https where the urls
+ * say so, and as a user where one is set. Pure: it asks the notes. */
+#ifndef MU_RESOLVER_ETCD_TALK_H
+#define MU_RESOLVER_ETCD_TALK_H
+
+#include "resolver/engine/settings.h"
+#include "runtime/base/etcd.h"
+
+/* The first settings of a resolver that talks to etcd stand in this order. */
+enum mu__etcd_setting {
+    MU__TALK_ENDPOINTS,
+    MU__TALK_CA_FILE,
+    MU__TALK_CERTIFICATE_FILE,
+    MU__TALK_KEY_FILE,
+    MU__TALK_SERVER_NAME,
+    MU__TALK_USER,
+    MU__TALK_PASSWORD,
+    MU__TALK_PASSWORD_FILE,
+    MU__TALK_SETTINGS_COUNT
+};
+
+#define MU__TALK_SETTINGS                                                               \
+    [MU__TALK_ENDPOINTS] = {.name = "endpoints", .variable = "MUSTER_ETCD",             \
+                            .help = "urls of etcd's servers, with commas between"},     \
+    [MU__TALK_CA_FILE] = {.name = "ca_file", .variable = "MUSTER_ETCD_CA_FILE",         \
+                          .help = "certificates (PEM) that are trusted in place of the " \
+                                  "system's"},                                          \
+    [MU__TALK_CERTIFICATE_FILE] = {.name = "certificate_file",                          \
+                                   .variable = "MUSTER_ETCD_CERTIFICATE_FILE",          \
+                                   .help = "our certificate (PEM)"},                    \
+    [MU__TALK_KEY_FILE] = {.name = "key_file", .variable = "MUSTER_ETCD_KEY_FILE",      \
+                           .help = "and its key (PEM)"},                                \
+    [MU__TALK_SERVER_NAME] = {.name = "server_name",                                    \
+                              .variable = "MUSTER_ETCD_SERVER_NAME",                    \
+                              .help = "the name that etcd's certificate must have, in " \
+                                      "place of the url's"},                            \
+    [MU__TALK_USER] = {.name = "user", .variable = "MUSTER_ETCD_USER",                  \
+                       .help = "a user of etcd"},                                       \
+    [MU__TALK_PASSWORD] = {.name = "password", .variable = "MUSTER_ETCD_PASSWORD",      \
+                           .help = "and the password"},                                 \
+    [MU__TALK_PASSWORD_FILE] = {.name = "password_file",                                \
+                                .variable = "MUSTER_ETCD_PASSWORD_FILE",                \
+                                .help = "a file that has the password, where it is not " \
+                                        "set itself"}
+
+enum { MU__TALK_ENDPOINTS_MAX = 16, MU__TALK_URL_BYTES = 300 };
+
+/* One run of a resolver. Its texts are the notes' and the settings'. */
+struct mu__etcd_talk {
+    struct mu__notes *notes;
+    const struct mu__settings *settings;
+    mu_error *error;
+    char endpoints[MU__TALK_ENDPOINTS_MAX][MU__TALK_URL_BYTES];
+    unsigned endpoints_count;
+    unsigned first;             /* the endpoint that is asked first; then the one that
+                                   answered last */
+    uint32_t request_ms;        /* at most for each request; where there is another
+                                   endpoint to ask, at most a second */
+    uint32_t keep_ms;           /* for which the same answer may be given again; 0 */
+    bool has_next;              /* there is, after the one that is asked now */
+    struct mu__ask_tls tls;
+    const char *user;           /* NULL: none */
+    const char *password;
+    size_t password_size;
+    bool is_renewed;            /* the token at hand was refused, another one is taken */
+};
+
+/* Read the settings, and the files that they name. Errors begin with "etcd: ". MU__LATER;
+ * -MU_EINVALID. */
+int mu__etcd_talk_begin(struct mu__notes *notes, const struct mu__settings *settings,
+                        mu_error *ret_error, struct mu__etcd_talk *talk);
+
+/* Ask one endpoint after the other until one answers. Takes what `body` has. Another
+ * number in `again` asks anew. MU__LATER; -MU_EUNAVAILABLE: none did;
+ * -MU_EUNAUTHENTICATED: certificates, or the user; etcd's own codes. */
+int mu__etcd_talk_post(struct mu__etcd_talk *talk, const char *path,
+                       struct mu__etcd_body *body, unsigned again,
+                       struct mu__etcd_answer **ret_answer);
+
+#endif

@@ -1,0 +1,154 @@
+/* The resolver file: a cluster as JSON in a file, alone or as TF_CONFIG has it. */
+#include "resolver/engine/expected.h"
+#include "resolver/engine/resolver.h"
+#include "resolver/spec/cluster.h"
+#include "runtime/base/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { PATH, TASK_TYPE, TASK_INDEX, SOURCE_BYTES = 280, WATCH_MS = 5000 };
+
+static const struct mu__setting_spec settings_of[] = {
+    [PATH] = {.name = "path", .variable = "MUSTER_CLUSTER_FILE",
+              .help = "the file: JSON of a cluster, or all that TF_CONFIG may have"},
+    MU__TASK_SETTINGS(TASK_TYPE, TASK_INDEX),
+    {.name = NULL},
+};
+
+static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+                  mu_error *ret_why)
+{
+    return mu__setting_detect(notes, settings, PATH, ret_why);
+}
+
+/* TF_CONFIG's keys are no jobs, so one of them tells the two apart. */
+static bool has_tf_config_keys(const cJSON *root)
+{
+    static const char *const keys[] = {"cluster", "task", "rpc_layer", "environment",
+                                       "session_master"};
+
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++)
+        if (cJSON_GetObjectItemCaseSensitive(root, keys[i]) != NULL)
+            return true;
+    return false;
+}
+
+/* The words of TF_CONFIG's reader begin with where the text usually is. */
+static int rename_source(const mu_error *error, const char *source, mu_error *ret_error)
+{
+    static const char usual[] = "TF_CONFIG";
+    size_t size = sizeof usual - 1;
+    bool begins = strncmp(error->message, usual, size) == 0;
+
+    return mu_error_set(ret_error, error->code, "%s%s%s", source, begins ? "" : ": ",
+                        error->message + (begins ? size : 0));
+}
+
+static int read_tf_config(const char *text, size_t size, const char *source,
+                          mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    mu_tf_config config;
+    mu_error inner;
+
+    if (mu_tf_config_parse(text, size, &inner, &config) != 0)
+        return rename_source(&inner, source, ret_error);
+    ret_resolution->cluster = config.cluster;
+    ret_resolution->task_index = config.task_index;
+    ret_resolution->master_fixed = config.session_master[0] != '\0';
+    ret_resolution->alone_has_no_master = 1;
+    (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
+                   config.task_type);
+    (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
+                   config.rpc_layer);
+    (void)snprintf(ret_resolution->environment, sizeof ret_resolution->environment, "%s",
+                   config.environment);
+    (void)snprintf(ret_resolution->master, sizeof ret_resolution->master, "%s",
+                   config.session_master);
+    return 0;
+}
+
+bool mu__spec_is_tf_config(const char *text, size_t size)
+{
+    cJSON *root = NULL;
+    bool is_tf_config = mu__json_parse(text, size, "", NULL, &root) == 0 &&
+                        has_tf_config_keys(root);
+
+    cJSON_Delete(root);
+    return is_tf_config;
+}
+
+int mu__spec_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
+                  mu_resolution *ret_resolution)
+{
+    cJSON *root = NULL;
+    int rv = mu__json_parse(text, size, source, ret_error, &root);
+
+    if (rv != 0)
+        return rv;
+    rv = has_tf_config_keys(root)
+             ? read_tf_config(text, size, source, ret_error, ret_resolution)
+             : mu__cluster_from_json(root, source, "", ret_error,
+                                     &ret_resolution->cluster);
+    cJSON_Delete(root);
+    return rv;
+}
+
+static int read_text(const char *text, size_t size, const char *source,
+                     mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    mu_error inner;
+    int rv;
+
+    /* As it is for a moment while something writes it. */
+    if (strspn(text, " \t\r\n") == size)
+        return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                            "%s: the file is empty, expected a cluster as JSON", source);
+    rv = mu__spec_parse(text, size, source, ret_error, ret_resolution);
+    if (rv != 0)
+        return rv;
+    rv = mu__cluster_check(ret_resolution->cluster, &inner);
+    return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+}
+
+static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+                   mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    struct mu__question question = {
+        .kind = MU__ASK_FILE,
+        .bytes_max = MU_CLUSTER_JSON_BYTES_MAX,
+        .missing_is_passing = true,
+    };
+    const struct mu__answer *answer;
+    char source[SOURCE_BYTES];
+    int rv = mu__setting_required(notes, settings, PATH, "the path of a file", ret_error,
+                                  &question.name);
+
+    if (rv != 0)
+        return rv;
+    answer = mu__ask(notes, &question);
+    if (answer == NULL)
+        return MU__LATER;
+    (void)snprintf(source, sizeof source, "%.270s", question.name);
+    rv = mu__answer_check(answer, "resolver file", ret_error);
+    if (rv == 0)
+        rv = read_text(answer->data, answer->size, source, ret_error, ret_resolution);
+    return rv != 0 ? rv : mu__task_setting(notes, settings, TASK_TYPE, ret_error,
+                                           ret_resolution);
+}
+
+static const char *watched_path(struct mu__notes *notes,
+                                const struct mu__settings *settings)
+{
+    return mu__setting(notes, settings, PATH);
+}
+
+const struct mu__resolver_kind mu__resolver_file = {
+    .name = "file",
+    .summary = "a file with the cluster as JSON",
+    .settings = settings_of,
+    .detect = detect,
+    .resolve = resolve,
+    .watch_ms = WATCH_MS,
+    .watched_path = watched_path,
+};

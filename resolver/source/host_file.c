@@ -1,0 +1,160 @@
+/* Files of hosts, as MPI's launchers have them. */
+#include "resolver/source/mpi.h"
+
+#include "runtime/base/text.h"
+
+#include <muster/cluster.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reader {
+    const char *source;
+    size_t line;
+    mu_error *error;
+    struct mu__host_list hosts;
+    unsigned *slots;
+    size_t slots_capacity;
+};
+
+static int bad_line(const struct reader *reader, const char *at, size_t size)
+{
+    char shown[MU__QUOTE_BYTES];
+
+    mu__quote(shown, sizeof shown, at, size);
+    return mu_error_set(reader->error, -MU_EINVALID,
+                        "%s: line %zu: expected HOST, HOST:N or HOST slots=N, got %s",
+                        reader->source, reader->line, shown);
+}
+
+static bool read_slots(const char *text, size_t size, unsigned *ret_slots)
+{
+    unsigned slots = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        if (text[i] < '0' || text[i] > '9' || slots > MU_CLUSTER_TASKS_MAX)
+            return false;
+        slots = slots * 10 + (unsigned)(text[i] - '0');
+    }
+    *ret_slots = slots;
+    return slots > 0 && slots <= MU_CLUSTER_TASKS_MAX;
+}
+
+static int keep_slots(struct reader *reader, size_t from, unsigned slots)
+{
+    unsigned *more;
+
+    if (reader->hosts.capacity > reader->slots_capacity) {
+        more = realloc(reader->slots, reader->hosts.capacity * sizeof *more);
+        if (more == NULL)
+            return mu_error_set(reader->error, -MU_ENOMEM, "%s: out of memory",
+                                reader->source);
+        reader->slots = more;
+        reader->slots_capacity = reader->hosts.capacity;
+    }
+    for (size_t i = from; i < reader->hosts.count; i++)
+        reader->slots[i] = slots;
+    return 0;
+}
+
+static int add_hosts(struct reader *reader, const char *text, size_t size, unsigned slots)
+{
+    size_t from = reader->hosts.count;
+    struct mu__host_list names = {0};
+    char place[64];
+    int rv;
+
+    (void)snprintf(place, sizeof place, "%.40s: line %zu", reader->source, reader->line);
+    rv = mu__host_list_parse(text, size, place, reader->error, &names);
+    if (rv != 0)
+        return rv;
+    for (size_t i = 0; rv == 0 && i < names.count; i++)
+        rv = mu__host_list_add(&reader->hosts, names.names[i]);
+    if (rv != 0)
+        rv = mu_error_set(reader->error, rv,
+                          "%s: more hosts than memory or the limit of %d", place,
+                          (int)MU_CLUSTER_TASKS_MAX);
+    mu__host_list_done(&names);
+    return rv != 0 ? rv : keep_slots(reader, from, slots);
+}
+
+/* "slots=4", and other words that say how to use a host: of no matter here. */
+static bool read_words(const char *at, const char *end, unsigned *slots)
+{
+    while (at < end) {
+        size_t size = strcspn(at, " \t\r\n#");
+
+        if (size > 6 && strncmp(at, "slots=", 6) == 0 &&
+            !read_slots(at + 6, size - 6, slots))
+            return false;
+        if (size > 0 && memchr(at, '=', size) == NULL)
+            return false;
+        at += size;
+        at += strspn(at, " \t\r");
+    }
+    return true;
+}
+
+static int read_line(struct reader *reader, const char *at, const char *end)
+{
+    const char *start = at + strspn(at, " \t\r");
+    const char *remark = memchr(at, '#', (size_t)(end - at));
+    const char *colon;
+    unsigned slots = 0;
+    size_t size;
+
+    end = remark == NULL ? end : remark;
+    if (start >= end)
+        return 0;
+    size = strcspn(start, " \t\r\n#");
+    if (!read_words(start + size + strspn(start + size, " \t\r"), end, &slots))
+        return bad_line(reader, at, (size_t)(end - at));
+    colon = memchr(start, ':', size);
+    if (colon != NULL &&
+        memchr(colon + 1, ':', size - (size_t)(colon + 1 - start)) == NULL) {
+        if (!read_slots(colon + 1, size - (size_t)(colon + 1 - start), &slots))
+            return bad_line(reader, at, (size_t)(end - at));
+        size = (size_t)(colon - start);
+    }
+    return add_hosts(reader, start, size, slots);
+}
+
+static int read_all(struct reader *reader, const char *text)
+{
+    int rv = 0;
+
+    while (rv == 0 && *text != '\0') {
+        size_t size = strcspn(text, "\n");
+
+        reader->line++;
+        rv = read_line(reader, text, text + size);
+        text += size + (text[size] == '\n');
+    }
+    if (rv == 0 && reader->hosts.count == 0)
+        rv = mu_error_set(reader->error, -MU_EINVALID, "%s: expected a host at least",
+                          reader->source);
+    return rv;
+}
+
+int mu__host_file_parse(const char *text, size_t size, const char *source,
+                        mu_error *ret_error, struct mu__host_list *ret_hosts,
+                        unsigned **ret_slots)
+{
+    struct reader reader = {.source = source, .error = ret_error};
+    char *copy = strndup(text, size);
+    int rv = -MU_ENOMEM;
+
+    if (copy == NULL)
+        return mu_error_set(ret_error, rv, "%s: out of memory", source);
+    rv = read_all(&reader, copy);
+    free(copy);
+    if (rv != 0) {
+        mu__host_list_done(&reader.hosts);
+        free(reader.slots);
+        return rv;
+    }
+    *ret_hosts = reader.hosts;
+    *ret_slots = reader.slots;
+    return 0;
+}

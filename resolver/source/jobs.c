@@ -1,0 +1,154 @@
+/* What tasks that only have ranks are. */
+#include "resolver/engine/kind.h"
+#include "resolver/spec/cluster.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { JOBS_MAX = 8 };
+
+/* "the rest" while it is not known how many that are. */
+static const unsigned rest = (unsigned)-1;
+
+static int bad(const char *source, size_t place, const char *text, size_t size,
+               mu_error *ret_error)
+{
+    char shown[MU__QUOTE_BYTES];
+
+    mu__quote(shown, sizeof shown, text, size);
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: job %zu: expected TYPE=COUNT, as in \"chief=1,worker=*\", "
+                        "got %s",
+                        source, place, shown);
+}
+
+static int read_type(const char *source, size_t place, const char *text, size_t size,
+                     const struct mu__jobs *jobs, mu_error *ret_error, char *ret_type)
+{
+    char name[64];
+    mu_error inner;
+    int rv;
+
+    (void)snprintf(name, sizeof name, "%.*s", (int)(size < 63 ? size : 63), text);
+    rv = mu__task_type_check(name, &inner);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%s: job %zu: %s", source, place,
+                            inner.message);
+    for (unsigned i = 0; i < jobs->rows_count; i++)
+        if (strcmp(jobs->rows[i].type, name) == 0)
+            return mu_error_set(ret_error, -MU_EEXISTS,
+                                "%s: job %zu: \"%s\" stands there twice", source, place,
+                                name);
+    (void)snprintf(ret_type, sizeof jobs->rows[0].type, "%.15s", name);
+    return 0;
+}
+
+static bool read_count(const char *text, size_t size, unsigned *ret_count)
+{
+    char digits[16];
+    int count;
+
+    if (size == 1 && text[0] == '*') {
+        *ret_count = rest;
+        return true;
+    }
+    if (size == 0 || size >= sizeof digits)
+        return false;
+    memcpy(digits, text, size);
+    digits[size] = '\0';
+    if (mu__index_parse(digits, &count) != 0)
+        return false;
+    *ret_count = (unsigned)count;
+    return true;
+}
+
+static int read_row(const char *source, const char *text, size_t size,
+                    struct mu__jobs *jobs, mu_error *ret_error)
+{
+    const char *equals = memchr(text, '=', size);
+    size_t place = jobs->rows_count + 1;
+    size_t before = equals == NULL ? 0 : (size_t)(equals - text);
+    unsigned count;
+    int rv;
+
+    if (equals == NULL || !read_count(equals + 1, size - before - 1, &count))
+        return bad(source, place, text, size, ret_error);
+    if (jobs->rows_count == JOBS_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d jobs",
+                            source, (int)JOBS_MAX);
+    rv = read_type(source, place, text, before, jobs, ret_error,
+                   jobs->rows[jobs->rows_count].type);
+    if (rv == 0)
+        jobs->rows[jobs->rows_count++].count = count;
+    return rv;
+}
+
+/* Put the number that is left in the place of "*", and compare the sum. */
+static int fill_rest(const char *source, unsigned tasks, struct mu__jobs *jobs,
+                     mu_error *ret_error)
+{
+    uint64_t sum = 0;
+    unsigned *open = NULL;
+
+    for (unsigned i = 0; i < jobs->rows_count; i++) {
+        if (jobs->rows[i].count != rest) {
+            sum += jobs->rows[i].count;
+            continue;
+        }
+        if (open != NULL)
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "%s: expected one job with \"*\", got several", source);
+        open = &jobs->rows[i].count;
+    }
+    if (tasks == MU__JOBS_ANY)
+        return open == NULL && sum <= MU_CLUSTER_TASKS_MAX
+                   ? 0
+                   : mu_error_set(ret_error, -MU_EINVALID,
+                                  "%s: expected counts of at most %d tasks in sum, %s",
+                                  source, MU_CLUSTER_TASKS_MAX,
+                                  open == NULL ? "there are more" : "and no \"*\"");
+    if (open != NULL && sum <= tasks) {
+        *open = tasks - (unsigned)sum;
+        return 0;
+    }
+    if (sum == tasks)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: the jobs have %llu tasks, but there are %u", source,
+                        (unsigned long long)sum, tasks);
+}
+
+int mu__jobs_parse(const char *text, const char *source, unsigned tasks,
+                   mu_error *ret_error, struct mu__jobs *ret_jobs)
+{
+    struct mu__jobs jobs = {.rows = {{"worker", tasks}}, .rows_count = text == NULL};
+    int rv;
+
+    for (const char *at = text; at != NULL; at += *at == ',') {
+        size_t size = strcspn(at, ",");
+
+        rv = read_row(source, at, size, &jobs, ret_error);
+        if (rv != 0)
+            return rv;
+        at += size;
+        if (*at == '\0')
+            break;
+    }
+    rv = fill_rest(source, tasks, &jobs, ret_error);
+    if (rv == 0)
+        *ret_jobs = jobs;
+    return rv;
+}
+
+void mu__jobs_at(const struct mu__jobs *jobs, unsigned rank, const char **ret_type,
+                 int *ret_index)
+{
+    unsigned i = 0;
+
+    while (i + 1 < jobs->rows_count && rank >= jobs->rows[i].count)
+        rank -= jobs->rows[i++].count;
+    *ret_type = jobs->rows[i].type;
+    *ret_index = (int)rank;
+}

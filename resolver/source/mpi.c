@@ -1,0 +1,351 @@
+#include "resolver/source/mpi.h"
+
+#include "runtime/base/text.h"
+
+#include <muster/cluster.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Hosts, and how many tasks each may have; 0: it does not say. */
+struct nodes {
+    const char *source;
+    char origin[MU__ORIGIN_BYTES];
+    struct mu__host_list hosts;
+    unsigned *slots;
+};
+
+static void nodes_done(struct nodes *nodes)
+{
+    mu__host_list_done(&nodes->hosts);
+    free(nodes->slots);
+}
+
+/* ---- Where hosts come from ---- */
+
+static int read_file(struct mu__notes *notes, const char *path, mu_error *ret_error,
+                     struct nodes *nodes)
+{
+    const struct mu__answer *answer = mu__ask_file(notes, path);
+    mu_error inner;
+    int rv;
+
+    if (answer == NULL)
+        return MU__LATER;
+    rv = mu__answer_check(answer, nodes->source, &inner);
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%s", inner.message);
+    return mu__host_file_parse(answer->data, answer->size, nodes->source, ret_error,
+                               &nodes->hosts, &nodes->slots);
+}
+
+static int read_list(const char *text, mu_error *ret_error, struct nodes *nodes)
+{
+    int rv = mu__host_list_parse(text, strlen(text), nodes->source, ret_error,
+                                 &nodes->hosts);
+
+    if (rv == 0 && nodes->hosts.count == 0)
+        rv = mu_error_set(ret_error, -MU_EINVALID, "%s: expected a host at least",
+                          nodes->source);
+    if (rv != 0)
+        return rv;
+    nodes->slots = calloc(nodes->hosts.count, sizeof *nodes->slots);
+    if (nodes->slots == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", nodes->source);
+    return 0;
+}
+
+/* No hosts: nobody says them. */
+static int find_nodes(struct mu__notes *notes, const struct mu__settings *settings,
+                      const struct mu__mpi_task *task, mu_error *ret_error,
+                      struct nodes *nodes)
+{
+    const char *text = mu__setting(notes, settings, MU__MPI_HOSTS);
+
+    nodes->source = nodes->origin;
+    if (text != NULL) {
+        mu__setting_origin(notes, settings, MU__MPI_HOSTS, nodes->origin);
+        return read_list(text, ret_error, nodes);
+    }
+    text = mu__setting(notes, settings, MU__MPI_HOST_FILE);
+    if (text != NULL) {
+        mu__setting_origin(notes, settings, MU__MPI_HOST_FILE, nodes->origin);
+        return read_file(notes, text, ret_error, nodes);
+    }
+    if (mu__setting_given(notes, settings, MU__MPI_COORDINATOR_ADDRESS))
+        return 0;
+    if (task->one_node) {
+        nodes->source = task->has_local ? task->local_variable : "the launcher";
+        return read_list("127.0.0.1", ret_error, nodes);
+    }
+    nodes->source = "OMPI_MCA_orte_default_hostfile";
+    if (task->host_file != NULL)
+        return read_file(notes, task->host_file, ret_error, nodes);
+    nodes->source = "SLURM_STEP_NODELIST";
+    if (task->daemons != NULL)
+        return read_list(task->daemons, ret_error, nodes);
+    return 0;
+}
+
+/* ---- Which rank is where ---- */
+
+/* Each node as many as it takes, in their order, until all have a place. */
+static int fill_slots(const struct mu__mpi_task *task, const struct nodes *nodes,
+                      mu_error *ret_error, unsigned *counts)
+{
+    unsigned left = task->size;
+
+    for (size_t i = 0; i < nodes->hosts.count; i++) {
+        unsigned slots = nodes->slots[i];
+
+        if (slots == 0 && nodes->hosts.count == 1)
+            slots = task->size;
+        if (slots == 0 && !task->has_local)
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "%s: it does not say how many of the %u tasks are on "
+                                "\"%.80s\"; expected a host for each task, or lines with "
+                                "slots",
+                                nodes->source, task->size, nodes->hosts.names[i]);
+        if (slots == 0)
+            slots = task->local_size;
+        counts[i] = slots < left ? slots : left;
+        left -= counts[i];
+    }
+    if (left == 0)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: its %zu hosts have places for %u of the %u tasks; expected "
+                        "as many, or a host for each task",
+                        nodes->source, nodes->hosts.count, task->size - left, task->size);
+}
+
+static int find_deal(struct mu__notes *notes, const struct mu__settings *settings,
+                     mu_error *ret_error, enum mu__deal *ret_deal)
+{
+    const char *text = mu__setting(notes, settings, MU__MPI_MAPPING);
+    char origin[MU__ORIGIN_BYTES];
+    char shown[MU__QUOTE_BYTES];
+
+    if (strcmp(text, "block") == 0 || strcmp(text, "cyclic") == 0) {
+        *ret_deal = text[0] == 'b' ? MU__DEAL_BLOCK : MU__DEAL_CYCLIC;
+        return 0;
+    }
+    mu__setting_origin(notes, settings, MU__MPI_MAPPING, origin);
+    mu__quote(shown, sizeof shown, text, strlen(text));
+    return mu_error_set(ret_error, -MU_EINVALID, "%s: expected block or cyclic, got %s",
+                        origin, shown);
+}
+
+static int lay_out(struct mu__notes *notes, const struct mu__settings *settings,
+                   const struct mu__mpi_task *task, const struct nodes *nodes,
+                   mu_error *ret_error, struct mu__layout *ret_layout)
+{
+    enum mu__deal deal = MU__DEAL_BLOCK;
+    unsigned *counts;
+    int rv = find_deal(notes, settings, ret_error, &deal);
+
+    if (rv != 0)
+        return rv;
+    if (nodes->hosts.count == task->size && nodes->slots[0] == 0)
+        return mu__layout_listed(&nodes->hosts, &nodes->hosts, nodes->source, ret_error,
+                                 ret_layout);
+    counts = calloc(nodes->hosts.count, sizeof *counts);
+    if (counts == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", nodes->source);
+    rv = fill_slots(task, nodes, ret_error, counts);
+    if (rv == 0) {
+        rv = mu__layout_deal(deal, 1, counts, nodes->hosts.count, ret_layout);
+        if (rv != 0)
+            rv = mu_error_set(ret_error, rv, "%s: out of memory", nodes->source);
+    }
+    free(counts);
+    return rv;
+}
+
+/* The launcher may call the hosts by other names than those here. */
+static int compare_host(const struct mu__mpi_task *task, const struct nodes *nodes,
+                        const char *mine, mu_error *ret_error)
+{
+    if (task->host == NULL || mu__host_same(task->host, mine) ||
+        !mu__host_list_has(&nodes->hosts, task->host))
+        return 0;
+    return mu_error_set(ret_error, -MU_EPRECONDITION,
+                        "%s: rank %u would be on \"%.80s\", but by %s it is on "
+                        "\"%.80s\": expected the hosts, slots and mapping that the "
+                        "launcher has",
+                        nodes->source, task->rank, mine, task->host_variable, task->host);
+}
+
+/* The launcher says the host of this task, and its number there: another one means that
+ * the hosts are in another order, or mapped in another way. */
+static int compare(const struct mu__mpi_task *task, const struct nodes *nodes,
+                   const struct mu__layout *layout, mu_error *ret_error)
+{
+    uint32_t node = layout->nodes[task->rank];
+    unsigned there = 0;
+    int rv = compare_host(task, nodes, nodes->hosts.names[node], ret_error);
+
+    for (unsigned i = 0; i < layout->tasks; i++)
+        there += layout->nodes[i] == node;
+    if (rv != 0 || !task->has_local || task->local_is_loose ||
+        (layout->locals[task->rank] == task->local_rank && there == task->local_size))
+        return rv;
+    return mu_error_set(
+        ret_error, -MU_EPRECONDITION,
+        "%s: rank %u would be task %u of %u on \"%.80s\", but by %s it is "
+        "task %u of %u on its node: expected the hosts, slots and mapping "
+        "that the launcher has",
+        nodes->source, task->rank, layout->locals[task->rank], there,
+        nodes->hosts.names[node], task->local_variable, task->local_rank,
+        task->local_size);
+}
+
+static int add_all(struct mu__notes *notes, const struct mu__settings *settings,
+                   const struct mu__mpi_task *task, const struct nodes *nodes,
+                   const struct mu__layout *layout, mu_error *ret_error,
+                   mu_resolution *resolution)
+{
+    const char *bind = mu__setting(notes, settings, MU__MPI_BIND_ADDRESS);
+    struct mu__jobs jobs;
+    struct mu__ranks ranks = {.source = nodes->source, .hosts = &nodes->hosts,
+                              .layout = layout, .jobs = &jobs, .rank = task->rank};
+    int rv = mu__rank_jobs(notes, settings, MU__MPI_JOBS, task->size, ret_error, &jobs);
+
+    if (rv == 0)
+        rv = mu__rank_port(notes, settings, MU__MPI_PORT_BASE, mu__mpi_job(notes),
+                           layout->node_tasks_max, ret_error, &ranks.port);
+    if (rv == 0)
+        rv = mu__ranks_add(&ranks, ret_error, resolution);
+    if (rv == 0 && bind != NULL)
+        rv = mu__rank_bind(bind, "bind_address", ret_error, resolution);
+    return rv;
+}
+
+static int list(struct mu__notes *notes, const struct mu__settings *settings,
+                const struct mu__mpi_task *task, const struct nodes *nodes,
+                mu_error *ret_error, mu_resolution *resolution)
+{
+    struct mu__layout layout = {0};
+    int rv = lay_out(notes, settings, task, nodes, ret_error, &layout);
+
+    if (rv == 0)
+        rv = compare(task, nodes, &layout, ret_error);
+    if (rv == 0)
+        rv = add_all(notes, settings, task, nodes, &layout, ret_error, resolution);
+    mu__layout_done(&layout);
+    return rv;
+}
+
+/* ---- Where hosts are not known ---- */
+
+static bool has_port(const char *address)
+{
+    const char *last = strrchr(address, ':');
+
+    return last != NULL && (strchr(address, ':') == last || last[-1] == ']');
+}
+
+static int meet(struct mu__notes *notes, const struct mu__settings *settings,
+                const struct mu__mpi_task *task, const char *host, const char *source,
+                mu_error *ret_error, mu_resolution *resolution)
+{
+    bool has_jobs = mu__setting_given(notes, settings, MU__MPI_JOBS);
+    char address[MU__HOST_BYTES_MAX + 16];
+    struct mu__jobs jobs;
+    unsigned port = 0;
+    bool is_v6;
+    int rv = 0;
+
+    if (strlen(host) > MU__HOST_BYTES_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d bytes",
+                            source, (int)MU__HOST_BYTES_MAX);
+    is_v6 = strchr(host, ':') != NULL && host[0] != '[';
+    (void)snprintf(address, sizeof address, "%s", host);
+    if (!has_port(host)) {
+        rv = mu__rank_port(notes, settings, MU__MPI_PORT_BASE, mu__mpi_job(notes), 1,
+                           ret_error, &port);
+        (void)snprintf(address, sizeof address, "%s%s%s:%u", is_v6 ? "[" : "", host,
+                       is_v6 ? "]" : "", port);
+    }
+    if (rv == 0 && has_jobs)
+        rv = mu__rank_jobs(notes, settings, MU__MPI_JOBS, task->size, ret_error, &jobs);
+    if (rv != 0)
+        return rv;
+    mu__notes_say(notes, "the hosts of the tasks are not known: rank 0 is the chief, and "
+                         "the others join it");
+    return mu__ranks_meet(notes, source, address, has_jobs ? &jobs : NULL, task->size,
+                          task->rank, mu__setting(notes, settings, MU__MPI_BIND_ADDRESS),
+                          ret_error, resolution);
+}
+
+static int find_first(struct mu__notes *notes, const struct mu__settings *settings,
+                      const struct mu__mpi_task *task, mu_error *ret_error,
+                      mu_resolution *resolution)
+{
+    const char *set = mu__setting(notes, settings, MU__MPI_COORDINATOR_ADDRESS);
+    char host[MU__HOST_BYTES_MAX + 1] = "";
+    const char *source = NULL;
+    int rv;
+
+    if (set != NULL)
+        return meet(notes, settings, task, set, "coordinator_address", ret_error,
+                    resolution);
+    rv = mu__mpi_launcher(notes, task, ret_error, host, &source);
+    if (rv != 0)
+        return rv;
+    if (host[0] != '\0')
+        return meet(notes, settings, task, host, source, ret_error, resolution);
+    return mu_error_set(ret_error, -MU_ENOTFOUND,
+                        "the launcher says that this is rank %u of %u, but not where the "
+                        "others are: set hosts, hostfile or coordinator_address",
+                        task->rank, task->size);
+}
+
+int mu__mpi_local(struct mu__notes *notes, const char *rank_variable,
+                  const char *size_variable, mu_error *ret_error,
+                  struct mu__mpi_task *task)
+{
+    static const char *const hosts[] = {"PMIX_HOSTNAME", "PMI_HOSTNAME",
+                                        "HYDRA_BSTRAP_LOCALHOST",
+                                        "MPIR_CVAR_CH3_INTERFACE_HOSTNAME"};
+    int rv = 0;
+
+    for (size_t i = sizeof hosts / sizeof hosts[0]; i-- > 0;)
+        if (mu__ask_variable(notes, hosts[i]) != NULL)
+            task->host_variable = hosts[i];
+    if (task->host_variable != NULL)
+        task->host = mu__ask_variable(notes, task->host_variable);
+    task->local_variable = rank_variable;
+    task->has_local = rank_variable != NULL && size_variable != NULL &&
+                      mu__ask_variable(notes, rank_variable) != NULL &&
+                      mu__ask_variable(notes, size_variable) != NULL;
+    if (task->has_local)
+        rv = mu__rank_number(notes, size_variable, "", 1, task->size, ret_error,
+                             &task->local_size);
+    if (rv == 0 && task->has_local)
+        rv = mu__rank_own(notes, rank_variable, "",
+                          task->local_is_loose ? task->size : task->local_size,
+                          size_variable, ret_error, &task->local_rank);
+    task->one_node =
+        task->size == 1 || (task->has_local && task->local_size == task->size);
+    return rv;
+}
+
+int mu__mpi_resolve(struct mu__notes *notes, const struct mu__settings *settings,
+                    const struct mu__mpi_task *task, mu_error *ret_error,
+                    mu_resolution *resolution)
+{
+    struct nodes nodes = {.source = NULL};
+    int rv = find_nodes(notes, settings, task, ret_error, &nodes);
+
+    if (rv == 0)
+        rv = nodes.hosts.count > 0
+                 ? list(notes, settings, task, &nodes, ret_error, resolution)
+                 : find_first(notes, settings, task, ret_error, resolution);
+    nodes_done(&nodes);
+    if (rv == 0)
+        rv = mu__rank_text(notes, settings, MU__MPI_RPC_LAYER, resolution->rpc_layer,
+                           sizeof resolution->rpc_layer, ret_error);
+    return rv;
+}

@@ -1,0 +1,104 @@
+/* What the resolvers open_mpi and pmix share: tasks that an MPI launcher has numbered,
+ * and hosts that it does not tell. */
+#ifndef MU_RESOLVER_MPI_H
+#define MU_RESOLVER_MPI_H
+
+#include "resolver/source/ranks.h"
+
+/* The first settings of both. */
+enum mu__mpi_setting {
+    MU__MPI_JOBS,
+    MU__MPI_HOSTS,
+    MU__MPI_HOST_FILE,
+    MU__MPI_MAPPING,
+    MU__MPI_COORDINATOR_ADDRESS,
+    MU__MPI_PORT_BASE,
+    MU__MPI_BIND_ADDRESS,
+    MU__MPI_RPC_LAYER,
+    MU__MPI_TASKS           /* of pmix alone */
+};
+
+/* Rows of the table, with the variables of a resolver: MUSTER_<PREFIX>_... */
+#define MU__MPI_SETTINGS(PREFIX) \
+    [MU__MPI_JOBS] = {.name = "jobs", .variable = "MUSTER_" PREFIX "_JOBS",              \
+                      .help = "what the tasks are, by rank: \"chief=1,worker=*\"; "      \
+                              "without it all are workers where the hosts are known, "   \
+                              "else the chief and workers"},                             \
+    [MU__MPI_HOSTS] = {.name = "hosts", .variable = "MUSTER_" PREFIX "_HOSTS",           \
+                       .help = "the hosts in the launcher's order: \"n[1-2],m5\"; one "  \
+                               "for each task, or one for each node"},                   \
+    [MU__MPI_HOST_FILE] = {.name = "hostfile", .variable = "MUSTER_" PREFIX "_HOSTFILE", \
+                           .help = "the file with lines \"HOST slots=N\" that the "      \
+                                   "launcher has; an absolute path"},                    \
+    [MU__MPI_MAPPING] = {.name = "mapping", .variable = "MUSTER_" PREFIX "_MAPPING",     \
+                         .initial = "block",                                             \
+                         .help = "\"block\": a node is filled before the next one; "     \
+                                 "\"cyclic\": one task to each node in turn"},           \
+    [MU__MPI_COORDINATOR_ADDRESS] = {.name = "coordinator_address",                      \
+                                     .variable =                                         \
+                                         "MUSTER_" PREFIX "_COORDINATOR_ADDRESS",        \
+                                     .help = "where rank 0 is, HOST or HOST:PORT, if "   \
+                                             "hosts are not known"},                     \
+    [MU__MPI_PORT_BASE] = {.name = "port_base",                                          \
+                           .variable = "MUSTER_" PREFIX "_PORT_BASE",                    \
+                           .initial = "auto",                                            \
+                           .help = "port of the first task of a node, the next ones "    \
+                                   "follow; \"auto\": made of the job's id"},            \
+    [MU__MPI_BIND_ADDRESS] = {.name = "bind_address",                                    \
+                              .variable = "MUSTER_" PREFIX "_BIND_ADDRESS",              \
+                              .help = "where this task listens, HOST:PORT"},             \
+    [MU__MPI_RPC_LAYER] = {.name = "rpc_layer",                                          \
+                           .variable = "MUSTER_" PREFIX "_RPC_LAYER",                    \
+                           .initial = "grpc", .help = "in front of the master"}
+
+/* What the launcher has said. */
+struct mu__mpi_task {
+    unsigned rank;
+    unsigned size;
+    bool has_local;             /* the next two are known */
+    unsigned local_rank;
+    unsigned local_size;
+    bool local_is_loose;        /* Open MPI 5: local_size is that of one node for all, and
+                                   local ranks may go by processors */
+    const char *local_variable; /* of local_rank, for messages */
+    const char *host;           /* of this task, as the launcher calls it; NULL */
+    const char *host_variable;
+    bool one_node;              /* all tasks are on this one */
+    const char *host_file;      /* that the launcher itself has; NULL */
+    const char *daemons;        /* the hosts of its daemons, as a list; NULL */
+};
+
+/* Read what is told of this node: its name, and by these two variables (NULL: there are
+ * none) which one this task is of how many there. Rank, size and local_is_loose are known
+ * already. */
+int mu__mpi_local(struct mu__notes *notes, const char *rank_variable,
+                  const char *size_variable, mu_error *ret_error,
+                  struct mu__mpi_task *task);
+
+/* May be MU__LATER. */
+int mu__mpi_resolve(struct mu__notes *notes, const struct mu__settings *settings,
+                    const struct mu__mpi_task *task, mu_error *ret_error,
+                    mu_resolution *resolution);
+
+/* ---- The launcher itself: mpi_launcher.c ---- */
+
+/* The host that the launcher runs on, where it says so, which is taken to be rank 0's;
+ * "" when it does not. `ret_host` has MU__HOST_BYTES_MAX + 1, and *ret_source is the
+ * variable. -MU_EPRECONDITION: this is rank 0, and it is elsewhere. */
+int mu__mpi_launcher(struct mu__notes *notes, const struct mu__mpi_task *task,
+                     mu_error *ret_error, char *ret_host, const char **ret_source);
+
+/* The job's id as a number; 0: the launcher has none. */
+uint64_t mu__mpi_job(struct mu__notes *notes);
+
+/* An id as a number: the same text gives the same one. */
+uint64_t mu__mpi_id(const char *text);
+
+/* Parse a file of hosts: a host in each line, with "slots=N" or ":N" behind it, and "#"
+ * before remarks. `ret_slots` has 0 where a line does not say. The caller calls
+ * mu__host_list_done, and frees *ret_slots. */
+int mu__host_file_parse(const char *text, size_t size, const char *source,
+                        mu_error *ret_error, struct mu__host_list *ret_hosts,
+                        unsigned **ret_slots);
+
+#endif

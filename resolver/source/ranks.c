@@ -1,0 +1,319 @@
+#include "resolver/source/ranks.h"
+
+#include "resolver/spec/address.h"
+#include "runtime/base/text.h"
+
+#include <muster/cluster.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { AUTO_PORT = 61440, AUTO_PORTS = 4096, PORT_MAX = 65535 };
+
+/* ---- Numbers ---- */
+
+static bool read_whole(const char *text, unsigned low, unsigned high,
+                       unsigned *ret_number)
+{
+    uint64_t number = 0;
+    size_t size = strlen(text);
+
+    if (size == 0 || size > 10 || strspn(text, "0123456789") != size)
+        return false;
+    for (size_t i = 0; i < size; i++)
+        number = number * 10 + (uint64_t)(text[i] - '0');
+    if (number < low || number > high)
+        return false;
+    *ret_number = (unsigned)number;
+    return true;
+}
+
+static int bad_number(const char *origin, const char *text, unsigned low, unsigned high,
+                      const char *also, mu_error *ret_error)
+{
+    char shown[MU__QUOTE_BYTES];
+
+    mu__quote(shown, sizeof shown, text, strlen(text));
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: expected a whole number of %u to %u%s, got %s", origin, low,
+                        high, also, shown);
+}
+
+int mu__rank_number(struct mu__notes *notes, const char *variable, const char *hint,
+                    unsigned low, unsigned high, mu_error *ret_error,
+                    unsigned *ret_number)
+{
+    const char *text = mu__ask_variable(notes, variable);
+
+    if (text == NULL)
+        return mu_error_set(ret_error, -MU_ENOTFOUND, "%s is not set%s", variable, hint);
+    if (read_whole(text, low, high, ret_number))
+        return 0;
+    return bad_number(variable, text, low, high, "", ret_error);
+}
+
+int mu__rank_own(struct mu__notes *notes, const char *variable, const char *hint,
+                 unsigned tasks, const char *tasks_variable, mu_error *ret_error,
+                 unsigned *ret_rank)
+{
+    unsigned rank;
+    int rv = mu__rank_number(notes, variable, hint, 0, MU_CLUSTER_TASKS_MAX - 1,
+                             ret_error, &rank);
+
+    if (rv != 0)
+        return rv;
+    if (rank >= tasks)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: expected a number below %u (%s), got %u", variable,
+                            tasks, tasks_variable, rank);
+    *ret_rank = rank;
+    return 0;
+}
+
+/* ---- Settings ---- */
+
+int mu__rank_jobs(struct mu__notes *notes, const struct mu__settings *settings,
+                  unsigned setting, unsigned tasks, mu_error *ret_error,
+                  struct mu__jobs *ret_jobs)
+{
+    char origin[MU__ORIGIN_BYTES];
+
+    mu__setting_origin(notes, settings, setting, origin);
+    return mu__jobs_parse(mu__setting(notes, settings, setting), origin, tasks, ret_error,
+                          ret_jobs);
+}
+
+int mu__rank_port(struct mu__notes *notes, const struct mu__settings *settings,
+                  unsigned setting, uint64_t job, unsigned node_tasks,
+                  mu_error *ret_error, unsigned *ret_port)
+{
+    const char *text = mu__setting(notes, settings, setting);
+    unsigned port = 0;
+    char origin[MU__ORIGIN_BYTES];
+
+    mu__setting_origin(notes, settings, setting, origin);
+    if (text == NULL ||
+        (strcmp(text, "auto") != 0 && !read_whole(text, 1, PORT_MAX, &port)))
+        return bad_number(origin, text == NULL ? "" : text, 1, PORT_MAX, ", or \"auto\"",
+                          ret_error);
+    if (port == 0 && node_tasks <= AUTO_PORTS)
+        port = AUTO_PORT + (unsigned)(job % (AUTO_PORTS - (uint64_t)node_tasks + 1));
+    if (port == 0 || node_tasks > PORT_MAX - port + 1)
+        return mu_error_set(
+            ret_error, -MU_EINVALID,
+            "%s: %s leaves too few ports up to %d for %u tasks of one node", origin, text,
+            (int)PORT_MAX, node_tasks);
+    *ret_port = port;
+    return 0;
+}
+
+int mu__rank_text(struct mu__notes *notes, const struct mu__settings *settings,
+                  unsigned setting, char *field, size_t size, mu_error *ret_error)
+{
+    const char *text = mu__setting(notes, settings, setting);
+    char origin[MU__ORIGIN_BYTES];
+
+    if (text == NULL)
+        return 0;
+    if (strlen(text) < size) {
+        memcpy(field, text, strlen(text) + 1);
+        return 0;
+    }
+    mu__setting_origin(notes, settings, setting, origin);
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: expected at most %zu bytes, got %zu", origin, size - 1,
+                        strlen(text));
+}
+
+/* ---- Tasks ---- */
+
+void mu__rank_task(const struct mu__jobs *jobs, unsigned rank, mu_resolution *resolution)
+{
+    const char *type;
+
+    mu__jobs_at(jobs, rank, &type, &resolution->task_index);
+    (void)snprintf(resolution->task_type, sizeof resolution->task_type, "%s", type);
+}
+
+static bool has_port(const char *host)
+{
+    const char *colon = strchr(host, ':');
+
+    return colon != NULL && strchr(colon + 1, ':') == NULL;
+}
+
+static int add_rank(const struct mu__ranks *ranks, unsigned rank, mu_error *ret_error,
+                    mu_resolution *resolution)
+{
+    const char *host = ranks->hosts->names[ranks->layout->nodes[rank]];
+    const char *suffix = ranks->host_suffix == NULL ? "" : ranks->host_suffix;
+    const char *type;
+    char full[2 * MU__HOST_BYTES_MAX + 2];
+    int index;
+
+    mu__jobs_at(ranks->jobs, rank, &type, &index);
+    if (has_port(host))
+        return mu__resolution_add(resolution, ranks->source, type, index, host,
+                                  ret_error);
+    if (strlen(host) + strlen(suffix) > MU__HOST_BYTES_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%s: expected names of at most %d bytes, with \"%.80s\" "
+                            "behind them",
+                            ranks->source, (int)MU__HOST_BYTES_MAX, suffix);
+    (void)snprintf(full, sizeof full, "%s%s", host, suffix);
+    return mu__resolution_add_host(resolution, ranks->source, type, index, full,
+                                   ranks->port + ranks->layout->locals[rank], ret_error);
+}
+
+int mu__ranks_add(const struct mu__ranks *ranks, mu_error *ret_error,
+                  mu_resolution *resolution)
+{
+    int rv = 0;
+
+    for (unsigned rank = 0; rv == 0 && rank < ranks->layout->tasks; rank++)
+        rv = add_rank(ranks, rank, ret_error, resolution);
+    if (rv == 0)
+        mu__rank_task(ranks->jobs, ranks->rank, resolution);
+    return rv;
+}
+
+/* ---- Where only rank 0's address is known ---- */
+
+static int check_jobs(const struct mu__jobs *jobs, const char *source,
+                      mu_error *ret_error)
+{
+    unsigned chiefs = 0;
+    unsigned others = 0;
+
+    for (unsigned i = 0; i < jobs->rows_count; i++) {
+        if (strcmp(jobs->rows[i].type, "chief") == 0)
+            chiefs += jobs->rows[i].count;
+        else if (strcmp(jobs->rows[i].type, "worker") != 0)
+            others += jobs->rows[i].count;
+    }
+    if (chiefs == 1 && others == 0 && strcmp(jobs->rows[0].type, "chief") == 0)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: only the address of rank 0 is known, and only workers may "
+                        "join a chief without being listed: expected the jobs "
+                        "\"chief=1,worker=*\", or a setting that lists the hosts",
+                        source);
+}
+
+static bool is_loopback(const char *host)
+{
+    return strncmp(host, "127.", 4) == 0 || strcmp(host, "::1") == 0 ||
+           strcmp(host, "[::1]") == 0 || strcmp(host, "localhost") == 0;
+}
+
+static void write_bind(mu_resolution *resolution, const char *host)
+{
+    bool is_v6 = strchr(host, ':') != NULL;
+
+    (void)snprintf(resolution->bind_address, sizeof resolution->bind_address,
+                   "tcp://%s%.255s%s:0", is_v6 ? "[" : "", host, is_v6 ? "]" : "");
+}
+
+/* A task that the cluster lists is dialled at its port: "any" is that one. */
+static void take_port(const mu_resolution *resolution, char *url)
+{
+    const char *own =
+        resolution->cluster == NULL
+            ? NULL
+            : mu_cluster_address(resolution->cluster, resolution->task_type,
+                                 resolution->task_index);
+    const char *port = own == NULL ? NULL : strrchr(own, ':');
+    size_t size = strlen(url);
+
+    if (port != NULL && size > 2 && strcmp(url + size - 2, ":0") == 0)
+        (void)snprintf(url + size - 2, MU__URL_BYTES - (size - 2), "%s", port);
+}
+
+int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
+                  mu_resolution *resolution)
+{
+    char url[MU__URL_BYTES];
+    mu_error inner;
+    int rv = mu__address_url(address, &inner, url);
+
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+    take_port(resolution, url);
+    (void)snprintf(resolution->bind_address, sizeof resolution->bind_address, "%.280s",
+                   url);
+    return 0;
+}
+
+int mu__rank_host(struct mu__notes *notes, const char *source, mu_error *ret_error,
+                  char *ret_host)
+{
+    const struct mu__question own = {.kind = MU__ASK_HOST_NAME, .name = "", .tries = 1};
+    struct mu__question found = {.kind = MU__ASK_ADDRESSES, .tries = 1};
+    const struct mu__answer *answer = mu__ask(notes, &own);
+
+    if (answer == NULL)
+        return MU__LATER;
+    found.name = answer->code == 0 ? answer->data : "localhost";
+    answer = mu__ask(notes, &found);
+    if (answer == NULL)
+        return MU__LATER;
+    for (const char *at = answer->code == 0 ? answer->data : ""; *at != '\0';
+         at += strspn(at, "\n")) {
+        size_t size = strcspn(at, "\n");
+        char host[MU__HOST_BYTES_MAX + 1];
+
+        (void)snprintf(host, sizeof host, "%.*s",
+                       (int)(size < MU__HOST_BYTES_MAX ? size : MU__HOST_BYTES_MAX), at);
+        at += size;
+        if (host[0] == '\0' || is_loopback(host))
+            continue;
+        memcpy(ret_host, host, sizeof host);
+        return 0;
+    }
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: this host's name, \"%.80s\", has no address at which others "
+                        "could reach it; set bind_address",
+                        source, found.name);
+}
+
+/* A free port, where the others reach this host. A chief on loopback has its workers
+ * there. */
+static int find_bind(struct mu__notes *notes, const char *source, const char *address,
+                     mu_error *ret_error, mu_resolution *resolution)
+{
+    const char *colon = strrchr(address, ':');
+    size_t size = colon == NULL ? strlen(address) : (size_t)(colon - address);
+    char host[MU_CLUSTER_ADDRESS_BYTES_MAX + 1];
+    int rv = 0;
+
+    (void)snprintf(host, sizeof host, "%.*s", (int)size, address);
+    if (is_loopback(host))
+        (void)snprintf(host, sizeof host, "127.0.0.1");
+    else
+        rv = mu__rank_host(notes, source, ret_error, host);
+    if (rv == 0)
+        write_bind(resolution, host);
+    return rv;
+}
+
+int mu__ranks_meet(struct mu__notes *notes, const char *source, const char *address,
+                   const struct mu__jobs *jobs, unsigned tasks, unsigned rank,
+                   const char *bind_address, mu_error *ret_error,
+                   mu_resolution *resolution)
+{
+    struct mu__jobs usual = {.rows = {{"chief", 1}, {"worker", tasks - 1}},
+                             .rows_count = 2};
+    int rv = jobs == NULL ? 0 : check_jobs(jobs, source, ret_error);
+
+    if (rv == 0)
+        rv = mu__resolution_add(resolution, source, "chief", 0, address, ret_error);
+    if (rv != 0)
+        return rv;
+    mu__rank_task(&usual, rank, resolution);
+    if (bind_address != NULL)
+        rv = mu__rank_bind(bind_address, "bind_address", ret_error, resolution);
+    else if (rank != 0)
+        rv = find_bind(notes, source, address, ret_error, resolution);
+    return rv;
+}

@@ -1,0 +1,76 @@
+/* What the resolvers of launchers share, whose tasks have a number each: ranks. */
+#ifndef MU_RESOLVER_RANKS_H
+#define MU_RESOLVER_RANKS_H
+
+#include "resolver/engine/kind.h"
+#include "resolver/spec/layout.h"
+
+enum { MU__ORIGIN_BYTES = 128 };
+
+/* A number that a variable has. When it is not set: -MU_ENOTFOUND with `hint` behind it
+ * ("; start it with srun"; may be ""); -MU_EINVALID: no whole number of low to high. */
+int mu__rank_number(struct mu__notes *notes, const char *variable, const char *hint,
+                    unsigned low, unsigned high, mu_error *ret_error,
+                    unsigned *ret_number);
+
+/* The same of a rank, below `tasks`, which `tasks_variable` says. */
+int mu__rank_own(struct mu__notes *notes, const char *variable, const char *hint,
+                 unsigned tasks, const char *tasks_variable, mu_error *ret_error,
+                 unsigned *ret_rank);
+
+/* The jobs of a setting, for so many tasks. */
+int mu__rank_jobs(struct mu__notes *notes, const struct mu__settings *settings,
+                  unsigned setting, unsigned tasks, mu_error *ret_error,
+                  struct mu__jobs *ret_jobs);
+
+/* The port of local task 0, from a setting that is a number or "auto": 61440 and a number
+ * made of `job`, the same for all tasks of a job and most likely another for the next
+ * one. For one task a node it is the port that JAX takes. All ports of a node, with
+ * `node_tasks` tasks, are at most 65535. */
+int mu__rank_port(struct mu__notes *notes, const struct mu__settings *settings,
+                  unsigned setting, uint64_t job, unsigned node_tasks,
+                  mu_error *ret_error, unsigned *ret_port);
+
+/* Tasks whose hosts are known. */
+struct mu__ranks {
+    const char *source;                 /* of the hosts, for messages */
+    const struct mu__host_list *hosts;  /* "host", or "host:port" as it stands */
+    const struct mu__layout *layout;
+    const struct mu__jobs *jobs;
+    unsigned rank;                      /* of this process */
+    unsigned port;                      /* of local task 0; the next ones follow */
+    const char *host_suffix;            /* behind each host; NULL: nothing */
+};
+
+/* Add all tasks, and say which one this is. */
+int mu__ranks_add(const struct mu__ranks *ranks, mu_error *ret_error,
+                  mu_resolution *resolution);
+
+/* Tasks of which one only knows where rank 0 is. It is the chief; the others are workers,
+ * which the cluster does not list: they join by calling the chief, and listen at a free
+ * port of this host. `jobs` may be NULL; if it is not, it has to be one chief, and
+ * workers. `address` is "host:port". May be MU__LATER. */
+int mu__ranks_meet(struct mu__notes *notes, const char *source, const char *address,
+                   const struct mu__jobs *jobs, unsigned tasks, unsigned rank,
+                   const char *bind_address, mu_error *ret_error,
+                   mu_resolution *resolution);
+
+/* The first address of this host's name that is not loopback's. `ret_host` has
+ * MU__HOST_BYTES_MAX + 1. May be MU__LATER. */
+int mu__rank_host(struct mu__notes *notes, const char *source, mu_error *ret_error,
+                  char *ret_host);
+
+/* Take "host:port" as the place to listen at; `source` is for messages. Who we are, and
+ * the cluster, are known already: port 0 of a task that is listed is its own port. */
+int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
+                  mu_resolution *resolution);
+
+/* Say which task a rank is. */
+void mu__rank_task(const struct mu__jobs *jobs, unsigned rank, mu_resolution *resolution);
+
+/* Write a text setting into a field of the resolution: -MU_EINVALID when it does not
+ * fit. */
+int mu__rank_text(struct mu__notes *notes, const struct mu__settings *settings,
+                  unsigned setting, char *field, size_t size, mu_error *ret_error);
+
+#endif

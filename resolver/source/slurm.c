@@ -1,0 +1,404 @@
+/* The resolver slurm: the variables that srun gives each task of a step.
+ *
+ * Hosts keep the order that Slurm has them in, and a rank's place on them follows from
+ * the distribution that srun used; what Slurm says of this task is compared with it. */
+#include "resolver/source/slurm.h"
+
+#include "runtime/base/text.h"
+
+#include <muster/cluster.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GPUS_MAX = 1024 };
+
+static const struct mu__setting_spec settings_of[] = {
+    [MU__SLURM_JOBS] = {.name = "jobs",
+                        .variable = "MUSTER_SLURM_JOBS",
+                        .help = "what the tasks are, by rank: \"chief=1,ps=2,worker=*\"; "
+                                "without it all are workers"},
+    [MU__SLURM_PORT_BASE] = {.name = "port_base",
+                             .variable = "MUSTER_SLURM_PORT_BASE",
+                             .initial = "8888",
+                             .help = "port of the first task of a node, the next ones "
+                                     "follow; \"auto\": made of the job's id"},
+    [MU__SLURM_GPUS_PER_NODE] = {.name = "gpus_per_node",
+                                 .form = MU__SETTING_NUMBER,
+                                 .variable = "MUSTER_SLURM_GPUS_PER_NODE",
+                                 .high = GPUS_MAX,
+                                 .help =
+                                     "GPUs of each node; without it they are counted"},
+    [MU__SLURM_GPUS_PER_TASK] = {.name = "gpus_per_task",
+                                 .form = MU__SETTING_NUMBER,
+                                 .variable = "MUSTER_SLURM_GPUS_PER_TASK",
+                                 .high = GPUS_MAX,
+                                 .help = "GPUs of each task; without it the node's "
+                                         "through the tasks of the fullest node"},
+    [MU__SLURM_TASKS_PER_NODE] = {.name = "tasks_per_node",
+                                  .variable = "MUSTER_SLURM_TASKS_PER_NODE",
+                                  .help = "tasks of each node, a number or "
+                                          "\"host=count,...\"; without it what Slurm "
+                                          "says"},
+    [MU__SLURM_AUTO_SET_GPU] = {.name = "auto_set_gpu",
+                                .form = MU__SETTING_SWITCH,
+                                .variable = "MUSTER_SLURM_AUTO_SET_GPU",
+                                .initial = "1",
+                                .help = "whether each task sees its own GPUs alone"},
+    [MU__SLURM_RPC_LAYER] = {.name = "rpc_layer",
+                             .variable = "MUSTER_SLURM_RPC_LAYER",
+                             .initial = "grpc",
+                             .help = "in front of the master"},
+    [MU__SLURM_HOST_SUFFIX] = {.name = "host_suffix",
+                               .variable = "MUSTER_SLURM_HOST_SUFFIX",
+                               .help = "behind each host's name: \"-ib\", \".cluster\""},
+    {.name = NULL},
+};
+
+static const char hint[] = ": it is for tasks of a Slurm step; start it with srun";
+
+/* Where the variables of the step are, or of the job outside of one. */
+struct names {
+    const char *tasks;
+    const char *hosts;
+    const char *counts;
+    bool in_step;
+};
+
+struct plan {
+    struct names names;
+    unsigned tasks;
+    unsigned rank;
+    struct mu__slurm_het het;
+    struct mu__host_list hosts;
+    unsigned *counts;           /* of the hosts */
+    struct mu__layout layout;
+};
+
+/* What other launchers set, within a job's allocation: Slurm's ranks are those of their
+ * daemons then. In the order of Open MPI, PRRTE and Hydra. */
+static const char *find_launcher(struct mu__notes *notes)
+{
+    static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PRTE_LAUNCHED",
+                                            "MPI_LOCALRANKID"};
+
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+        if (mu__ask_variable(notes, variables[i]) != NULL)
+            return variables[i];
+    return NULL;
+}
+
+static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+                  mu_error *ret_why)
+{
+    const char *launcher = find_launcher(notes);
+
+    (void)settings;
+    if (mu__ask_variable(notes, "SLURM_PROCID") == NULL) {
+        (void)mu_error_set(ret_why, -MU_ENOTFOUND, "SLURM_PROCID is not set%s",
+                           mu__ask_variable(notes, "SLURM_JOB_ID") == NULL
+                               ? ""
+                               : ", though SLURM_JOB_ID is; start it with srun");
+        return 0;
+    }
+    if (launcher != NULL) {
+        (void)mu_error_set(ret_why, -MU_ENOTFOUND,
+                           "mpirun started this process (%s is set), not srun",
+                           launcher);
+        return 0;
+    }
+    return 1;
+}
+
+/* ---- Which tasks there are ---- */
+
+static struct names find_names(struct mu__notes *notes)
+{
+    static const struct names step = {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST",
+                                      "SLURM_STEP_TASKS_PER_NODE", true};
+    static const struct names job = {"SLURM_NTASKS", "SLURM_JOB_NODELIST",
+                                     "SLURM_TASKS_PER_NODE", false};
+    bool in_step = mu__ask_variable(notes, step.tasks) != NULL ||
+                   mu__ask_variable(notes, step.hosts) != NULL ||
+                   mu__ask_variable(notes, step.counts) != NULL;
+
+    if (!in_step && mu__ask_variable(notes, job.tasks) != NULL)
+        mu__notes_say(notes, "not in a step (%s is not set), so this is rank 0 of the "
+                             "whole job by %s; srun starts all of its tasks",
+                      step.tasks, job.tasks);
+    return in_step || mu__ask_variable(notes, job.tasks) == NULL ? step : job;
+}
+
+static int find_hosts(struct mu__notes *notes, struct plan *plan, mu_error *ret_error)
+{
+    const char *text = plan->het.hosts != NULL
+                           ? plan->het.hosts
+                           : mu__ask_variable(notes, plan->names.hosts);
+    int rv;
+
+    if (text == NULL)
+        return mu_error_set(ret_error, -MU_ENOTFOUND, "%s is not set%s",
+                            plan->names.hosts, hint);
+    rv = mu__host_list_parse(text, strlen(text), plan->names.hosts, ret_error,
+                             &plan->hosts);
+    if (rv == 0 && plan->hosts.count == 0)
+        rv = mu_error_set(ret_error, -MU_EINVALID, "%s: expected a host at least",
+                          plan->names.hosts);
+    return rv;
+}
+
+static int check_counts(const struct plan *plan, const char *source, mu_error *ret_error)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < plan->hosts.count; i++)
+        sum += plan->counts[i];
+    if (sum == plan->tasks)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s: %llu tasks on %zu nodes, but %s is %u", source,
+                        (unsigned long long)sum, plan->hosts.count, plan->names.tasks,
+                        plan->tasks);
+}
+
+static int find_counts(struct mu__notes *notes, const struct mu__settings *settings,
+                       struct plan *plan, mu_error *ret_error)
+{
+    const char *text = mu__setting(notes, settings, MU__SLURM_TASKS_PER_NODE);
+    char source[MU__ORIGIN_BYTES];
+    int rv;
+
+    if (text != NULL) {
+        mu__setting_origin(notes, settings, MU__SLURM_TASKS_PER_NODE, source);
+        rv = mu__slurm_set_counts(text, source, &plan->hosts, ret_error, &plan->counts);
+        return rv != 0 ? rv : check_counts(plan, source, ret_error);
+    }
+    text = plan->het.counts != NULL ? plan->het.counts
+                                    : mu__ask_variable(notes, plan->names.counts);
+    if (text == NULL)
+        return mu_error_set(ret_error, -MU_ENOTFOUND, "%s is not set%s",
+                            plan->names.counts, hint);
+    rv = mu__task_counts_parse(text, plan->names.counts, plan->hosts.count, ret_error,
+                               &plan->counts);
+    return rv != 0 ? rv : check_counts(plan, plan->names.counts, ret_error);
+}
+
+/* ---- Where they are ---- */
+
+/* Each line of the file is the host of a rank, by the working directory of srun when the
+ * path is relative. */
+static int read_host_file(struct mu__notes *notes, mu_error *ret_error,
+                          struct mu__host_list *ret_ranks)
+{
+    const char *path = mu__ask_variable(notes, "SLURM_HOSTFILE");
+    const char *folder = mu__ask_variable(notes, "SLURM_SUBMIT_DIR");
+    const struct mu__answer *answer;
+    char full[1024];
+    mu_error inner;
+    int rv;
+
+    if (path == NULL)
+        return mu_error_set(ret_error, -MU_ENOTFOUND,
+                            "SLURM_DISTRIBUTION is arbitrary, but SLURM_HOSTFILE, the "
+                            "file with the order of the hosts, is not set");
+    (void)snprintf(full, sizeof full, "%s%s%s",
+                   path[0] == '/' || folder == NULL ? "" : folder,
+                   path[0] == '/' || folder == NULL ? "" : "/", path);
+    answer = mu__ask_file(notes, full);
+    if (answer == NULL)
+        return MU__LATER;
+    rv = mu__answer_check(answer, "SLURM_HOSTFILE", &inner);
+    if (rv != 0)
+        return mu_error_set(
+            ret_error, rv,
+            "SLURM_DISTRIBUTION is arbitrary, and the file with the order "
+            "of the hosts cannot be read: %s",
+            inner.message);
+    return mu__host_list_parse(answer->data, answer->size, "SLURM_HOSTFILE", ret_error,
+                               ret_ranks);
+}
+
+/* A step may have fewer tasks than the file has lines. */
+static int lay_out_listed(struct mu__notes *notes, struct plan *plan, mu_error *ret_error)
+{
+    struct mu__host_list ranks = {0};
+    int rv = read_host_file(notes, ret_error, &ranks);
+
+    if (rv != 0)
+        return rv;
+    if (ranks.count < plan->tasks)
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "SLURM_HOSTFILE: it has %zu hosts for %u tasks", ranks.count,
+                          plan->tasks);
+    while (ranks.count > plan->tasks)
+        free(ranks.names[--ranks.count]);
+    if (rv == 0)
+        rv = mu__layout_listed(&ranks, &plan->hosts, "SLURM_HOSTFILE", ret_error,
+                               &plan->layout);
+    mu__host_list_done(&ranks);
+    return rv;
+}
+
+static int lay_out_deal(struct mu__notes *notes, enum mu__deal deal, struct plan *plan,
+                        mu_error *ret_error)
+{
+    unsigned plane = 1;
+    int rv = 0;
+
+    if (deal == MU__DEAL_PLANE)
+        rv = mu__rank_number(notes, "SLURM_DIST_PLANESIZE",
+                             ", though SLURM_DISTRIBUTION is plane", 1,
+                             MU_CLUSTER_TASKS_MAX, ret_error, &plane);
+    if (rv != 0)
+        return rv;
+    rv = mu__layout_deal(deal, plane, plan->counts, plan->hosts.count, &plan->layout);
+    return rv == 0 ? 0
+                   : mu_error_set(ret_error, rv, "%s: out of memory", plan->names.hosts);
+}
+
+/* "block:cyclic,pack": what stands behind ":" is about the sockets of a node, and what
+ * stands behind "," about how many tasks a node gets. */
+static int lay_out(struct mu__notes *notes, struct plan *plan, mu_error *ret_error)
+{
+    static const struct {
+        const char *word;
+        enum mu__deal deal;
+    } deals[] = {{"block", MU__DEAL_BLOCK},
+                 {"cyclic", MU__DEAL_CYCLIC},
+                 {"plane", MU__DEAL_PLANE}};
+    const char *text = mu__ask_variable(notes, "SLURM_DISTRIBUTION");
+    char shown[MU__QUOTE_BYTES];
+    size_t size;
+
+    if (text == NULL || plan->hosts.count == 1 || plan->het.hosts != NULL)
+        return lay_out_deal(notes, MU__DEAL_BLOCK, plan, ret_error);
+    size = strcspn(text, ":,=");
+    for (size_t i = 0; i < sizeof deals / sizeof deals[0]; i++)
+        if (strlen(deals[i].word) == size && memcmp(deals[i].word, text, size) == 0)
+            return lay_out_deal(notes, deals[i].deal, plan, ret_error);
+    if (size == 9 && memcmp(text, "arbitrary", size) == 0)
+        return lay_out_listed(notes, plan, ret_error);
+    mu__quote(shown, sizeof shown, text, strlen(text));
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "SLURM_DISTRIBUTION: expected block, cyclic, plane or arbitrary, "
+                        "got %s",
+                        shown);
+}
+
+/* Slurm says where this task is: when it is elsewhere than by the layout, the addresses
+ * of others would be wrong, too. */
+static int compare(struct mu__notes *notes, const struct plan *plan, const char *variable,
+                   unsigned mine, mu_error *ret_error)
+{
+    unsigned told;
+    int rv;
+
+    if (!plan->names.in_step || mu__ask_variable(notes, variable) == NULL)
+        return 0;
+    rv = mu__rank_number(notes, variable, "", 0, MU_CLUSTER_TASKS_MAX - 1, ret_error,
+                         &told);
+    if (rv != 0 || told == mine)
+        return rv;
+    return mu_error_set(
+        ret_error, -MU_EPRECONDITION,
+        "%s is %u, but rank %u would have %u by %s and the distribution "
+        "(%s): the addresses of the tasks cannot be told; start srun with "
+        "--distribution=block, or set tasks_per_node",
+        variable, told, plan->rank, mine, plan->names.counts,
+        mu__ask_variable(notes, "SLURM_DISTRIBUTION") == NULL
+            ? "SLURM_DISTRIBUTION is not set"
+            : mu__ask_variable(notes, "SLURM_DISTRIBUTION"));
+}
+
+static int make_plan(struct mu__notes *notes, const struct mu__settings *settings,
+                     struct plan *plan, mu_error *ret_error)
+{
+    int rv;
+
+    plan->names = find_names(notes);
+    rv = mu__rank_number(notes, plan->names.tasks, hint, 1, MU_CLUSTER_TASKS_MAX,
+                         ret_error, &plan->tasks);
+    if (rv == 0)
+        rv = mu__rank_own(notes, "SLURM_PROCID", hint, plan->tasks, plan->names.tasks,
+                          ret_error, &plan->rank);
+    if (rv == 0 && plan->names.in_step)
+        rv = mu__slurm_het(notes, ret_error, &plan->het);
+    if (rv == 0)
+        rv = find_hosts(notes, plan, ret_error);
+    if (rv == 0)
+        rv = find_counts(notes, settings, plan, ret_error);
+    if (rv == 0)
+        rv = lay_out(notes, plan, ret_error);
+    if (rv == 0)
+        rv = compare(notes, plan, "SLURM_NODEID", plan->layout.nodes[plan->rank],
+                     ret_error);
+    if (rv == 0)
+        rv = compare(notes, plan, "SLURM_LOCALID", plan->layout.locals[plan->rank],
+                     ret_error);
+    return rv;
+}
+
+/* ---- The cluster ---- */
+
+static uint64_t job_of(struct mu__notes *notes)
+{
+    const char *text = mu__ask_variable(notes, "SLURM_JOB_ID");
+
+    return text == NULL ? 0 : strtoull(text, NULL, 10);
+}
+
+static int conclude(struct mu__notes *notes, const struct mu__settings *settings,
+                    const struct plan *plan, mu_error *ret_error,
+                    mu_resolution *resolution)
+{
+    uint32_t node = plan->layout.nodes[plan->rank];
+    struct mu__jobs jobs;
+    struct mu__ranks ranks = {
+        .source = plan->names.hosts,
+        .hosts = &plan->hosts,
+        .layout = &plan->layout,
+        .jobs = &jobs,
+        .rank = plan->rank,
+        .host_suffix = mu__setting(notes, settings, MU__SLURM_HOST_SUFFIX),
+    };
+    int rv =
+        mu__rank_jobs(notes, settings, MU__SLURM_JOBS, plan->tasks, ret_error, &jobs);
+
+    if (rv == 0)
+        rv = mu__rank_port(notes, settings, MU__SLURM_PORT_BASE, job_of(notes),
+                           plan->layout.node_tasks_max, ret_error, &ranks.port);
+    if (rv == 0)
+        rv = mu__ranks_add(&ranks, ret_error, resolution);
+    if (rv == 0)
+        rv = mu__rank_text(notes, settings, MU__SLURM_RPC_LAYER, resolution->rpc_layer,
+                           sizeof resolution->rpc_layer, ret_error);
+    if (rv != 0)
+        return rv;
+    return mu__slurm_gpus(notes, settings, plan->layout.locals[plan->rank],
+                          plan->counts[node], plan->layout.node_tasks_max, ret_error,
+                          resolution);
+}
+
+static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+                   mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    struct plan plan = {.counts = NULL};
+    int rv = make_plan(notes, settings, &plan, ret_error);
+
+    if (rv == 0)
+        rv = conclude(notes, settings, &plan, ret_error, ret_resolution);
+    mu__layout_done(&plan.layout);
+    mu__host_list_done(&plan.hosts);
+    mu__slurm_het_done(&plan.het);
+    free(plan.counts);
+    return rv;
+}
+
+const struct mu__resolver_kind mu__resolver_slurm = {
+    .name = "slurm",
+    .summary = "the variables that srun gives each task of a step",
+    .settings = settings_of,
+    .detect = detect,
+    .resolve = resolve,
+};

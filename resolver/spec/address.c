@@ -1,0 +1,250 @@
+#include "resolver/spec/address.h"
+
+#include "runtime/base/text.h"
+
+#include <muster/cluster.h>
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    HOST_BYTES_MAX = 253, /* of a DNS name, as text */
+    LABEL_BYTES_MAX = 63, /* between two dots of it */
+    PATH_BYTES_MAX = 107, /* of a Unix socket, without the zero byte */
+    PORT_DIGITS_MAX = 5,
+    PORT_MAX = 65535
+};
+
+/* Each of these checks one part of an address. They return NULL, or why it is none. */
+static const char *check_port(const char *port);
+static const char *check_host(const char *host);
+static const char *tcp_url(const char *rest, char *url);
+static const char *ipc_url(const char *rest, char *url);
+
+static const struct scheme {
+    const char *prefix;
+    const char *(*to_url)(const char *rest, char *url);
+} schemes[] = {
+    {"tcp://", tcp_url},
+    {"ipc://", ipc_url},
+};
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static char lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static const char *check_port(const char *port)
+{
+    size_t digits = strspn(port, "0123456789");
+    long number = 0;
+
+    if (port[0] == '\0')
+        return "the port is missing";
+    if (port[digits] != '\0')
+        return "the port is not a number";
+    if (port[0] == '0' && digits > 1)
+        return "the port has a leading zero";
+    if (digits > PORT_DIGITS_MAX)
+        return "the port is above 65535";
+
+    for (size_t i = 0; i < digits; i++)
+        number = number * 10 + (port[i] - '0');
+    return number > PORT_MAX ? "the port is above 65535" : NULL;
+}
+
+/* Letters, digits, hyphen, and the underscore that container names have. */
+static bool is_host_character(char c)
+{
+    return is_digit(c) || (lower(c) >= 'a' && lower(c) <= 'z') || c == '-' || c == '_';
+}
+
+static const char *check_labels(const char *host)
+{
+    size_t label = 0;
+
+    for (; *host != '\0'; host++) {
+        if (*host == '.' && label == 0)
+            return "the host has an empty part between dots";
+        if ((*host & 0x80) != 0)
+            return "the host has a letter beyond ASCII: write it as DNS has it, xn--...";
+        if (*host != '.' && !is_host_character(*host))
+            return "the host has a character that no host name has";
+        label = *host == '.' ? 0 : label + 1;
+        if (label > LABEL_BYTES_MAX)
+            return "the host has a part of more than 63 bytes";
+        if (*host == '-' && (label == 1 || host[1] == '.' || host[1] == '\0'))
+            return "the host has a part that begins or ends with a hyphen";
+    }
+    return NULL;
+}
+
+static const char *check_host(const char *host)
+{
+    bool numeric = host[strspn(host, "0123456789.")] == '\0';
+    struct in_addr number;
+
+    if (host[0] == '\0')
+        return "the host is missing";
+    if (strlen(host) > HOST_BYTES_MAX)
+        return "the host is longer than 253 bytes";
+    if (numeric && inet_pton(AF_INET, host, &number) != 1)
+        return "the host is not an IPv4 address";
+    return check_labels(host);
+}
+
+/* "[host]:port", the text after the first bracket. */
+static const char *ipv6_url(const char *rest, char *url)
+{
+    const char *close = strchr(rest, ']');
+    struct in6_addr number;
+    char host[INET6_ADDRSTRLEN];
+    const char *why;
+
+    if (close == NULL)
+        return "the bracket is not closed";
+    if (memchr(rest, '%', (size_t)(close - rest)) != NULL)
+        return "an IPv6 address with a zone says nothing to other machines";
+    if ((size_t)(close - rest) >= sizeof host)
+        return "there is no IPv6 address in the brackets";
+
+    memcpy(host, rest, (size_t)(close - rest));
+    host[close - rest] = '\0';
+    if (inet_pton(AF_INET6, host, &number) != 1)
+        return "there is no IPv6 address in the brackets";
+    if (close[1] != ':')
+        return "the port is missing";
+    why = check_port(close + 2);
+    if (why != NULL)
+        return why;
+
+    (void)inet_ntop(AF_INET6, &number, host, sizeof host);
+    (void)snprintf(url, MU__URL_BYTES, "tcp://[%s]:%s", host, close + 2);
+    return NULL;
+}
+
+static const char *tcp_url(const char *rest, char *url)
+{
+    static const char scheme[] = "tcp://";
+    const char *colon = strrchr(rest, ':');
+    char *host = url + sizeof scheme - 1;
+    const char *why;
+    size_t size;
+
+    if (rest[0] == '[')
+        return ipv6_url(rest + 1, url);
+    if (colon == NULL)
+        return "the port is missing";
+    if (strchr(rest, ':') != colon)
+        return "it has several colons (an IPv6 address stands in brackets, [::1]:2222)";
+
+    size = (size_t)(colon - rest);
+    memcpy(url, scheme, sizeof scheme);
+    for (size_t i = 0; i < size; i++)
+        host[i] = lower(rest[i]);
+    host[size] = '\0';
+
+    why = check_host(host);
+    if (why == NULL)
+        why = check_port(colon + 1);
+    if (why == NULL)
+        memcpy(host + size, colon, strlen(colon) + 1);
+    return why;
+}
+
+static const char *ipc_url(const char *path, char *url)
+{
+    const char *end = path + strlen(path);
+    size_t length;
+
+    if (path[0] != '/' || path[1] == '\0')
+        return "the path is not absolute";
+    if (strlen(path) > PATH_BYTES_MAX)
+        return "the path is longer than 107 bytes";
+
+    for (const char *at = path; at < end; at += length) {
+        length = mu__utf8_length(at, end);
+        if (length == 0)
+            return "the path is not UTF-8";
+        if ((unsigned char)*at < ' ' || *at == 0x7F)
+            return "the path has a control character";
+    }
+    (void)snprintf(url, MU__URL_BYTES, "ipc://%s", path);
+    return NULL;
+}
+
+static const char *any_url(const char *address, char *url)
+{
+    if (address[0] == '\0')
+        return "it is empty";
+    if (strlen(address) > MU_CLUSTER_ADDRESS_BYTES_MAX)
+        return "it is longer than any address";
+
+    for (size_t i = 0; i < sizeof schemes / sizeof schemes[0]; i++) {
+        size_t length = strlen(schemes[i].prefix);
+
+        if (strncmp(address, schemes[i].prefix, length) == 0)
+            return schemes[i].to_url(address + length, url);
+    }
+    if (strstr(address, "://") != NULL)
+        return "the scheme before \"://\" is neither tcp nor ipc";
+    return tcp_url(address, url);
+}
+
+int mu__address_url(const char *address, mu_error *ret_error, char *ret_url)
+{
+    char url[MU__URL_BYTES];
+    char shown[MU__QUOTE_BYTES];
+    const char *why = any_url(address, url);
+
+    if (why == NULL) {
+        memcpy(ret_url, url, strlen(url) + 1);
+        return 0;
+    }
+    mu__quote(shown, sizeof shown, address, strlen(address));
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "address %s: %s; expected \"host:port\", \"tcp://host:port\" or "
+                        "\"ipc:///path\"",
+                        shown, why);
+}
+
+bool mu__address_is_host(const char *host)
+{
+    char address[MU_CLUSTER_ADDRESS_BYTES_MAX + 1];
+    char url[MU__URL_BYTES];
+    int length = snprintf(address, sizeof address, "%s:1", host);
+
+    return length < (int)sizeof address && tcp_url(address, url) == NULL;
+}
+
+void mu__url_canonical(const char *url, char *ret_url)
+{
+    const char *colon = strrchr(url, ':');
+
+    (void)snprintf(ret_url, MU__URL_BYTES, "%s", url);
+    if (strncmp(url, "tcp://", 6) == 0 && colon > url + 7 && colon[-1] == '.')
+        memmove(ret_url + (colon - url) - 1, colon, strlen(colon) + 1);
+}
+
+bool mu__urls_are_same(const char *a, const char *b)
+{
+    char one[MU__URL_BYTES];
+    char two[MU__URL_BYTES];
+
+    mu__url_canonical(a, one);
+    mu__url_canonical(b, two);
+    return strcmp(one, two) == 0;
+}
+
+bool mu__url_has_any_port(const char *url)
+{
+    size_t length = strlen(url);
+
+    return strncmp(url, "tcp://", 6) == 0 && strcmp(url + length - 2, ":0") == 0;
+}

@@ -1,0 +1,274 @@
+/* Cluster specs from JSON and to JSON. */
+#include "resolver/spec/cluster.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+#include "runtime/message/arguments.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PLACE_BYTES = 256 /* source and path in front of a message */
+};
+
+/* One job under way. */
+struct reader {
+    const char *source;
+    const char *path;  /* "" or "cluster" */
+    const char *place; /* of the whole: "TF_CONFIG: cluster" */
+    const cJSON *job;  /* the list or object, named by its key */
+    const char *type;
+    mu_cluster *cluster;
+    mu_error *error;
+};
+
+/* One member of a sparse job. */
+struct entry {
+    int index;
+    const cJSON *item;
+};
+
+static void place_of_job(const struct reader *r, char *out)
+{
+    const char *dot = r->path[0] != '\0' ? "." : "";
+
+    (void)snprintf(out, PLACE_BYTES, "%s: %s%s%s", r->source, r->path, dot,
+                   r->job->string);
+}
+
+/* "worker[2]" in a list, `worker["2"]` in an object. */
+static void place_of_item(const struct reader *r, const cJSON *item, int index, char *out)
+{
+    char key[MU__QUOTE_BYTES];
+    size_t used;
+
+    place_of_job(r, out);
+    used = strlen(out);
+    if (item->string == NULL) {
+        (void)snprintf(out + used, PLACE_BYTES - used, "[%d]", index);
+        return;
+    }
+    mu__quote(key, sizeof key, item->string, strlen(item->string));
+    (void)snprintf(out + used, PLACE_BYTES - used, "[%s]", key);
+}
+
+static int read_item(const struct reader *r, const cJSON *item, int index)
+{
+    char place[PLACE_BYTES];
+    char got[MU__QUOTE_BYTES];
+    mu_error inner;
+    int rv;
+
+    if (!cJSON_IsString(item)) {
+        place_of_item(r, item, index, place);
+        mu__json_describe(item, got, sizeof got);
+        return mu_error_set(r->error, -MU_EINVALID, "%s: expected \"host:port\", got %s",
+                            place, got);
+    }
+    rv = mu__cluster_insert(r->cluster, r->type, index, item->valuestring, &inner);
+    if (rv == 0)
+        return 0;
+    place_of_item(r, item, index, place);
+    return mu_error_set(r->error, rv, "%s: %s", place, inner.message);
+}
+
+static int read_list(const struct reader *r)
+{
+    int index = 0;
+
+    for (const cJSON *item = r->job->child; item != NULL; item = item->next) {
+        int rv = read_item(r, item, index++);
+
+        if (rv != 0)
+            return rv;
+    }
+    return 0;
+}
+
+static int compare_entries(const void *a, const void *b)
+{
+    const struct entry *one = a;
+    const struct entry *two = b;
+
+    return (one->index > two->index) - (one->index < two->index);
+}
+
+static int read_keys(const struct reader *r, struct entry *entries)
+{
+    size_t count = 0;
+
+    for (const cJSON *item = r->job->child; item != NULL; item = item->next) {
+        char place[PLACE_BYTES];
+        char key[MU__QUOTE_BYTES];
+        int index;
+        int rv = mu__index_parse(item->string, &index);
+
+        if (rv == 0) {
+            entries[count++] = (struct entry){index, item};
+            continue;
+        }
+        place_of_job(r, place);
+        mu__quote(key, sizeof key, item->string, strlen(item->string));
+        return mu_error_set(r->error, rv,
+                            "%s: expected an index of 0 to %d as key, got %s", place,
+                            MU_CLUSTER_INDEX_MAX, key);
+    }
+    return 0;
+}
+
+/* Sorted first, so that tasks come in ascending order, which costs least. An index that
+ * stands twice is then refused by the cluster itself. */
+static int read_object(const struct reader *r)
+{
+    size_t count = (size_t)cJSON_GetArraySize(r->job);
+    struct entry *entries = malloc((count + 1) * sizeof *entries);
+    int rv;
+
+    if (entries == NULL)
+        return mu_error_set(r->error, -MU_ENOMEM, "%s: out of memory", r->source);
+    rv = read_keys(r, entries);
+    if (rv == 0)
+        qsort(entries, count, sizeof *entries, compare_entries);
+    for (size_t i = 0; i < count && rv == 0; i++)
+        rv = read_item(r, entries[i].item, entries[i].index);
+    free(entries);
+    return rv;
+}
+
+static int read_job(struct reader *r, const cJSON *job)
+{
+    char place[PLACE_BYTES];
+    char got[MU__QUOTE_BYTES];
+    mu_error inner;
+    int rv;
+
+    r->job = job;
+    r->type = job->string;
+    rv = mu__task_type_check(r->type, &inner);
+    if (rv != 0)
+        return mu_error_set(r->error, rv, "%s: %s", r->place, inner.message);
+    if (cJSON_IsArray(job))
+        return read_list(r);
+    if (cJSON_IsObject(job))
+        return read_object(r);
+
+    place_of_job(r, place);
+    mu__json_describe(job, got, sizeof got);
+    return mu_error_set(r->error, -MU_EINVALID,
+                        "%s: expected a list of addresses, or an object of index -> "
+                        "address, got %s",
+                        place, got);
+}
+
+int mu__cluster_from_json(const cJSON *object, const char *source, const char *path,
+                          mu_error *ret_error, mu_cluster **ret_cluster)
+{
+    struct reader r = {.source = source, .path = path, .error = ret_error};
+    char place[PLACE_BYTES];
+    int rv;
+
+    (void)snprintf(place, sizeof place, "%s%s%s", source, path[0] != '\0' ? ": " : "",
+                   path);
+    r.place = place;
+    rv = mu__json_check_keys(object, place, ret_error);
+    if (rv != 0)
+        return rv;
+    r.cluster = mu_cluster_new();
+    if (r.cluster == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
+
+    for (const cJSON *job = object->child; job != NULL; job = job->next) {
+        rv = read_job(&r, job);
+        if (rv != 0) {
+            mu_cluster_free(r.cluster);
+            return rv;
+        }
+    }
+    *ret_cluster = r.cluster;
+    return 0;
+}
+
+int mu_cluster_parse(const char *json, size_t size, const char *source,
+                     mu_error *ret_error, mu_cluster **ret_cluster)
+{
+    MU__REQUIRE(ret_error, json, source, ret_cluster);
+    cJSON *root;
+    int rv;
+
+    rv = mu__json_parse(json, size, source, ret_error, &root);
+    if (rv != 0)
+        return rv;
+    rv = mu__cluster_from_json(root, source, "", ret_error, ret_cluster);
+    cJSON_Delete(root);
+    return rv;
+}
+
+/* Whether the `count` tasks from `start` are one dense job. */
+static bool is_dense(const mu_cluster *cluster, size_t start, size_t count)
+{
+    const char *type;
+    const char *address;
+    int index;
+
+    (void)mu_cluster_task_at(cluster, start + count - 1, &type, &index, &address);
+    return (size_t)index == count - 1;
+}
+
+/* Add the `count` tasks from `start`, which are one job. */
+static bool write_job(const mu_cluster *cluster, size_t start, size_t count, cJSON *job)
+{
+    for (size_t i = start; i < start + count; i++) {
+        const char *type;
+        const char *address;
+        char key[16];
+        int index;
+        cJSON *text;
+        bool added;
+
+        (void)mu_cluster_task_at(cluster, i, &type, &index, &address);
+        (void)snprintf(key, sizeof key, "%d", index);
+        text = cJSON_CreateString(address);
+        added = cJSON_IsArray(job) ? cJSON_AddItemToArray(job, text)
+                                   : cJSON_AddItemToObject(job, key, text);
+        if (!added) {
+            cJSON_Delete(text);
+            return false;
+        }
+    }
+    return true;
+}
+
+static bool write_jobs(const mu_cluster *cluster, cJSON *root)
+{
+    size_t start = 0;
+    const char *name;
+
+    for (size_t i = 0; (name = mu_cluster_job_at(cluster, i)) != NULL; i++) {
+        size_t count = mu_cluster_task_count(cluster, name);
+        cJSON *job;
+
+        job = is_dense(cluster, start, count) ? cJSON_AddArrayToObject(root, name)
+                                              : cJSON_AddObjectToObject(root, name);
+        if (job == NULL || !write_job(cluster, start, count, job))
+            return false;
+        start += count;
+    }
+    return true;
+}
+
+char *mu_cluster_json(const mu_cluster *cluster)
+{
+    cJSON *root = cJSON_CreateObject();
+    char *printed = NULL;
+    char *text = NULL;
+
+    if (root != NULL && write_jobs(cluster, root))
+        printed = cJSON_PrintUnformatted(root);
+    /* cJSON may have been given other functions than malloc() and free(). */
+    if (printed != NULL)
+        text = strdup(printed);
+    cJSON_free(printed);
+    cJSON_Delete(root);
+    return text;
+}

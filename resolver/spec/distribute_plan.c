@@ -1,0 +1,338 @@
+#include "resolver/spec/distribute_plan.h"
+
+#include "resolver/spec/cluster.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    TASK_TEXT_BYTES = 24    /* room for "worker:999999," */
+};
+
+static const char tcp[] = "tcp://";
+
+static bool is_type(const char *type, const char *name)
+{
+    return type != NULL && strcmp(type, name) == 0;
+}
+
+static bool trains(const char *type)
+{
+    return is_type(type, "chief") || is_type(type, "worker");
+}
+
+/* ---- calls ---- */
+
+static int add_run(struct mu__plan *plan, const char *type, int index, bool evaluates,
+                   mu_error *error)
+{
+    struct mu__plan_run *runs;
+
+    if (plan->runs_count == MU__PLAN_RUNS_MAX)
+        return mu_error_set(error, -MU_EEXHAUSTED,
+                            "the chief and the workers are more than %d tasks; expected "
+                            "no more in threads of one process",
+                            MU__PLAN_RUNS_MAX);
+    runs = realloc(plan->runs, (plan->runs_count + 1) * sizeof *runs);
+    if (runs == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    plan->runs = runs;
+    runs[plan->runs_count++] = (struct mu__plan_run){
+        .type = type,
+        .index = index,
+        .evaluates = evaluates,
+        .meets = !evaluates && plan->barrier != MU__BARRIER_NONE,
+    };
+    return 0;
+}
+
+/* All tasks of one type, as calls. */
+static int add_job(struct mu__plan *plan, const mu_cluster *cluster, const char *type,
+                   bool evaluates, mu_error *error)
+{
+    const char *type_at;
+    const char *address;
+    int index;
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && mu_cluster_task_at(cluster, i, &type_at, &index,
+                                                     &address) == 0; i++)
+        if (strcmp(type_at, type) == 0)
+            rv = add_run(plan, type_at, index, evaluates, error);
+    return rv;
+}
+
+static unsigned eval_warnings(const struct mu__plan_ask *ask)
+{
+    return (ask->has_eval ? 0U : MU__PLAN_NO_EVAL) |
+           (ask->has_eval_strategy ? 0U : MU__PLAN_NO_EVAL_STRATEGY);
+}
+
+/* ---- modes ---- */
+
+static int plan_local(const struct mu__plan_ask *ask, struct mu__plan *plan,
+                      mu_error *error)
+{
+    int rv = add_run(plan, NULL, -1, false, error);
+
+    plan->local = true;
+    if (!ask->has_eval) {
+        plan->warnings = MU__PLAN_EVAL_LEFT_OUT;
+        return rv;
+    }
+    plan->warnings = eval_warnings(ask);
+    return rv != 0 ? rv : add_run(plan, NULL, -1, true, error);
+}
+
+static int plan_server(struct mu__plan *plan)
+{
+    plan->serves = true;
+    plan->joins = true;
+    return 0;
+}
+
+/* The calls of all tasks, in threads of this process. */
+static int plan_client(const struct mu__plan_ask *ask, struct mu__plan *plan,
+                       mu_error *error)
+{
+    char leader[MU_CLUSTER_TASK_BYTES];
+    int rv = mu_cluster_collective_leader(ask->cluster, NULL, error, leader);
+
+    if (rv != 0)
+        return rv;
+    plan->client = true;
+    plan->threads = true;
+    if (mu_cluster_task_count(ask->cluster, "evaluator") > 0)
+        plan->warnings = eval_warnings(ask);
+    if (!ask->between_graph) {
+        rv = add_run(plan, NULL, -1, false, error);
+    } else {
+        plan->barrier = MU__BARRIER_THREADS;
+        rv = add_job(plan, ask->cluster, "chief", false, error);
+        if (rv == 0)
+            rv = add_job(plan, ask->cluster, "worker", false, error);
+    }
+    return rv != 0 ? rv : add_job(plan, ask->cluster, "evaluator", true, error);
+}
+
+/* Modes in which this process has to know which task it is. */
+static int check_task(const struct mu__plan_ask *ask, mu_error *error)
+{
+    int rv;
+
+    if (ask->type == NULL || ask->type[0] == '\0')
+        return mu_error_set(error, -MU_EINVALID,
+                            "there is no task: expected its type and its index, from "
+                            "TF_CONFIG or the options");
+    rv = mu_cluster_validate(ask->cluster, ask->type, ask->index, error);
+    if (rv == 0 && is_type(ask->type, "client"))
+        rv = mu_error_set(error, -MU_EINVALID,
+                          "unexpected task type \"client\": expected chief, evaluator, "
+                          "ps or worker, or the standalone mode");
+    return rv;
+}
+
+static bool is_leader(const struct mu__plan_ask *ask)
+{
+    char leader[MU_CLUSTER_TASK_BYTES] = "";
+    char own[MU_CLUSTER_TASK_BYTES];
+
+    (void)mu_cluster_collective_leader(ask->cluster, NULL, NULL, leader);
+    mu__task_name(own, sizeof own, ask->type, ask->index);
+    return strcmp(own, leader) == 0;
+}
+
+static int plan_standalone(const struct mu__plan_ask *ask, struct mu__plan *plan,
+                           mu_error *error)
+{
+    int rv;
+
+    if (ask->type == NULL || ask->type[0] == '\0' || is_type(ask->type, "client"))
+        return plan_client(ask, plan, error);
+    rv = mu_cluster_validate(ask->cluster, ask->type, ask->index, error);
+    return rv != 0 ? rv : plan_server(plan);
+}
+
+static int plan_independent(const struct mu__plan_ask *ask, struct mu__plan *plan,
+                            mu_error *error)
+{
+    const char *type = ask->type;
+    int rv = check_task(ask, error);
+
+    if (rv != 0)
+        return rv;
+    plan->serves = true;
+    plan->leads = is_leader(ask);
+    if (is_type(type, "evaluator")) {
+        plan->warnings = eval_warnings(ask);
+        return add_run(plan, type, ask->index, true, error);
+    }
+    if (!trains(type) || (!ask->between_graph && !plan->leads))
+        return plan_server(plan);
+    if (!ask->between_graph)
+        return add_run(plan, NULL, -1, false, error);
+    plan->barrier = MU__BARRIER_SERVICE;
+    return add_run(plan, type, ask->index, false, error);
+}
+
+/* An evaluator that the cluster does not list, and the client so does not know of, works
+ * for itself. */
+static int plan_client_worker(const struct mu__plan_ask *ask, struct mu__plan *plan,
+                              mu_error *error)
+{
+    int rv = check_task(ask, error);
+
+    if (rv != 0)
+        return rv;
+    if (is_type(ask->type, "evaluator") &&
+        mu_cluster_task_count(ask->cluster, "evaluator") == 0)
+        return plan_independent(ask, plan, error);
+    if (!is_leader(ask))
+        return plan_server(plan);
+    plan->serves = true;
+    plan->leads = true;
+    return plan_client(ask, plan, error);
+}
+
+int mu__plan_make(const struct mu__plan_ask *ask, mu_error *ret_error,
+                  struct mu__plan *ret_plan)
+{
+    static int (*const modes[])(const struct mu__plan_ask *, struct mu__plan *,
+                                mu_error *) = {
+        [MU_MODE_STANDALONE] = plan_standalone,
+        [MU_MODE_INDEPENDENT] = plan_independent,
+        [MU_MODE_LOCAL] = plan_local,
+        [MU_MODE_CLIENT_WORKER] = plan_client_worker,
+    };
+    struct mu__plan plan = {0};
+    int mode = ask->mode;
+    int rv;
+
+    if (mode < 0 || (size_t)mode >= sizeof modes / sizeof modes[0])
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "unexpected mode %d; expected one of enum mu_mode, 0 to %d",
+                            mode, MU_MODE_CLIENT_WORKER);
+    if (mu_cluster_is_empty(ask->cluster))
+        mode = MU_MODE_LOCAL;
+    rv = mode == MU_MODE_LOCAL ? 0
+                               : mu_cluster_validate(ask->cluster, NULL, 0, ret_error);
+    if (rv == 0)
+        rv = modes[mode](ask, &plan, ret_error);
+    if (rv != 0) {
+        mu__plan_done(&plan);
+        return rv;
+    }
+    *ret_plan = plan;
+    return 0;
+}
+
+void mu__plan_done(struct mu__plan *plan)
+{
+    free(plan->runs);
+    *plan = (struct mu__plan){0};
+}
+
+/* ---- what a call is told ---- */
+
+void mu__plan_run_name(const struct mu__plan_run *run, char *out, size_t size)
+{
+    if (run->type != NULL)
+        mu__task_name(out, size, run->type, run->index);
+    else
+        (void)snprintf(out, size, "%s", run->evaluates ? "eval_fn" : "worker_fn");
+}
+
+bool mu__plan_is_chief(const mu_cluster *cluster, const char *type, int index)
+{
+    return type == NULL || mu_cluster_is_empty(cluster) ||
+           mu_cluster_is_chief(cluster, type, index) != 0;
+}
+
+void mu__plan_target(const mu_cluster *cluster, const char *layer, const char *type,
+                     int index, char *out, size_t size)
+{
+    char leader[MU_CLUSTER_TASK_BYTES] = "";
+    const char *url;
+
+    out[0] = '\0';
+    if (mu_cluster_is_empty(cluster) || is_type(type, "evaluator"))
+        return;
+    if (type == NULL) {
+        if (mu_cluster_collective_leader(cluster, NULL, NULL, leader) != 0)
+            return;
+        type = strncmp(leader, "/job:chief/", strlen("/job:chief/")) == 0 ? "chief"
+                                                                          : "worker";
+        index = (int)strtol(strrchr(leader, ':') + 1, NULL, 10);
+    }
+    url = mu__cluster_url(cluster, type, index);
+    if (url == NULL)
+        return;
+    if (strncmp(url, tcp, strlen(tcp)) == 0)
+        url += strlen(tcp);
+    (void)snprintf(out, size, "%s%s%s", layer, layer[0] == '\0' ? "" : "://", url);
+}
+
+/* Those that `wanted` says yes to, as "chief:0,worker:2". */
+static char *list_tasks(const mu_cluster *cluster,
+                        bool (*wanted)(const void *arg, const char *type, int index),
+                        const void *arg)
+{
+    size_t size = mu_cluster_task_count(cluster, NULL) * TASK_TEXT_BYTES + 1;
+    char *text = calloc(1, size);
+    const char *type;
+    const char *address;
+    size_t used = 0;
+    int index;
+
+    for (size_t i = 0; text != NULL && mu_cluster_task_at(cluster, i, &type, &index,
+                                                          &address) == 0; i++) {
+        if (!wanted(arg, type, index))
+            continue;
+        (void)snprintf(text + used, size - used, "%s%s:%d", used > 0 ? "," : "", type,
+                       index);
+        used += strlen(text + used);
+    }
+    return text;
+}
+
+static bool wants_training(const void *arg, const char *type, int index)
+{
+    (void)arg;
+    (void)index;
+    return trains(type);
+}
+
+char *mu__plan_tasks(const mu_cluster *cluster)
+{
+    return list_tasks(cluster, wants_training, NULL);
+}
+
+struct leader {
+    const struct mu__plan *plan;
+    const char *type;
+    int index;
+};
+
+/* Who makes calls of its own comes to its end by itself. */
+static bool wants_joining(const void *arg, const char *type, int index)
+{
+    const struct leader *leader = arg;
+
+    if (is_type(type, "client") ||
+        (is_type(type, leader->type) && index == leader->index))
+        return false;
+    if (leader->plan->client)
+        return true;
+    if (is_type(type, "evaluator"))
+        return false;
+    return !trains(type) || leader->plan->barrier != MU__BARRIER_SERVICE;
+}
+
+char *mu__plan_joining(const struct mu__plan *plan, const mu_cluster *cluster,
+                       const char *type, int index)
+{
+    const struct leader leader = {plan, type, index};
+
+    return list_tasks(cluster, wants_joining, &leader);
+}

@@ -1,0 +1,454 @@
+#include "resolver/spec/host_list.h"
+
+#include "runtime/base/text.h"
+
+#include <muster/cluster.h>
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A number has so many digits at most: what the longest name could hold, and far from the
+ * bounds of 64 bits. */
+enum { DIGITS_MAX = 18 };
+
+struct range {
+    uint64_t low;
+    uint64_t high;
+    int width;
+};
+
+/* A bracket, and at which of its numbers the counting is. */
+struct bracket {
+    size_t prefix_at;           /* of the text before it, */
+    size_t prefix_size;         /* and its size */
+    struct range *ranges;
+    size_t count;
+    size_t capacity;
+    size_t hosts;
+    size_t row;
+    uint64_t value;
+};
+
+struct item {
+    struct bracket brackets[MU__HOST_BRACKETS_MAX];
+    size_t count;
+    size_t tail_at;             /* the text behind the last bracket */
+    size_t tail_size;
+};
+
+struct reader {
+    const char *text;
+    size_t size;
+    size_t at;
+    size_t item_at;             /* where the item begins, for messages */
+    const char *source;
+    mu_error *error;
+    struct mu__host_list list;
+};
+
+/* ---- The list ---- */
+
+void mu__host_list_done(struct mu__host_list *list)
+{
+    for (size_t i = 0; i < list->count; i++)
+        free(list->names[i]);
+    free(list->names);
+    *list = (struct mu__host_list){0};
+}
+
+static int grow(struct mu__host_list *list)
+{
+    size_t capacity = list->capacity == 0 ? 16 : 2 * list->capacity;
+    char **names;
+
+    if (list->count < list->capacity)
+        return 0;
+    if (list->count >= MU_CLUSTER_TASKS_MAX)
+        return -MU_EEXHAUSTED;
+    names = realloc(list->names, capacity * sizeof *names);
+    if (names == NULL)
+        return -MU_ENOMEM;
+    list->names = names;
+    list->capacity = capacity;
+    return 0;
+}
+
+int mu__host_list_add(struct mu__host_list *list, const char *name)
+{
+    int rv = grow(list);
+    char *copy;
+
+    if (rv != 0)
+        return rv;
+    copy = strdup(name);
+    if (copy == NULL)
+        return -MU_ENOMEM;
+    list->names[list->count++] = copy;
+    return 0;
+}
+
+bool mu__host_same(const char *a, const char *b)
+{
+    size_t size = strcspn(a, ".:");
+
+    if (strcmp(a, b) == 0)
+        return true;
+    return size == strcspn(b, ".:") && memcmp(a, b, size) == 0 &&
+           strspn(a, "0123456789abcdefABCDEF") < size;
+}
+
+bool mu__host_list_has(const struct mu__host_list *list, const char *name)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (mu__host_same(name, list->names[i]))
+            return true;
+    return false;
+}
+
+size_t mu__host_list_find(const struct mu__host_list *list, const char *name,
+                          size_t length)
+{
+    for (size_t i = 0; i < list->count; i++)
+        if (strncmp(list->names[i], name, length) == 0 && list->names[i][length] == '\0')
+            return i;
+    return list->count;
+}
+
+/* ---- Messages ---- */
+
+/* Shows the item up to and with the byte where it went wrong. */
+static int expected(const struct reader *reader, const char *what)
+{
+    size_t end = reader->at < reader->size ? reader->at + 1 : reader->size;
+    char shown[MU__QUOTE_BYTES];
+
+    mu__quote(shown, sizeof shown, reader->text + reader->item_at,
+              end - reader->item_at);
+    return mu_error_set(reader->error, -MU_EINVALID, "%s: at %zu (%s): expected %s",
+                        reader->source, reader->at + 1, shown, what);
+}
+
+static int failed(const struct reader *reader, int code)
+{
+    if (code == -MU_EEXHAUSTED)
+        return mu_error_set(reader->error, code, "%s: expected at most %d hosts",
+                            reader->source, (int)MU_CLUSTER_TASKS_MAX);
+    return mu_error_set(reader->error, code, "%s: out of memory", reader->source);
+}
+
+/* ---- Reading ---- */
+
+static char peek(const struct reader *reader)
+{
+    return reader->at < reader->size ? reader->text[reader->at] : '\0';
+}
+
+static bool is_blank(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_name(char c)
+{
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' ||
+           c == '_' || c == '-' || c == ':';
+}
+
+static void skip_blanks(struct reader *reader)
+{
+    while (is_blank(peek(reader)))
+        reader->at++;
+}
+
+static int read_number(struct reader *reader, uint64_t *ret_number, int *ret_width)
+{
+    size_t start = reader->at;
+    uint64_t number = 0;
+
+    while (is_digit(peek(reader)) && reader->at - start < DIGITS_MAX)
+        number = number * 10 + (uint64_t)(reader->text[reader->at++] - '0');
+    if (reader->at == start)
+        return expected(reader, "a number");
+    if (is_digit(peek(reader)))
+        return expected(reader, "a number of at most 18 digits");
+    *ret_number = number;
+    *ret_width = (int)(reader->at - start);
+    return 0;
+}
+
+static int keep_range(struct reader *reader, struct bracket *bracket,
+                      const struct range *range)
+{
+    size_t capacity = bracket->capacity == 0 ? 8 : 2 * bracket->capacity;
+    struct range *ranges;
+
+    if (range->high - range->low >= MU_CLUSTER_TASKS_MAX - bracket->hosts)
+        return failed(reader, -MU_EEXHAUSTED);
+    if (bracket->count == bracket->capacity) {
+        ranges = realloc(bracket->ranges, capacity * sizeof *ranges);
+        if (ranges == NULL)
+            return failed(reader, -MU_ENOMEM);
+        bracket->ranges = ranges;
+        bracket->capacity = capacity;
+    }
+    bracket->ranges[bracket->count++] = *range;
+    bracket->hosts += (size_t)(range->high - range->low) + 1;
+    return 0;
+}
+
+static int read_range(struct reader *reader, struct bracket *bracket)
+{
+    struct range range;
+    size_t start;
+    int width;
+    int rv = read_number(reader, &range.low, &range.width);
+
+    if (rv != 0)
+        return rv;
+    range.high = range.low;
+    skip_blanks(reader);
+    if (peek(reader) == '-') {
+        reader->at++;
+        skip_blanks(reader);
+        start = reader->at;
+        rv = read_number(reader, &range.high, &width);
+        if (rv != 0)
+            return rv;
+        if (range.high < range.low) {
+            reader->at = start;
+            return expected(reader, "a number that is not below the first one");
+        }
+    }
+    return keep_range(reader, bracket, &range);
+}
+
+/* Behind its opening bracket. Nesting is a count: what is nested is as if it stood
+ * outside. */
+static int read_bracket(struct reader *reader, struct bracket *bracket)
+{
+    unsigned depth = 1;
+    int rv;
+
+    for (;;) {
+        skip_blanks(reader);
+        if (peek(reader) == '[') {
+            if (depth == MU__HOST_NESTING_MAX)
+                return expected(reader, "brackets of at most 8 levels");
+            depth++;
+            reader->at++;
+            continue;
+        }
+        rv = read_range(reader, bracket);
+        if (rv != 0)
+            return rv;
+        skip_blanks(reader);
+        while (depth > 0 && peek(reader) == ']') {
+            reader->at++;
+            if (--depth == 0)
+                return 0;
+            skip_blanks(reader);
+        }
+        if (peek(reader) != ',')
+            return expected(reader, "\"]\"");
+        reader->at++;
+    }
+}
+
+static size_t read_text(struct reader *reader)
+{
+    size_t start = reader->at;
+
+    while (is_name(peek(reader)))
+        reader->at++;
+    return reader->at - start;
+}
+
+static int read_item(struct reader *reader, struct item *item)
+{
+    int rv = 0;
+
+    reader->item_at = reader->at;
+    while (rv == 0) {
+        size_t start = reader->at;
+        size_t size = read_text(reader);
+
+        if (peek(reader) != '[') {
+            item->tail_at = start;
+            item->tail_size = size;
+            break;
+        }
+        if (item->count == MU__HOST_BRACKETS_MAX)
+            return expected(reader, "at most 8 brackets in a name");
+        reader->at++;
+        item->brackets[item->count] =
+            (struct bracket){.prefix_at = start, .prefix_size = size};
+        rv = read_bracket(reader, &item->brackets[item->count++]);
+    }
+    if (rv == 0 && reader->at == reader->item_at)
+        rv = expected(reader, "a host's name");
+    if (rv == 0 && reader->at < reader->size && peek(reader) != ',' &&
+        !is_blank(peek(reader)))
+        rv = expected(reader, "letters, digits, \".\", \"_\", \"-\", \":\" or a bracket");
+    return rv;
+}
+
+/* ---- Expanding ---- */
+
+static int put(struct reader *reader, size_t at, size_t size, char *name, size_t *length)
+{
+    if (size > MU__HOST_BYTES_MAX - *length)
+        return mu_error_set(reader->error, -MU_EINVALID,
+                            "%s: at %zu: expected names of at most %d bytes",
+                            reader->source, reader->item_at + 1,
+                            (int)MU__HOST_BYTES_MAX);
+    memcpy(name + *length, reader->text + at, size);
+    *length += size;
+    name[*length] = '\0';
+    return 0;
+}
+
+static int put_number(struct reader *reader, const struct bracket *bracket, char *name,
+                      size_t *length)
+{
+    char digits[32];
+    int size =
+        snprintf(digits, sizeof digits, "%0*llu", bracket->ranges[bracket->row].width,
+                 (unsigned long long)bracket->value);
+
+    assert(size > 0 && size <= DIGITS_MAX + 1);
+    if ((size_t)size > MU__HOST_BYTES_MAX - *length)
+        return put(reader, 0, MU__HOST_BYTES_MAX + 1, name, length);
+    memcpy(name + *length, digits, (size_t)size + 1);
+    *length += (size_t)size;
+    return 0;
+}
+
+static int add_host(struct reader *reader, const struct item *item)
+{
+    char name[MU__HOST_BYTES_MAX + 1] = "";
+    size_t length = 0;
+    int rv = 0;
+
+    for (size_t i = 0; rv == 0 && i < item->count; i++) {
+        const struct bracket *bracket = &item->brackets[i];
+
+        rv = put(reader, bracket->prefix_at, bracket->prefix_size, name, &length);
+        if (rv == 0)
+            rv = put_number(reader, bracket, name, &length);
+    }
+    if (rv == 0)
+        rv = put(reader, item->tail_at, item->tail_size, name, &length);
+    if (rv != 0)
+        return rv;
+    rv = mu__host_list_add(&reader->list, name);
+    return rv == 0 ? 0 : failed(reader, rv);
+}
+
+/* Whether there was a next one; else it begins anew. */
+static bool count_up(struct bracket *bracket)
+{
+    bool more = true;
+
+    if (bracket->value < bracket->ranges[bracket->row].high) {
+        bracket->value++;
+        return true;
+    }
+    bracket->row++;
+    if (bracket->row == bracket->count) {
+        bracket->row = 0;
+        more = false;
+    }
+    bracket->value = bracket->ranges[bracket->row].low;
+    return more;
+}
+
+/* The last bracket first, then those before it from the left. */
+static bool next_host(struct item *item)
+{
+    if (item->count == 0)
+        return false;
+    if (count_up(&item->brackets[item->count - 1]))
+        return true;
+    for (size_t i = 0; i + 1 < item->count; i++)
+        if (count_up(&item->brackets[i]))
+            return true;
+    return false;
+}
+
+static int expand(struct reader *reader, struct item *item)
+{
+    size_t hosts = 1;
+    int rv;
+
+    for (size_t i = 0; i < item->count; i++) {
+        struct bracket *bracket = &item->brackets[i];
+
+        bracket->value = bracket->ranges[0].low;
+        hosts *= bracket->hosts;
+        if (hosts > MU_CLUSTER_TASKS_MAX)
+            return failed(reader, -MU_EEXHAUSTED);
+    }
+    do
+        rv = add_host(reader, item);
+    while (rv == 0 && next_host(item));
+    return rv;
+}
+
+/* ---- The whole ---- */
+
+static int add_item(struct reader *reader)
+{
+    struct item item = {.count = 0};
+    int rv = read_item(reader, &item);
+
+    if (rv == 0)
+        rv = expand(reader, &item);
+    for (size_t i = 0; i < item.count; i++)
+        free(item.brackets[i].ranges);
+    return rv;
+}
+
+static int read_all(struct reader *reader)
+{
+    int rv;
+
+    skip_blanks(reader);
+    while (reader->at < reader->size) {
+        rv = add_item(reader);
+        if (rv != 0)
+            return rv;
+        skip_blanks(reader);
+        if (peek(reader) != ',')
+            continue;
+        reader->at++;
+        skip_blanks(reader);
+        if (reader->at < reader->size)
+            continue;
+        reader->item_at = reader->at;
+        return expected(reader, "a host's name");
+    }
+    return 0;
+}
+
+int mu__host_list_parse(const char *text, size_t size, const char *source,
+                        mu_error *ret_error, struct mu__host_list *ret_list)
+{
+    struct reader reader = {
+        .text = text, .size = size, .source = source, .error = ret_error};
+    int rv = read_all(&reader);
+
+    if (rv != 0) {
+        mu__host_list_done(&reader.list);
+        return rv;
+    }
+    *ret_list = reader.list;
+    return 0;
+}

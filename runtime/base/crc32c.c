@@ -1,0 +1,49 @@
+/* CRC-32C, eight bytes at a step. */
+#include "runtime/base/crc32c.h"
+
+static const uint32_t polynomial = UINT32_C(0x82F63B78);   /* the lowest bit first */
+
+static uint32_t next_bit(uint32_t sum)
+{
+    return (sum >> 1) ^ ((sum & 1) != 0 ? polynomial : 0);
+}
+
+void mu__crc32c_init(struct mu__crc32c *crc)
+{
+    for (uint32_t byte = 0; byte < 256; byte++) {
+        uint32_t sum = byte;
+
+        for (unsigned bit = 0; bit < 8; bit++)
+            sum = next_bit(sum);
+        crc->tables[0][byte] = sum;
+    }
+    for (unsigned k = 1; k < 8; k++)
+        for (uint32_t byte = 0; byte < 256; byte++) {
+            uint32_t sum = crc->tables[k - 1][byte];
+
+            crc->tables[k][byte] = (sum >> 8) ^ crc->tables[0][sum & 255];
+        }
+}
+
+static uint32_t add_eight(const struct mu__crc32c *crc, uint32_t sum, const uint8_t *at)
+{
+    return crc->tables[7][at[0] ^ (sum & 255)] ^
+           crc->tables[6][at[1] ^ ((sum >> 8) & 255)] ^
+           crc->tables[5][at[2] ^ ((sum >> 16) & 255)] ^
+           crc->tables[4][at[3] ^ (sum >> 24)] ^
+           crc->tables[3][at[4]] ^ crc->tables[2][at[5]] ^
+           crc->tables[1][at[6]] ^ crc->tables[0][at[7]];
+}
+
+uint32_t mu__crc32c_add(const struct mu__crc32c *crc, uint32_t before, const void *data,
+                        size_t size)
+{
+    const uint8_t *at = data;
+    uint32_t sum = ~before;
+
+    for (; size >= 8; size -= 8, at += 8)
+        sum = add_eight(crc, sum, at);
+    for (; size > 0; size--, at++)
+        sum = (sum >> 8) ^ crc->tables[0][(sum ^ *at) & 255];
+    return ~sum;
+}

@@ -1,0 +1,641 @@
+#include "runtime/base/etcd.h"
+
+#include "runtime/base/base64.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BODY_FIRST_BYTES = 512, SHOWN_BYTES = 200 };
+
+/* ---- Requests ---- */
+
+void mu__etcd_body_done(struct mu__etcd_body *body)
+{
+    free(body->text);
+    *body = (struct mu__etcd_body){0};
+}
+
+/* Room for `size` bytes behind what there is; NULL when there is no memory. */
+static char *reserve(struct mu__etcd_body *body, size_t size)
+{
+    size_t capacity = body->capacity == 0 ? BODY_FIRST_BYTES : body->capacity;
+    char *text;
+
+    if (body->failed)
+        return NULL;
+    while (capacity - body->size < size)
+        capacity *= 2;
+    if (capacity > body->capacity) {
+        text = realloc(body->text, capacity);
+        if (text == NULL) {
+            body->failed = true;
+            return NULL;
+        }
+        body->text = text;
+        body->capacity = capacity;
+    }
+    return body->text + body->size;
+}
+
+static void add(struct mu__etcd_body *body, const char *text)
+{
+    size_t size = strlen(text);
+    char *out = reserve(body, size);
+
+    if (out == NULL)
+        return;
+    memcpy(out, text, size);
+    body->size += size;
+}
+
+static void add_base64(struct mu__etcd_body *body, const char *before,
+                       struct mu__view bytes)
+{
+    size_t size = mu__base64_size(bytes.size);
+    char *out;
+
+    add(body, before);
+    add(body, "\"");
+    out = reserve(body, size);
+    if (out == NULL)
+        return;
+    mu__base64_encode(bytes.data, bytes.size, out);
+    body->size += size;
+    add(body, "\"");
+}
+
+static void add_number(struct mu__etcd_body *body, const char *before, uint64_t number)
+{
+    char text[24];
+
+    add(body, before);
+    (void)snprintf(text, sizeof text, "\"%" PRIu64 "\"", number);
+    add(body, text);
+}
+
+/* A comma before all but the first of a list. */
+static void add_item(struct mu__etcd_body *body)
+{
+    if (!body->first)
+        add(body, ",");
+    body->first = false;
+}
+
+void mu__etcd_grant(struct mu__etcd_body *body, uint64_t lease, uint64_t ttl_s)
+{
+    add_number(body, "{\"ID\":", lease);
+    add_number(body, ",\"TTL\":", ttl_s);
+    add(body, "}");
+}
+
+void mu__etcd_keep(struct mu__etcd_body *body, uint64_t lease)
+{
+    add_number(body, "{\"ID\":", lease);
+    add(body, "}");
+}
+
+void mu__etcd_revoke(struct mu__etcd_body *body, uint64_t lease)
+{
+    mu__etcd_keep(body, lease);
+}
+
+/* In quotes; what is no text in JSON is escaped, byte by byte. */
+static void add_text(struct mu__etcd_body *body, const char *before, struct mu__view text)
+{
+    const uint8_t *bytes = text.data;
+    char *out;
+
+    add(body, before);
+    add(body, "\"");
+    for (uint32_t i = 0; i < text.size; i++) {
+        char escaped[8] = {(char)bytes[i]};
+
+        if (bytes[i] < 0x20 || bytes[i] == '"' || bytes[i] == '\\')
+            (void)snprintf(escaped, sizeof escaped, "\\u%04x", bytes[i]);
+        out = reserve(body, strlen(escaped));
+        if (out == NULL)
+            return;
+        memcpy(out, escaped, strlen(escaped));
+        body->size += strlen(escaped);
+    }
+    add(body, "\"");
+}
+
+void mu__etcd_authenticate(struct mu__etcd_body *body, struct mu__view user,
+                           struct mu__view password)
+{
+    add_text(body, "{\"name\":", user);
+    add_text(body, ",\"password\":", password);
+    add(body, "}");
+}
+
+void mu__etcd_range(struct mu__etcd_body *body, struct mu__view key, struct mu__view end,
+                    uint64_t limit)
+{
+    add_base64(body, "{\"key\":", key);
+    if (end.size > 0)
+        add_base64(body, ",\"range_end\":", end);
+    if (limit > 0)
+        add_number(body, ",\"limit\":", limit);
+    add(body, "}");
+}
+
+void mu__etcd_range_newest(struct mu__etcd_body *body, struct mu__view key,
+                           struct mu__view end)
+{
+    add_base64(body, "{\"key\":", key);
+    add_base64(body, ",\"range_end\":", end);
+    add(body, ",\"limit\":\"1\",\"sort_order\":\"DESCEND\",\"sort_target\":\"MOD\"}");
+}
+
+static void begin_section(struct mu__etcd_body *body, const char *text)
+{
+    add(body, text);
+    body->first = true;
+}
+
+void mu__etcd_txn_begin(struct mu__etcd_body *body)
+{
+    begin_section(body, "{\"compare\":[");
+}
+
+void mu__etcd_txn_then(struct mu__etcd_body *body)
+{
+    begin_section(body, "],\"success\":[");
+}
+
+void mu__etcd_txn_else(struct mu__etcd_body *body)
+{
+    begin_section(body, "],\"failure\":[");
+}
+
+void mu__etcd_txn_end(struct mu__etcd_body *body)
+{
+    add(body, "]}");
+}
+
+void mu__etcd_txn_compare(struct mu__etcd_body *body, enum mu__etcd_target target,
+                          struct mu__view key, uint64_t number)
+{
+    bool create = target == MU__ETCD_CREATE;
+
+    add_item(body);
+    add(body, create ? "{\"target\":\"CREATE\"" : "{\"target\":\"VERSION\"");
+    add_base64(body, ",\"key\":", key);
+    add_number(body, create ? ",\"create_revision\":" : ",\"version\":", number);
+    add(body, "}");
+}
+
+void mu__etcd_txn_put(struct mu__etcd_body *body, struct mu__view key,
+                      struct mu__view value, uint64_t lease)
+{
+    add_item(body);
+    add_base64(body, "{\"request_put\":{\"key\":", key);
+    add_base64(body, ",\"value\":", value);
+    if (lease != 0)
+        add_number(body, ",\"lease\":", lease);
+    add(body, "}}");
+}
+
+void mu__etcd_txn_delete(struct mu__etcd_body *body, struct mu__view key,
+                         struct mu__view end)
+{
+    add_item(body);
+    add_base64(body, "{\"request_delete_range\":{\"key\":", key);
+    if (end.size > 0)
+        add_base64(body, ",\"range_end\":", end);
+    add(body, "}}");
+}
+
+void mu__etcd_txn_range(struct mu__etcd_body *body, struct mu__view key)
+{
+    add_item(body);
+    add_base64(body, "{\"request_range\":{\"key\":", key);
+    add(body, "}}");
+}
+
+/* ---- Answers ---- */
+
+struct mu__etcd_answer {
+    cJSON root;     /* never made: an answer is its root */
+};
+
+static cJSON *root_of(const struct mu__etcd_answer *answer)
+{
+    return (cJSON *)&answer->root;
+}
+
+static cJSON *find(const cJSON *object, const char *key)
+{
+    return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+static int wrong(mu_error *ret_error, const char *key, const cJSON *item,
+                 const char *expected)
+{
+    char shown[MU__QUOTE_BYTES + 16];
+
+    mu__json_describe(item, shown, sizeof shown);
+    return mu_error_set(ret_error, -MU_EDATALOSS,
+                        "etcd's answer has %s as \"%s\"; expected %s", shown, key,
+                        expected);
+}
+
+static int read_digits(const char *text, uint64_t *ret_number)
+{
+    uint64_t number = 0;
+
+    if (text[0] == '\0')
+        return -MU_EINVALID;
+    for (; *text != '\0'; text++) {
+        if (*text < '0' || *text > '9' ||
+            number > (INT64_MAX - (uint64_t)(*text - '0')) / 10)
+            return -MU_EINVALID;
+        number = number * 10 + (uint64_t)(*text - '0');
+    }
+    *ret_number = number;
+    return 0;
+}
+
+/* 64 bits come as text; a small number as a number is fine. None is 0. */
+static int read_number(const cJSON *object, const char *key, mu_error *ret_error,
+                       uint64_t *ret_number)
+{
+    const double exact_max = 9007199254740992.0;
+    const cJSON *item = find(object, key);
+
+    if (item == NULL) {
+        *ret_number = 0;
+        return 0;
+    }
+    if (cJSON_IsString(item) && read_digits(item->valuestring, ret_number) == 0)
+        return 0;
+    if (!cJSON_IsNumber(item) ||
+        !(item->valuedouble >= 0 && item->valuedouble <= exact_max) ||
+        item->valuedouble > (double)(uint64_t)item->valuedouble)
+        return wrong(ret_error, key, item, "a whole number of 63 bits");
+    *ret_number = (uint64_t)item->valuedouble;
+    return 0;
+}
+
+static int read_flag(const cJSON *object, const char *key, mu_error *ret_error,
+                     bool *ret_flag)
+{
+    const cJSON *item = find(object, key);
+
+    if (item != NULL && !cJSON_IsBool(item))
+        return wrong(ret_error, key, item, "true or false");
+    *ret_flag = cJSON_IsTrue(item);
+    return 0;
+}
+
+/* Decoded in its place. None is empty. */
+static int read_bytes(const cJSON *object, const char *key, mu_error *ret_error,
+                      struct mu__view *ret_bytes)
+{
+    cJSON *item = find(object, key);
+    size_t size = 0;
+
+    if (item == NULL) {
+        *ret_bytes = (struct mu__view){"", 0};
+        return 0;
+    }
+    if (!cJSON_IsString(item) ||
+        mu__base64_decode(item->valuestring, strlen(item->valuestring),
+                          (uint8_t *)item->valuestring, &size) != 0)
+        return wrong(ret_error, key, item, "base64");
+    *ret_bytes = (struct mu__view){item->valuestring, (uint32_t)size};
+    return 0;
+}
+
+/* An object, or none, which reads as an empty one. */
+static int read_object(const cJSON *object, const char *key, mu_error *ret_error,
+                       cJSON **ret_inner)
+{
+    cJSON *item = find(object, key);
+
+    if (item != NULL && !cJSON_IsObject(item))
+        return wrong(ret_error, key, item, "an object");
+    *ret_inner = item;
+    return 0;
+}
+
+/* ---- Errors ---- */
+
+/* gRPC's codes have the numbers of ours. */
+static int code_of_answer(const cJSON *error)
+{
+    uint64_t code;
+
+    if ((read_number(error, "code", NULL, &code) == 0 && code >= 1 && code <= 16) ||
+        (read_number(error, "grpc_code", NULL, &code) == 0 && code >= 1 && code <= 16))
+        return -(int)code;
+    return 0;
+}
+
+static int code_of_status(int status)
+{
+    if (status == 404 || status == 405)
+        return -MU_EUNIMPLEMENTED;  /* an answer without etcd's code: nothing is there */
+    return status == 429 || status >= 500 ? -MU_EUNAVAILABLE : -MU_EUNKNOWN;
+}
+
+/* The words of an error, or NULL. In a stream they are inside of "error". */
+static const char *words_of(const cJSON *root, const cJSON **ret_error)
+{
+    const cJSON *inner = find(root, "error");
+    const cJSON *error = cJSON_IsObject(inner) ? inner : root;
+    const cJSON *words = find(error, "message");
+
+    if (!cJSON_IsString(words))
+        words = find(error, "error");
+    *ret_error = error;
+    return cJSON_IsString(words) ? words->valuestring : NULL;
+}
+
+static int say_error(int status, const cJSON *root, const char *text, size_t size,
+                     mu_error *ret_error)
+{
+    const cJSON *error = NULL;
+    const char *words = root == NULL ? NULL : words_of(root, &error);
+    int code = error == NULL ? 0 : code_of_answer(error);
+    char shown[SHOWN_BYTES];
+
+    while (size > 0 && text[size - 1] == '\n')
+        size--;
+    if (words == NULL)
+        mu__quote(shown, sizeof shown, text, size);
+    else
+        mu__quote(shown, sizeof shown, words, strlen(words));
+    return mu_error_set(ret_error, code != 0 ? code : code_of_status(status),
+                        "etcd answered with status %d: %s", status, shown);
+}
+
+/* What etcd 3.4 says about a token that it does not know any more, and about one from
+ * before its users were changed. */
+bool mu__etcd_wants_other_token(int code, const mu_error *error)
+{
+    return code == -MU_EUNAUTHENTICATED ||
+           strstr(error->message, "revision of auth store is old") != NULL;
+}
+
+bool mu__etcd_wants_user(const mu_error *error)
+{
+    return strstr(error->message, "user name is empty") != NULL;
+}
+
+bool mu__etcd_lacks_users(const mu_error *error)
+{
+    return strstr(error->message, "authentication is not enabled") != NULL;
+}
+
+void mu__etcd_hide(mu_error *error)
+{
+    static const char *const known[] = {
+        "authentication failed, invalid user ID or password",
+        "authentication is not enabled",
+        "CommonName of client",
+        "leader changed",
+        "no leader",
+        "request timed out",
+        "server stopped",
+        "too many requests",
+        "user name is empty",
+    };
+    const char *words = strstr(error->message, ": \"");
+    int size = words == NULL ? 0 : (int)(words - error->message);
+
+    if (words == NULL || strncmp(error->message, "etcd", 4) != 0)
+        return;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strstr(words, known[i]) != NULL) {
+            (void)mu_error_set(error, error->code, "%.*s: %s", size, error->message,
+                               known[i]);
+            return;
+        }
+    (void)mu_error_set(error, error->code,
+                       "%.*s; its words are not shown, since they may have the password "
+                       "in them",
+                       size, error->message);
+}
+
+/* ---- Reading ---- */
+
+static bool is_blank(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
+        at++;
+    return at == end;
+}
+
+static cJSON *parse(const char *text, size_t size)
+{
+    const char *end = text;
+    cJSON *root = cJSON_ParseWithLengthOpts(text, size, &end, 0);
+
+    if (root != NULL && cJSON_IsObject(root) && is_blank(end, text + size))
+        return root;
+    cJSON_Delete(root);
+    return NULL;
+}
+
+int mu__etcd_answer_read(int status, const void *text, size_t size, mu_error *ret_error,
+                         struct mu__etcd_answer **ret_answer)
+{
+    const char *bytes = size == 0 ? "" : text;
+    cJSON *root = parse(bytes, size);
+    char shown[MU__QUOTE_BYTES];
+    int rv = 0;
+
+    if (status != 200 || find(root, "error") != NULL)
+        rv = say_error(status, root, bytes, size, ret_error);
+    if (rv == 0 && root == NULL) {
+        mu__quote(shown, sizeof shown, bytes, size);
+        rv = mu_error_set(ret_error, -MU_EDATALOSS,
+                          "etcd's answer is no JSON object (or there is no memory to "
+                          "read it): %s",
+                          shown);
+    }
+    if (rv != 0) {
+        cJSON_Delete(root);
+        return rv;
+    }
+    *ret_answer = (struct mu__etcd_answer *)root;
+    return 0;
+}
+
+void mu__etcd_answer_free(struct mu__etcd_answer *answer)
+{
+    if (answer != NULL)
+        cJSON_Delete(root_of(answer));
+}
+
+int mu__etcd_revision(const struct mu__etcd_answer *answer, mu_error *ret_error,
+                      uint64_t *ret_revision)
+{
+    cJSON *header = NULL;
+    int rv = read_object(root_of(answer), "header", ret_error, &header);
+
+    return rv != 0 ? rv : read_number(header, "revision", ret_error, ret_revision);
+}
+
+int mu__etcd_term(const struct mu__etcd_answer *answer, mu_error *ret_error,
+                  uint64_t *ret_term)
+{
+    cJSON *header = NULL;
+    int rv = read_object(root_of(answer), "header", ret_error, &header);
+
+    return rv != 0 ? rv : read_number(header, "raft_term", ret_error, ret_term);
+}
+
+int mu__etcd_granted(const struct mu__etcd_answer *answer, mu_error *ret_error,
+                     uint64_t *ret_lease, uint64_t *ret_ttl_s)
+{
+    uint64_t lease = 0;
+    uint64_t ttl_s = 0;
+    int rv = read_number(root_of(answer), "ID", ret_error, &lease);
+
+    if (rv == 0)
+        rv = read_number(root_of(answer), "TTL", ret_error, &ttl_s);
+    if (rv != 0)
+        return rv;
+    if (lease == 0 || ttl_s == 0)
+        return mu_error_set(ret_error, -MU_EDATALOSS,
+                            "etcd granted a lease without %s; expected both ID and TTL",
+                            lease == 0 ? "ID" : "TTL");
+    *ret_lease = lease;
+    *ret_ttl_s = ttl_s;
+    return 0;
+}
+
+int mu__etcd_kept(const struct mu__etcd_answer *answer, mu_error *ret_error,
+                  uint64_t *ret_ttl_s)
+{
+    cJSON *result = NULL;
+    int rv = read_object(root_of(answer), "result", ret_error, &result);
+
+    if (rv != 0)
+        return rv;
+    if (result == NULL)
+        return mu_error_set(ret_error, -MU_EDATALOSS,
+                            "etcd's answer has no \"result\"; expected that of a lease "
+                            "which is kept");
+    return read_number(result, "TTL", ret_error, ret_ttl_s);
+}
+
+/* A header's line ends where another one could begin. */
+static bool fits_in_header(const char *text)
+{
+    for (; *text != '\0'; text++)
+        if (*text <= ' ' || *text > '~')
+            return false;
+    return true;
+}
+
+int mu__etcd_token(const struct mu__etcd_answer *answer, mu_error *ret_error,
+                   const char *before, char *out, size_t size)
+{
+    const cJSON *token = find(root_of(answer), "token");
+
+    if (!cJSON_IsString(token) || token->valuestring[0] == '\0' ||
+        !fits_in_header(token->valuestring) ||
+        strlen(before) + strlen(token->valuestring) >= size)
+        return mu_error_set(ret_error, -MU_EDATALOSS,
+                            "etcd's answer has no \"token\" of 1 to %zu printable "
+                            "characters",
+                            size - strlen(before) - 1);
+    (void)snprintf(out, size, "%s%s", before, token->valuestring);
+    return 0;
+}
+
+int mu__etcd_succeeded(const struct mu__etcd_answer *answer, mu_error *ret_error,
+                       bool *ret_succeeded)
+{
+    if (find(root_of(answer), "header") == NULL)
+        return mu_error_set(ret_error, -MU_EDATALOSS,
+                            "etcd's answer has no \"header\"; expected that of a "
+                            "transaction");
+    return read_flag(root_of(answer), "succeeded", ret_error, ret_succeeded);
+}
+
+static int read_entries(const cJSON *range, mu_error *ret_error,
+                        struct mu__etcd_entries *ret_entries)
+{
+    struct mu__etcd_entries entries = {0};
+    cJSON *kvs = find(range, "kvs");
+    int rv = read_flag(range, "more", ret_error, &entries.more);
+
+    if (rv == 0)
+        rv = read_number(range, "count", ret_error, &entries.count);
+    if (rv == 0 && kvs != NULL && !cJSON_IsArray(kvs))
+        rv = wrong(ret_error, "kvs", kvs, "a list");
+    if (rv != 0)
+        return rv;
+    entries.next = kvs == NULL ? NULL : kvs->child;
+    if (entries.more && entries.next == NULL)
+        return mu_error_set(ret_error, -MU_EDATALOSS,
+                            "etcd's answer has no entries, and says there are more");
+    *ret_entries = entries;
+    return 0;
+}
+
+int mu__etcd_ranged(const struct mu__etcd_answer *answer, mu_error *ret_error,
+                    struct mu__etcd_entries *ret_entries)
+{
+    if (find(root_of(answer), "header") == NULL)
+        return mu_error_set(ret_error, -MU_EDATALOSS,
+                            "etcd's answer has no \"header\"; expected that of a range");
+    return read_entries(root_of(answer), ret_error, ret_entries);
+}
+
+int mu__etcd_txn_ranged(const struct mu__etcd_answer *answer, size_t at,
+                        mu_error *ret_error, struct mu__etcd_entries *ret_entries)
+{
+    const cJSON *responses = find(root_of(answer), "responses");
+    const cJSON *response =
+        cJSON_IsArray(responses) ? cJSON_GetArrayItem(responses, (int)at) : NULL;
+    const cJSON *range = find(response, "response_range");
+
+    if (!cJSON_IsObject(range))
+        return mu_error_set(ret_error, -MU_EDATALOSS,
+                            "etcd's answer has no \"response_range\" for operation %zu "
+                            "of the transaction",
+                            at + 1);
+    return read_entries(range, ret_error, ret_entries);
+}
+
+int mu__etcd_next_entry(struct mu__etcd_entries *entries, mu_error *ret_error,
+                  struct mu__etcd_entry *ret_entry)
+{
+    cJSON *item = entries->next;
+    struct mu__etcd_entry entry = {0};
+    int rv;
+
+    if (item == NULL)
+        return 0;
+    if (!cJSON_IsObject(item))
+        return wrong(ret_error, "kvs", item, "a list of objects");
+    rv = read_bytes(item, "key", ret_error, &entry.key);
+    if (rv == 0)
+        rv = read_bytes(item, "value", ret_error, &entry.value);
+    if (rv == 0)
+        rv = read_number(item, "create_revision", ret_error, &entry.create_revision);
+    if (rv == 0)
+        rv = read_number(item, "mod_revision", ret_error, &entry.mod_revision);
+    if (rv == 0)
+        rv = read_number(item, "version", ret_error, &entry.version);
+    if (rv == 0)
+        rv = read_number(item, "lease", ret_error, &entry.lease);
+    if (rv != 0)
+        return rv;
+    if (entry.key.size == 0)
+        return mu_error_set(ret_error, -MU_EDATALOSS,
+                            "etcd's answer has an entry without a key");
+    entries->next = item->next;
+    *ret_entry = entry;
+    return 1;
+}

@@ -1,0 +1,143 @@
+/* The words from that of `base` to that of `end` - 1 have a place each in the ring, and
+ * all other places are 0. Bits of numbers below `base` in the first word mean nothing. */
+#include "runtime/base/id_window.h"
+
+#include "muster/error.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+enum {
+    WORD_BITS = 64,
+    KEPT_WORDS = 16     /* a ring up to this size is not given back */
+};
+
+static uint64_t words_of(const struct mu__id_window *window)
+{
+    return window->bits_size / WORD_BITS;
+}
+
+static uint64_t *word_at(const struct mu__id_window *window, uint64_t id)
+{
+    return &window->bits[id / WORD_BITS & (words_of(window) - 1)];
+}
+
+static uint64_t bit_of(uint64_t id)
+{
+    return UINT64_C(1) << id % WORD_BITS;
+}
+
+/* Words that the numbers from base to `end` - 1 have a part in. */
+static uint64_t words_needed(const struct mu__id_window *window, uint64_t end)
+{
+    if (end == window->base)
+        return 0;
+    return (end - 1) / WORD_BITS - window->base / WORD_BITS + 1;
+}
+
+static uint64_t rounded_up(uint64_t words)
+{
+    uint64_t power = 1;
+
+    while (power < words)
+        power *= 2;
+    return power;
+}
+
+void mu__id_window_init(struct mu__id_window *window, uint64_t base)
+{
+    *window = (struct mu__id_window){.base = base, .end = base};
+}
+
+void mu__id_window_done(struct mu__id_window *window)
+{
+    free(window->bits);
+    mu__id_window_init(window, window->base);
+}
+
+bool mu__id_window_has(const struct mu__id_window *window, uint64_t id)
+{
+    if (id < window->base)
+        return true;
+    return id < window->end && (*word_at(window, id) & bit_of(id)) != 0;
+}
+
+/* A ring of `words`, a power of two that has room for what there is. */
+static int resize(struct mu__id_window *window, uint64_t words)
+{
+    struct mu__id_window other = *window;
+    uint64_t id = window->base;
+
+    other.bits = calloc((size_t)words, sizeof *other.bits);
+    if (other.bits == NULL)
+        return -MU_ENOMEM;
+    other.bits_size = words * WORD_BITS;
+    for (uint64_t n = words_needed(window, window->end); n > 0; n--) {
+        *word_at(&other, id) = *word_at(window, id);
+        id += WORD_BITS;
+    }
+    free(window->bits);
+    *window = other;
+    return 0;
+}
+
+/* Nearly empty: most of the memory goes back. Without memory for less it stays. */
+static void shrink(struct mu__id_window *window)
+{
+    uint64_t needed = words_needed(window, window->end);
+
+    if (words_of(window) <= KEPT_WORDS || needed * 8 > words_of(window))
+        return;
+    (void)resize(window, rounded_up(needed * 2 < KEPT_WORDS ? KEPT_WORDS : needed * 2));
+}
+
+int mu__id_window_add(struct mu__id_window *window, uint64_t id)
+{
+    if (mu__id_window_has(window, id))
+        return -MU_EEXISTS;
+    if (id - window->base >= MU__ID_WINDOW_SPAN_MAX || id == UINT64_MAX)
+        return -MU_EEXHAUSTED;
+    if (id >= window->end) {
+        uint64_t needed = words_needed(window, id + 1);
+
+        if (needed > words_of(window) && resize(window, rounded_up(needed)) != 0)
+            return -MU_ENOMEM;
+        window->end = id + 1;
+    }
+    *word_at(window, id) |= bit_of(id);
+    return 0;
+}
+
+void mu__id_window_raise(struct mu__id_window *window, uint64_t base)
+{
+    uint64_t words = words_needed(window, window->end);
+    uint64_t below = base / WORD_BITS - window->base / WORD_BITS;
+
+    if (base <= window->base)
+        return;
+    for (uint64_t i = 0; i < words && i < below; i++)
+        *word_at(window, window->base + i * WORD_BITS) = 0;
+    if (base >= window->end && words > below)
+        *word_at(window, base) = 0;
+    window->base = base;
+    if (window->end < base)
+        window->end = base;
+    shrink(window);
+}
+
+uint64_t mu__id_window_settle(struct mu__id_window *window)
+{
+    uint64_t id = window->base;
+
+    while (id < window->end) {
+        uint64_t left = WORD_BITS - id % WORD_BITS;
+        uint64_t gaps = ~(*word_at(window, id) >> id % WORD_BITS);
+        uint64_t run = gaps == 0 ? WORD_BITS : (uint64_t)__builtin_ctzll(gaps);
+
+        id += run;
+        if (run < left)
+            break;
+    }
+    mu__id_window_raise(window, id);
+    return window->base;
+}

@@ -1,0 +1,52 @@
+#include "runtime/base/view.h"
+
+#include <string.h>
+
+struct mu__view mu__view_str(const char *text)
+{
+    if (text == NULL)
+        return (struct mu__view){NULL, 0};
+    return (struct mu__view){text, (uint32_t)strlen(text)};
+}
+
+/* The length of `view` cut to `limit` bytes, not in the middle of a UTF-8 character. */
+static size_t cut(struct mu__view view, size_t limit)
+{
+    const unsigned char *bytes = view.data;
+    size_t end = limit;
+
+    if (view.size <= limit)
+        return view.size;
+    while (end > 0 && limit - end < 4 && (bytes[end] & 0xC0) == 0x80)
+        end--;
+    return (bytes[end] & 0xC0) == 0x80 ? limit : end;
+}
+
+void mu__view_copy(struct mu__view view, char *out, size_t size)
+{
+    size_t length;
+
+    if (size == 0)
+        return;
+    length = cut(view, size - 1);
+    if (length > 0)
+        memcpy(out, view.data, length);
+    out[length] = '\0';
+}
+
+bool mu__view_is(struct mu__view view, const char *text)
+{
+    size_t length = strlen(text);
+
+    return view.size == length && (length == 0 || memcmp(view.data, text, length) == 0);
+}
+
+uint32_t mu__view_hash(struct mu__view view)
+{
+    const unsigned char *at = view.data;
+    uint32_t hash = UINT32_C(2166136261);
+
+    for (uint32_t i = 0; i < view.size; i++)
+        hash = (hash ^ at[i]) * UINT32_C(16777619);
+    return hash;
+}

@@ -1,0 +1,32 @@
+/* Where threads end: a lock-free inbox of messages with many producers and one consumer.
+ *
+ * A push links the message in front of a list; the consumer takes the whole list with one
+ * exchange and turns it round. The producer that finds the inbox empty wakes the
+ * consumer, and nobody else does: one wake for each burst. */
+#ifndef MU_RUNTIME_INBOX_H
+#define MU_RUNTIME_INBOX_H
+
+#include "runtime/message/message.h"
+
+#include <stdatomic.h>
+
+struct mu__inbox {
+    _Atomic(struct mu__msg *) newest;
+};
+
+void mu__inbox_init(struct mu__inbox *inbox);
+
+/* Owns:    takes `msg` unless the inbox is closed.
+ * Returns: 1 when the inbox was empty: the caller has to wake the consumer. 0 when it was
+ *          not. -MU_ECLOSED.
+ * Thread:  any. */
+int mu__inbox_push(struct mu__inbox *inbox, struct mu__msg *msg);
+
+/* Everything pushed so far, linked by `next`, of each producer the oldest first; NULL
+ * when there is nothing. Consumer's thread only. */
+struct mu__msg *mu__inbox_drain(struct mu__inbox *inbox);
+
+/* The last drain: every push from now on is refused. Once, by the consumer. */
+struct mu__msg *mu__inbox_close(struct mu__inbox *inbox);
+
+#endif

@@ -1,0 +1,116 @@
+/* Messages: the header every message has, the types a field may have, and the macros
+ * that make structs and descriptions from a message table.
+ *
+ * A table is a list of rows M(number, NAME, name, FIELDS, travels), where FIELDS is a
+ * macro (F, S) that lists F(S, need, type, field, bound):
+ *   need   REQUIRED or OPTIONAL. Fields are appended only; a message that lacks one that
+ *          is required is refused, an absent optional one is zero.
+ *   type   one of the C types below.
+ *   bound  most bytes of a str, bytes, value or raw; largest number of a u32 or u64
+ *          (0: no bound beyond the type's own). */
+#ifndef MU_RUNTIME_MESSAGE_H
+#define MU_RUNTIME_MESSAGE_H
+
+#include "runtime/base/view.h"
+#include "runtime/kernel/pid.h"
+#include "runtime/message/buf.h"
+
+#include <stdalign.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A packed value: its msgpack part and the raw tensor bytes that it refers to. */
+struct mu__packed {
+    const void *head;
+    const void *tail;       /* aligned to 16 bytes; NULL when tail_size is 0 */
+    uint32_t head_size;
+    uint32_t tail_size;
+};
+
+/* Field type -> C type. A message has at most one field of type value or raw, because
+ * the raw bytes of either travel behind the msgpack part. `ptr` never travels. */
+typedef uint64_t mu__type_u64;
+typedef uint32_t mu__type_u32;
+typedef int64_t mu__type_i64;
+typedef double mu__type_f64;
+typedef bool mu__type_flag;
+typedef struct mu__view mu__type_str;   /* UTF-8 not required; no zero at the end */
+typedef struct mu__view mu__type_bytes;
+typedef struct mu__view mu__type_raw;
+typedef struct mu__packed mu__type_value;
+typedef void *mu__type_ptr;
+
+enum mu__field_type {
+    MU__FIELD_u64,
+    MU__FIELD_u32,
+    MU__FIELD_i64,
+    MU__FIELD_f64,
+    MU__FIELD_flag,
+    MU__FIELD_str,
+    MU__FIELD_bytes,
+    MU__FIELD_raw,
+    MU__FIELD_value,
+    MU__FIELD_ptr
+};
+
+enum { MU__NEED_OPTIONAL = 0, MU__NEED_REQUIRED = 1 };
+
+struct mu__field {
+    const char *name;
+    uint32_t offset;        /* in the body */
+    uint32_t bound;
+    uint8_t type;
+    uint8_t required;
+};
+
+/* One row of a message table. */
+struct mu__row {
+    const char *name;       /* NULL: no message has this number */
+    const struct mu__field *fields;
+    uint16_t fields_count;
+    uint16_t required_count;    /* of these; they come first */
+    uint16_t body_size;
+    bool travels;           /* false: local messages only, never on the wire */
+};
+
+/* A whole table, indexed by the message's number. */
+struct mu__schema {
+    const struct mu__row *rows;
+    uint16_t rows_count;
+};
+
+/* What every message begins with; the body follows. */
+struct mu__msg {
+    struct mu__msg *next;       /* for whoever owns the message */
+    struct mu__buf *backing;    /* what views of the body point into; may be NULL */
+    mu__pid from;
+    mu__pid to;
+    uint16_t kind;
+    uint16_t pool_class;        /* how the memory was got: see pool.h */
+    uint32_t unused;
+    alignas(16) unsigned char body[];
+};
+
+/* Struct of a message's body: MU__MESSAGE_STRUCT(run, RUN_FIELDS). */
+#define MU__STRUCT_FIELD(S, need, type, field, bound) mu__type_##type field;
+#define MU__MESSAGE_STRUCT(name, FIELDS)                                    \
+    struct mu__##name {                                                     \
+        FIELDS(MU__STRUCT_FIELD, name)                                            \
+    };
+
+/* A table as data: MU__DESCRIBE_FIELDS for each row at file scope, then MU__DESCRIBE_ROW
+ * for each inside an array of struct mu__row. */
+#define MU__DESCRIBE_FIELD(name, need, type, field, bound)                  \
+    {#field, (uint32_t)offsetof(struct mu__##name, field), (uint32_t)(bound), \
+     MU__FIELD_##type, MU__NEED_##need},
+#define MU__COUNT_REQUIRED(name, need, type, field, bound) +(MU__NEED_##need != 0)
+#define MU__DESCRIBE_FIELDS(number, NAME, name, FIELDS, travels)            \
+    static const struct mu__field name##_fields[] = {FIELDS(MU__DESCRIBE_FIELD, name)};
+#define MU__DESCRIBE_ROW(number, NAME, name, FIELDS, travels)               \
+    [number] = {#name, name##_fields,                                       \
+                sizeof name##_fields / sizeof name##_fields[0],             \
+                0 FIELDS(MU__COUNT_REQUIRED, name),                         \
+                sizeof(struct mu__##name), travels},
+
+#endif

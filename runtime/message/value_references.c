@@ -1,0 +1,73 @@
+#include "runtime/message/value_references.h"
+
+/* How to replace, and how many lists and maps may still be entered. */
+struct replacing {
+    mu__replace_fn replace;
+    void *arg;
+    unsigned depth;
+};
+
+static bool is_container(const mu_value *value)
+{
+    return value->type == MU_VALUE_LIST || value->type == MU_VALUE_MAP;
+}
+
+static int replace_one(mu_value **place, const struct replacing *how)
+{
+    mu_value *with = NULL;
+    int rv = how->replace(how->arg, ((struct mu__reference *)*place)->number, &with);
+
+    if (rv != 0)
+        return rv;
+    mu_value_free(*place);
+    *place = with;
+    return 0;
+}
+
+static int replace_in(mu_value **place, struct replacing how)
+{
+    struct mu__container *container;
+    int rv = 0;
+
+    if ((*place)->type == MU_VALUE_REFERENCE)
+        return replace_one(place, &how);
+    if (!is_container(*place))
+        return 0;
+    if (how.depth == 0)
+        return -MU_ERANGE;
+    container = (struct mu__container *)*place;
+    how.depth--;
+    for (uint32_t i = 0; rv == 0 && i < container->count; i++)
+        rv = replace_in(&container->items[i], how);
+    return rv;
+}
+
+int mu__value_replace_references(mu_value **value, mu__replace_fn replace, void *arg)
+{
+    return replace_in(value, (struct replacing){replace, arg, MU_VALUE_DEPTH_MAX});
+}
+
+void *mu__value_holder(const mu_value *value, void (*drop)(void *holder))
+{
+    const struct mu__reference *reference = (const struct mu__reference *)value;
+
+    if (mu_value_type(value) != MU_VALUE_REFERENCE || reference->drop != drop)
+        return NULL;
+    return reference->holder;
+}
+
+static bool has_holder(const mu_value *value, void (*drop)(void *holder), unsigned depth)
+{
+    bool has = mu__value_holder(value, drop) != NULL;
+
+    if (depth == 0)
+        return has;
+    for (size_t i = 0; !has && i < mu_value_count(value); i++)
+        has = has_holder(mu_value_at(value, i), drop, depth - 1);
+    return has;
+}
+
+bool mu__value_has_holder(const mu_value *value, void (*drop)(void *holder))
+{
+    return has_holder(value, drop, MU_VALUE_DEPTH_MAX);
+}

@@ -1,0 +1,227 @@
+/* Memory. A look-up is its waiter's until it is done, and its thread's once it is
+ * dropped. */
+#define _GNU_SOURCE /* EAI_NODATA */
+
+#include "runtime/uv/look_up.h"
+
+#include "runtime/uv/errands.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Who waits, on its stack, with a loop of its own. */
+struct waiter {
+    uv_loop_t loop;
+    uv_timer_t limit;
+    struct mu__errands *errands;
+    struct look_up *look_up;    /* NULL: it is done, or dropped */
+    unsigned limit_ms;
+    mu_error error;             /* what it has come to, unless `addresses` has some */
+    struct mu__addresses addresses;
+};
+
+/* On its way to a thread and back. */
+struct look_up {
+    struct mu__errand errand;   /* first: errands cast */
+    struct waiter *waiter;      /* of its thread, until it is dropped */
+    uint16_t port;
+    int status;                 /* of getaddrinfo */
+    int system_error;           /* errno, when the status is EAI_SYSTEM */
+    struct addrinfo *found;
+    char name[];
+};
+
+/* ---- What was found ---- */
+
+static bool has(const struct mu__addresses *addresses, const struct addrinfo *one)
+{
+    for (unsigned i = 0; i < addresses->count; i++)
+        if (addresses->items[i].any.sa_family == one->ai_family &&
+            memcmp(&addresses->items[i], one->ai_addr, one->ai_addrlen) == 0)
+            return true;
+    return false;
+}
+
+static void take(const struct addrinfo *found, struct mu__addresses *addresses)
+{
+    for (; found != NULL && addresses->count < MU__ADDRESSES_MAX; found = found->ai_next)
+        if ((found->ai_family == AF_INET || found->ai_family == AF_INET6) &&
+            !has(addresses, found))
+            memcpy(&addresses->items[addresses->count++], found->ai_addr,
+                   found->ai_addrlen);
+}
+
+int mu__look_up_code(int status)
+{
+    static const struct {
+        int status;
+        int code;
+    } codes[] = {
+        {EAI_NONAME, -MU_ENOTFOUND},
+        {EAI_NODATA, -MU_ENOTFOUND},
+        {EAI_ADDRFAMILY, -MU_ENOTFOUND},
+        {EAI_MEMORY, -MU_ENOMEM},
+    };
+
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (codes[i].status == status)
+            return codes[i].code;
+    return -MU_EUNAVAILABLE;
+}
+
+static void fail(struct waiter *waiter, int status, int system_error)
+{
+    (void)mu_error_set(&waiter->error, mu__look_up_code(status), "%s",
+                       status == EAI_SYSTEM ? strerror(system_error)
+                                            : gai_strerror(status));
+}
+
+/* ---- The look-up ---- */
+
+/* On a thread. */
+static void run_look_up(struct mu__errand *errand)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct look_up *look_up = (struct look_up *)errand;
+    char port[8];
+
+    (void)snprintf(port, sizeof port, "%u", look_up->port);
+    look_up->status = getaddrinfo(look_up->name, port, &hints, &look_up->found);
+    look_up->system_error = errno;
+}
+
+static void free_look_up(struct mu__errand *errand)
+{
+    struct look_up *look_up = (struct look_up *)errand;
+
+    if (look_up->found != NULL)
+        freeaddrinfo(look_up->found);
+    free(look_up);
+}
+
+static void on_looked_up(struct mu__errand *errand)
+{
+    struct look_up *look_up = (struct look_up *)errand;
+    struct waiter *waiter = look_up->waiter;
+
+    waiter->look_up = NULL;
+    uv_close((uv_handle_t *)&waiter->limit, NULL);
+    if (look_up->status == 0)
+        take(look_up->found, &waiter->addresses);
+    else
+        fail(waiter, look_up->status, look_up->system_error);
+    free_look_up(errand);
+}
+
+static void on_limit(uv_timer_t *limit)
+{
+    struct waiter *waiter = limit->data;
+    unsigned others = mu__errand_waits_for(&waiter->look_up->errand);
+    char why[80] = "";
+
+    if (others > 0)
+        (void)snprintf(why, sizeof why,
+                       ": it has not begun, since %u others have not ended", others);
+    (void)mu_error_set(&waiter->error, -MU_EDEADLINE, "no answer within %u ms%s",
+                       waiter->limit_ms, why);
+    mu__errand_drop(&waiter->look_up->errand);
+    waiter->look_up = NULL;
+    uv_close((uv_handle_t *)limit, NULL);
+}
+
+static struct look_up *look_up_new(const char *name, uint16_t port)
+{
+    size_t size = strlen(name) + 1;
+    struct look_up *look_up = calloc(1, sizeof *look_up + size);
+
+    if (look_up == NULL)
+        return NULL;
+    look_up->errand.lane = MU__LANE_NAMES;
+    look_up->errand.run = run_look_up;
+    look_up->errand.done = on_looked_up;
+    look_up->errand.dropped = free_look_up;
+    look_up->port = port;
+    memcpy(look_up->name, name, size);
+    return look_up;
+}
+
+/* ---- Waiting ---- */
+
+/* Until it is done, or dropped: the timer is closed then, and nothing else keeps the
+ * loop. */
+static void wait_for(struct waiter *waiter, struct look_up *look_up)
+{
+    look_up->waiter = waiter;
+    if (mu__errands_start(waiter->errands, &look_up->errand) != 0) {
+        free(look_up);
+        (void)mu_error_set(&waiter->error, -MU_EEXHAUSTED, "no thread can be started");
+        return;
+    }
+    waiter->look_up = look_up;
+    waiter->limit.data = waiter;
+    (void)uv_timer_init(&waiter->loop, &waiter->limit);
+    (void)uv_timer_start(&waiter->limit, on_limit, waiter->limit_ms, 0);
+    (void)uv_run(&waiter->loop, UV_RUN_DEFAULT);
+}
+
+static void on_errands_closed(void *arg)
+{
+    (void)arg;
+}
+
+/* Takes `look_up`. */
+static void run(struct waiter *waiter, struct look_up *look_up)
+{
+    (void)mu_error_set(&waiter->error, -MU_ENOTFOUND, "it has no address");
+    if (uv_loop_init(&waiter->loop) != 0) {
+        free(look_up);
+        (void)mu_error_set(&waiter->error, -MU_EEXHAUSTED, "no loop can be made");
+        return;
+    }
+    if (mu__errands_open(&waiter->loop, &waiter->errands) != 0) {
+        free(look_up);
+        (void)mu_error_set(&waiter->error, -MU_ENOMEM, "out of memory");
+    } else {
+        wait_for(waiter, look_up);
+        mu__errands_close(waiter->errands, on_errands_closed, NULL);
+        (void)uv_run(&waiter->loop, UV_RUN_DEFAULT);
+    }
+    (void)uv_loop_close(&waiter->loop);
+}
+
+/* ---- From outside ---- */
+
+static bool is_number(const char *name, uint16_t port, struct mu__addresses *addresses)
+{
+    addresses->count = 1;
+    return uv_ip4_addr(name, port, &addresses->items[0].v4) == 0 ||
+           uv_ip6_addr(name, port, &addresses->items[0].v6) == 0;
+}
+
+int mu__look_up(const char *name, uint16_t port, unsigned limit_ms, mu_error *ret_error,
+                struct mu__addresses *ret_addresses)
+{
+    struct waiter waiter = {.limit_ms = limit_ms};
+    struct mu__addresses number;
+    struct look_up *look_up;
+
+    if (is_number(name, port, &number)) {
+        *ret_addresses = number;
+        return 0;
+    }
+    look_up = look_up_new(name, port);
+    if (look_up == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    run(&waiter, look_up);
+    if (waiter.addresses.count == 0) {
+        if (ret_error != NULL)
+            *ret_error = waiter.error;
+        return waiter.error.code;
+    }
+    *ret_addresses = waiter.addresses;
+    return 0;
+}

@@ -1,0 +1,864 @@
+/* The journal over the simulated storage: what was kept is read again, whatever happened
+ * to the end of it. */
+#include "actors/coordination/store/journal.h"
+#include "actors/messages.h"
+#include "runtime/base/crc32c.h"
+#include "tests/sim/sim.h"
+#include "tests/sim/storage.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+    HEADER_BYTES = 12,
+    IDS_MAX = 4096,
+    BLOB_BYTES = 1 << 20
+};
+
+/* Messages in order, each by the number that it was made from. */
+struct ids {
+    uint64_t at[IDS_MAX];
+    size_t count;
+};
+
+struct fixture {
+    struct sim_storage *storage;
+    struct mu__pool pool;
+    struct mu__journal *journal;    /* NULL while no process has it */
+    struct ids seen;                /* by the last open */
+    struct ids wanted;
+    uint64_t cut;
+    int visit_rv;                   /* of the message visit_rv_at */
+    size_t visit_rv_at;
+    struct mu__buf *kept;           /* of a message that was asked to be kept */
+    struct mu__packed kept_args;
+    uint64_t keep;
+    mu_error error;
+};
+
+static uint8_t blob[BLOB_BYTES];
+
+/* ---- Messages from numbers ---- */
+
+/* A value of any sizes: the journal does not look into it. */
+static struct mu__packed blob_value(uint32_t head_size, uint32_t tail_size)
+{
+    struct mu__packed packed = {blob, blob, head_size, tail_size};
+
+    return packed;
+}
+
+static void fill_scheduled(struct mu__journal_scheduled *body, uint64_t id)
+{
+    body->number = id;
+    body->name = mu__view_str("epoch/1");
+    body->function = mu__view_str("train_step");
+    body->args = blob_value(1 + (uint32_t)(id % 50), (uint32_t)(id % 7 * 11));
+    body->effect = id % 3;
+    body->worker = (uint32_t)(id % 5);
+}
+
+/* The same number makes the same message. The caller puts it back. */
+static struct mu__msg *make(struct mu__pool *pool, uint64_t id)
+{
+    static const uint16_t kinds[] = {MU__JOURNAL_SCHEDULED, MU__JOURNAL_FINISHED,
+                                     MU__JOURNAL_GONE, MU__JOURNAL_BEGIN};
+    uint16_t kind = kinds[id % 4];
+    struct mu__msg *msg = mu__pool_get(pool, kind, mu__messages.rows[kind].body_size);
+    void *body;
+
+    assert_non_null(msg);
+    body = msg->body;
+    if (kind == MU__JOURNAL_SCHEDULED)
+        fill_scheduled(body, id);
+    else if (kind == MU__JOURNAL_FINISHED)
+        *(struct mu__journal_finished *)body = (struct mu__journal_finished){
+            .number = id,
+            .result = id % 8 == 1 ? blob_value(9, 33) : (struct mu__packed){0},
+        };
+    else if (kind == MU__JOURNAL_GONE)
+        ((struct mu__journal_gone *)body)->number = id;
+    else
+        *(struct mu__journal_begin *)body = (struct mu__journal_begin){
+            .origin = id, .epoch = id + 1, .effect_next = id << 32};
+    return msg;
+}
+
+/* In all of these the number comes first. */
+static uint64_t id_of(const struct mu__msg *msg)
+{
+    uint64_t id;
+
+    memcpy(&id, msg->body, sizeof id);
+    return id;
+}
+
+static struct mu__buf *encode(const struct mu__msg *msg)
+{
+    struct mu__buf *frame = mu__buf_new(mu__encode_bound(&mu__messages, msg));
+
+    assert_non_null(frame);
+    assert_int_equal(mu__encode(&mu__messages, msg, frame), 0);
+    return frame;
+}
+
+/* Field by field: packed, they are the same bytes. */
+static void expect_same(struct mu__pool *pool, const struct mu__msg *msg)
+{
+    struct mu__msg *twin = make(pool, id_of(msg));
+    struct mu__buf *left = encode(msg);
+    struct mu__buf *right = encode(twin);
+
+    assert_int_equal(left->size, right->size);
+    assert_memory_equal(left->data, right->data, left->size);
+    mu__buf_unref(left);
+    mu__buf_unref(right);
+    mu__pool_put(pool, twin);
+}
+
+/* ---- The fixture ---- */
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+
+    assert_non_null(f);
+    for (size_t i = 0; i < BLOB_BYTES; i++)
+        blob[i] = (uint8_t)(i * i >> 3);
+    f->storage = sim_storage_new("sim:journal", 11);
+    f->keep = UINT64_MAX;
+    mu__pool_init(&f->pool);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    mu__journal_close(f->journal);
+    assert_int_equal(f->pool.live, 0);
+    mu__pool_done(&f->pool);
+    sim_storage_free(f->storage);
+    free(f);
+    return 0;
+}
+
+static int visit(void *owner, struct mu__msg *msg)
+{
+    struct fixture *f = owner;
+
+    assert_non_null(msg->backing);
+    if (f->visit_rv != 0 && f->seen.count == f->visit_rv_at)
+        return f->visit_rv;
+    if (id_of(msg) == f->keep && msg->kind == MU__JOURNAL_SCHEDULED) {
+        f->kept = mu__buf_ref(msg->backing);
+        f->kept_args = ((struct mu__journal_scheduled *)(void *)msg->body)->args;
+    } else {
+        expect_same(&f->pool, msg);
+    }
+    assert_true(f->seen.count < IDS_MAX);
+    f->seen.at[f->seen.count++] = id_of(msg);
+    return 0;
+}
+
+static int try_open(struct fixture *f)
+{
+    assert_null(f->journal);
+    f->seen.count = 0;
+    f->cut = 0;
+    return mu__journal_open(&f->storage->base, &mu__messages, &f->pool, visit, f,
+                            &f->error, &f->cut, &f->journal);
+}
+
+static void leave(struct fixture *f)
+{
+    mu__journal_close(f->journal);
+    f->journal = NULL;
+}
+
+static void expect_ids(const struct ids *seen, const struct ids *wanted, size_t count)
+{
+    assert_int_equal(seen->count, count);
+    assert_memory_equal(seen->at, wanted->at, count * sizeof wanted->at[0]);
+}
+
+/* Open it, and find the first `count` of what is wanted. */
+static void open_and_expect(struct fixture *f, size_t count)
+{
+    if (try_open(f) != 0)
+        fail_msg("%s", f->error.message);
+    expect_ids(&f->seen, &f->wanted, count);
+    assert_int_equal(mu__journal_bytes(f->journal), f->storage->flushed);
+}
+
+/* Another process finds all that is wanted, with nothing to cut. */
+static void reopen(struct fixture *f)
+{
+    leave(f);
+    sim_storage_crash(f->storage);
+    open_and_expect(f, f->wanted.count);
+    assert_int_equal(f->cut, 0);
+}
+
+static int try_append(struct fixture *f, uint64_t id)
+{
+    struct mu__msg *msg = make(&f->pool, id);
+    int rv = mu__journal_append(f->journal, msg, &f->error);
+
+    mu__pool_put(&f->pool, msg);
+    return rv;
+}
+
+static void want(struct fixture *f, uint64_t id)
+{
+    assert_true(f->wanted.count < IDS_MAX);
+    f->wanted.at[f->wanted.count++] = id;
+}
+
+static void append(struct fixture *f, uint64_t id)
+{
+    assert_int_equal(try_append(f, id), 0);
+    want(f, id);
+}
+
+static void flush(struct fixture *f)
+{
+    assert_int_equal(mu__journal_flush(f->journal, &f->error), 0);
+}
+
+/* A journal of messages 0 to `count` - 1, flushed, that nobody has open. */
+static void write_some(struct fixture *f, size_t count)
+{
+    sim_storage_set(f->storage, NULL, 0);
+    f->wanted.count = 0;
+    assert_int_equal(try_open(f), 0);
+    for (uint64_t id = 0; id < count; id++)
+        append(f, id);
+    flush(f);
+    leave(f);
+}
+
+/* ---- What is kept ---- */
+
+static void test_new_journal(void **state)
+{
+    struct fixture *f = *state;
+
+    open_and_expect(f, 0);
+    assert_int_equal(f->cut, 0);
+    assert_int_equal(mu__journal_bytes(f->journal), HEADER_BYTES);
+    assert_memory_equal(f->storage->content, "mustrjnl\2\0\0\0", HEADER_BYTES);
+    reopen(f);
+    assert_int_equal(f->storage->counts[SIM_STORAGE_REPLACE], 1);
+}
+
+static void test_messages_come_back(void **state)
+{
+    struct fixture *f = *state;
+
+    open_and_expect(f, 0);
+    for (uint64_t id = 0; id < 40; id++) {
+        append(f, id);
+        if (id % 3 == 0)
+            flush(f);
+    }
+    flush(f);
+    reopen(f);
+    append(f, 1000);
+    flush(f);
+    reopen(f);
+    assert_int_equal(f->storage->counts[SIM_STORAGE_REPLACE], 1);
+}
+
+/* Nothing is asked of the disk when there is nothing to flush. */
+static void test_flush_of_nothing(void **state)
+{
+    struct fixture *f = *state;
+
+    open_and_expect(f, 0);
+    flush(f);
+    append(f, 1);
+    assert_int_equal(mu__journal_bytes(f->journal), f->storage->size);
+    flush(f);
+    flush(f);
+    assert_int_equal(f->storage->counts[SIM_STORAGE_FLUSH], 1);
+}
+
+/* A megabyte of arguments and as much behind them, kept by the visitor beyond the
+ * journal's life. */
+static void test_large_message(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__msg *msg = make(&f->pool, 4);
+    struct mu__journal_scheduled *body = (void *)msg->body;
+
+    open_and_expect(f, 0);
+    append(f, 1);
+    body->args = blob_value(BLOB_BYTES, BLOB_BYTES);
+    assert_int_equal(mu__journal_append(f->journal, msg, &f->error), 0);
+    mu__pool_put(&f->pool, msg);
+    want(f, 4);
+    append(f, 2);
+    flush(f);
+    f->keep = 4;
+    reopen(f);
+    leave(f);
+    sim_storage_set(f->storage, NULL, 0);
+    assert_non_null(f->kept);
+    assert_true(f->kept->capacity < 2 * BLOB_BYTES + 1000);
+    assert_int_equal(f->kept_args.head_size, BLOB_BYTES);
+    assert_int_equal(f->kept_args.tail_size, BLOB_BYTES);
+    assert_memory_equal(f->kept_args.head, blob, BLOB_BYTES);
+    assert_memory_equal(f->kept_args.tail, blob, BLOB_BYTES);
+    assert_int_equal((uintptr_t)f->kept_args.tail % 16, 0);
+    assert_int_equal(f->kept->refs, 1);
+    mu__buf_unref(f->kept);
+}
+
+/* ---- Torn and damaged ends ---- */
+
+static uint32_t little32(const uint8_t *at)
+{
+    return (uint32_t)at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 |
+           (uint32_t)at[3] << 24;
+}
+
+/* Where the records of a good journal end: ends[0] is behind the header. */
+static size_t find_ends(const uint8_t *content, size_t size, size_t *ends)
+{
+    size_t count = 0;
+
+    for (size_t at = HEADER_BYTES; ; at += 28 + little32(content + at + 4)) {
+        ends[count] = at;
+        if (at >= size)
+            return count;
+        count++;
+    }
+}
+
+/* The first `count` messages are found, and what is appended then is found, too. */
+static void expect_repaired(struct fixture *f, size_t count)
+{
+    size_t all = f->wanted.count;
+    uint64_t displaced = f->wanted.at[count];
+
+    open_and_expect(f, count);
+    f->wanted.count = count;
+    append(f, 777);
+    flush(f);
+    reopen(f);
+    leave(f);
+    f->wanted.count = all;
+    f->wanted.at[count] = displaced;
+}
+
+static void test_every_cut(void **state)
+{
+    struct fixture *f = *state;
+    size_t ends[16];
+    uint8_t *whole;
+    size_t size;
+    size_t count = 0;
+
+    write_some(f, 9);
+    size = f->storage->size;
+    whole = malloc(size);
+    assert_non_null(whole);
+    memcpy(whole, f->storage->content, size);
+    assert_int_equal(find_ends(whole, size, ends), 9);
+    for (size_t cut = 0; cut <= size; cut++) {
+        size_t good;
+
+        while (count < 9 && ends[count + 1] <= cut)
+            count++;
+        good = cut < HEADER_BYTES ? 0 : ends[count];
+        sim_storage_set(f->storage, whole, cut);
+        open_and_expect(f, count);
+        assert_int_equal(f->cut, cut - good);
+        leave(f);
+        sim_storage_set(f->storage, whole, cut);
+        expect_repaired(f, count);
+    }
+    assert_int_equal(count, 9);
+    free(whole);
+}
+
+/* Every bit of every byte, also of the last record: what was flushed is never cut off. */
+static void test_every_flip(void **state)
+{
+    struct fixture *f = *state;
+    uint8_t *whole;
+    size_t size;
+
+    write_some(f, 6);
+    size = f->storage->size;
+    whole = malloc(size);
+    assert_non_null(whole);
+    memcpy(whole, f->storage->content, size);
+    for (size_t bit = 0; bit < size * 8; bit++) {
+        whole[bit / 8] ^= (uint8_t)(1U << bit % 8);
+        sim_storage_set(f->storage, whole, size);
+        assert_int_equal(try_open(f), -MU_EDATALOSS);
+        assert_int_equal(f->storage->flushed, size);
+        assert_memory_equal(f->storage->content, whole, size);
+        whole[bit / 8] ^= (uint8_t)(1U << bit % 8);
+    }
+    free(whole);
+}
+
+/* What a disk may give for bytes that never reached it. */
+static void test_zeros_at_the_end(void **state)
+{
+    static const uint8_t zeros[5000];
+    struct fixture *f = *state;
+    struct mu__storage *storage = &f->storage->base;
+
+    for (size_t count = 1; count < sizeof zeros; count = count * 3 + 1) {
+        write_some(f, 3);
+        assert_int_equal(storage->ops->append(storage, zeros, count, NULL), 0);
+        assert_int_equal(storage->ops->flush(storage, NULL), 0);
+        open_and_expect(f, 3);
+        assert_int_equal(f->cut, count);
+        reopen(f);
+        leave(f);
+    }
+}
+
+static void test_repair_that_fails(void **state)
+{
+    struct fixture *f = *state;
+
+    write_some(f, 3);
+    f->storage->size = f->storage->flushed -= 1;
+    sim_storage_fail(f->storage, SIM_STORAGE_REPLACE, 1, -MU_EEXHAUSTED);
+    assert_int_equal(try_open(f), -MU_EEXHAUSTED);
+    open_and_expect(f, 2);
+}
+
+static void test_storage_that_fails(void **state)
+{
+    struct fixture *f = *state;
+
+    sim_storage_fail(f->storage, SIM_STORAGE_LOAD, 1, -MU_EUNAVAILABLE);
+    assert_int_equal(try_open(f), -MU_EUNAVAILABLE);
+    sim_storage_fail(f->storage, SIM_STORAGE_REPLACE, 1, -MU_EPERMISSION);
+    assert_int_equal(try_open(f), -MU_EPERMISSION);
+    assert_int_equal(f->error.code, -MU_EPERMISSION);
+    open_and_expect(f, 0);
+}
+
+/* ---- What is not ours ---- */
+
+static void test_foreign_files(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t size;
+        const char *words;
+    } rows[] = {
+        {"hello, world, how are you", 25, "expected a journal of muster"},
+        {"m\0", 2, "expected a journal of muster"},
+        {"mustrjnl\1\0\0\1", 12, "format 16777217, expected 1 to 2"},
+        {"mustrjnl\3\0\0\0 and more", 21, "format 3, expected 1 to 2"},
+        {"mustrjnl\3", 9, "expected a journal of muster"},
+        {"mustrjnk\1\0\0\0", 12, "expected a journal of muster"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        sim_storage_set(f->storage, rows[i].bytes, rows[i].size);
+        assert_int_equal(try_open(f), -MU_EDATALOSS);
+        if (strstr(f->error.message, rows[i].words) == NULL)
+            fail_msg("row %zu: %s", i, f->error.message);
+        assert_non_null(strstr(f->error.message, "sim:journal"));
+        assert_int_equal(f->storage->flushed, rows[i].size);
+        assert_memory_equal(f->storage->content, rows[i].bytes, rows[i].size);
+    }
+}
+
+/* A table of another version: `kind` is what `like` is here. */
+static struct mu__schema other_schema(struct mu__row *rows, uint16_t kind, uint16_t like)
+{
+    memcpy(rows, mu__messages.rows, MU__KINDS_END * sizeof *rows);
+    rows[kind] = mu__messages.rows[like];
+    return (struct mu__schema){rows, MU__KINDS_END};
+}
+
+/* One more message, by another version that calls it `kind`. */
+static void append_as(struct fixture *f, const struct mu__schema *schema, uint16_t kind,
+                      uint64_t id)
+{
+    struct mu__msg *msg = make(&f->pool, id);
+
+    f->seen.count = 0;
+    assert_int_equal(mu__journal_open(&f->storage->base, schema, &f->pool, visit, f,
+                                      &f->error, NULL, &f->journal), 0);
+    msg->kind = kind;
+    assert_int_equal(mu__journal_append(f->journal, msg, &f->error), 0);
+    mu__pool_put(&f->pool, msg);
+    flush(f);
+    leave(f);
+}
+
+/* A kind of a newer muster is skipped and stays, until a rewrite. */
+static void test_unknown_kind(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__row rows[MU__KINDS_END];
+    struct mu__schema newer = other_schema(rows, MU__KINDS_END - 1, MU__JOURNAL_GONE);
+
+    write_some(f, 2);
+    append_as(f, &newer, MU__KINDS_END - 1, 2);
+    open_and_expect(f, 2);
+    append(f, 3);
+    flush(f);
+    reopen(f);
+    assert_int_equal(mu__journal_skipped(f->journal), 1);
+    mu__journal_rewrite_begin(f->journal);
+    assert_int_equal(try_append(f, 3), 0);
+    assert_int_equal(mu__journal_rewrite_commit(f->journal, &f->error), 0);
+    f->wanted = (struct ids){.at = {3}, .count = 1};
+    reopen(f);
+    assert_int_equal(mu__journal_skipped(f->journal), 0);
+}
+
+/* Its sum is right, so somebody meant it: it is not for us to cut it off. */
+static void test_whole_message_that_does_not_fit(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__row rows[MU__KINDS_END];
+    struct mu__schema other = other_schema(rows, MU__JOURNAL_BEGIN, MU__JOURNAL_GONE);
+    size_t size;
+
+    write_some(f, 2);
+    append_as(f, &other, MU__JOURNAL_BEGIN, 2);
+    size = f->storage->size;
+    assert_int_equal(try_open(f), -MU_EDATALOSS);
+    assert_non_null(strstr(f->error.message, "the message at byte "));
+    assert_non_null(strstr(f->error.message, "journal_begin"));
+    assert_int_equal(f->seen.count, 2);
+    assert_int_equal(f->storage->flushed, size);
+}
+
+/* A record of format 1 with a right sum around these bytes. */
+static void set_record(struct fixture *f, const uint8_t *bytes, size_t size)
+{
+    uint8_t content[HEADER_BYTES + 8 + 64] = "mustrjnl\1";
+    struct mu__crc32c crc;
+    uint32_t sum;
+
+    assert_true(size <= 64);
+    mu__crc32c_init(&crc);
+    content[HEADER_BYTES] = (uint8_t)size;
+    memcpy(content + HEADER_BYTES + 8, bytes, size);
+    sum = mu__crc32c_add(&crc, 0, content + HEADER_BYTES, 4);
+    sum = mu__crc32c_add(&crc, sum, bytes, size);
+    for (unsigned i = 0; i < 4; i++)
+        content[HEADER_BYTES + 4 + i] = (uint8_t)(sum >> (8 * i));
+    sim_storage_set(f->storage, content, HEADER_BYTES + 8 + size);
+}
+
+/* [57, 0, 0, 6], the message journal_gone, and what is wrong with other bytes. */
+static void test_records_made_by_hand(void **state)
+{
+    static const struct {
+        uint8_t bytes[20];
+        size_t size;
+        int rv;
+        const char *words;
+    } rows[] = {
+        {{5, 0, 0, 0, 0, 0, 0, 0, 0x94, 57, 0, 0, 6}, 13, 0, ""},
+        {{4, 0, 0, 0, 0, 0, 0, 0, 0x93, 57, 0, 0}, 12, -MU_EDATALOSS, "journal_gone"},
+        {{5, 0, 0, 0, 0, 0, 0, 0, 0x94, 48, 0, 0, 6}, 13, -MU_EDATALOSS,
+         "does not travel"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        set_record(f, rows[i].bytes, rows[i].size);
+        assert_int_equal(try_open(f), rows[i].rv);
+        if (rows[i].rv != 0 && strstr(f->error.message, rows[i].words) == NULL)
+            fail_msg("row %zu: %s", i, f->error.message);
+        assert_int_equal(f->seen.count, rows[i].rv == 0 ? 1 : 0);
+        leave(f);
+    }
+}
+
+static void test_visit_ends_it(void **state)
+{
+    struct fixture *f = *state;
+
+    write_some(f, 5);
+    f->visit_rv = -MU_EPRECONDITION;
+    f->visit_rv_at = 3;
+    assert_int_equal(try_open(f), -MU_EPRECONDITION);
+    assert_int_equal(f->error.code, -MU_EPRECONDITION);
+    assert_int_equal(f->seen.count, 3);
+    f->visit_rv = 0;
+    open_and_expect(f, 5);
+}
+
+/* ---- What cannot be written ---- */
+
+static void test_messages_that_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__msg *msg = make(&f->pool, 4);
+    struct mu__journal_scheduled *body = (void *)msg->body;
+
+    open_and_expect(f, 0);
+    append(f, 1);
+    body->name = (struct mu__view){blob, MU__CLOSURE_NAME_MAX + 1};
+    assert_int_equal(mu__journal_append(f->journal, msg, &f->error), -MU_ERANGE);
+    assert_non_null(strstr(f->error.message, "journal_scheduled"));
+    msg->kind = MU__KINDS_END - 1;
+    assert_int_equal(mu__journal_append(f->journal, msg, &f->error), -MU_EINVALID);
+    mu__pool_put(&f->pool, msg);
+    append(f, 2);
+    flush(f);
+    reopen(f);
+}
+
+static void test_failed_append_and_flush(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t bytes;
+
+    open_and_expect(f, 0);
+    append(f, 1);
+    bytes = mu__journal_bytes(f->journal);
+    sim_storage_fail(f->storage, SIM_STORAGE_APPEND, 1, -MU_EEXHAUSTED);
+    assert_int_equal(try_append(f, 2), -MU_EEXHAUSTED);
+    assert_int_equal(f->error.code, -MU_EEXHAUSTED);
+    assert_int_equal(mu__journal_bytes(f->journal), bytes);
+    append(f, 3);
+    sim_storage_fail(f->storage, SIM_STORAGE_FLUSH, 2, -MU_EEXHAUSTED);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(mu__journal_flush(f->journal, &f->error), -MU_EEXHAUSTED);
+    append(f, 4);
+    flush(f);
+    reopen(f);
+}
+
+/* ---- Rewrites ---- */
+
+/* The messages of `ids` become the new content; what it returns is the commit's. */
+static int rewrite(struct fixture *f, const struct ids *ids)
+{
+    mu__journal_rewrite_begin(f->journal);
+    for (size_t i = 0; i < ids->count; i++)
+        assert_int_equal(try_append(f, ids->at[i]), 0);
+    return mu__journal_rewrite_commit(f->journal, &f->error);
+}
+
+static void test_rewrite(void **state)
+{
+    static struct ids many;
+    struct fixture *f = *state;
+
+    for (many.count = 0; many.count < 2000; many.count++)
+        many.at[many.count] = many.count;
+    write_some(f, 20);
+    open_and_expect(f, 20);
+    append(f, 21);
+    assert_int_equal(rewrite(f, &many), 0);
+    f->wanted = many;
+    assert_int_equal(mu__journal_bytes(f->journal), f->storage->flushed);
+    reopen(f);
+    append(f, 22);
+    flush(f);
+    reopen(f);
+    assert_int_equal(rewrite(f, &(struct ids){.count = 0}), 0);
+    f->wanted.count = 0;
+    assert_int_equal(mu__journal_bytes(f->journal), HEADER_BYTES);
+    append(f, 23);
+    flush(f);
+    reopen(f);
+}
+
+/* Appends since the begin are nothing until the commit; what was there before is. */
+static void test_crash_before_commit(void **state)
+{
+    struct fixture *f = *state;
+
+    write_some(f, 5);
+    open_and_expect(f, 5);
+    append(f, 6);
+    mu__journal_rewrite_begin(f->journal);
+    assert_int_equal(try_append(f, 7), 0);
+    flush(f);
+    reopen(f);
+}
+
+static void test_rewrite_that_fails(void **state)
+{
+    struct fixture *f = *state;
+    struct ids one = {.at = {9}, .count = 1};
+    struct mu__msg *msg = make(&f->pool, 4);
+
+    write_some(f, 5);
+    open_and_expect(f, 5);
+    append(f, 6);
+    sim_storage_fail(f->storage, SIM_STORAGE_REPLACE, 1, -MU_EEXHAUSTED);
+    assert_int_equal(rewrite(f, &one), -MU_EEXHAUSTED);
+    append(f, 7);
+
+    mu__journal_rewrite_begin(f->journal);
+    ((struct mu__journal_scheduled *)(void *)msg->body)->worker = 1;
+    ((struct mu__journal_scheduled *)(void *)msg->body)->name =
+        (struct mu__view){blob, MU__CLOSURE_NAME_MAX + 1};
+    assert_int_equal(mu__journal_append(f->journal, msg, &f->error), -MU_ERANGE);
+    assert_int_equal(try_append(f, 9), 0);
+    assert_int_equal(mu__journal_rewrite_commit(f->journal, &f->error), -MU_ERANGE);
+    assert_non_null(strstr(f->error.message, "the old journal stays"));
+    mu__pool_put(&f->pool, msg);
+    append(f, 8);
+    flush(f);
+    reopen(f);
+
+    mu__journal_rewrite_begin(f->journal);
+    assert_int_equal(try_append(f, 10), 0);
+    assert_int_equal(rewrite(f, &one), 0);
+    f->wanted = one;
+    reopen(f);
+}
+
+/* ---- Any history ---- */
+
+/* What may be found after a death: any prefix of `now` from `safe` messages on, or, when
+ * it came in a commit, all of `next`. */
+struct history {
+    struct ids now;
+    size_t safe;
+    struct ids next;
+    bool committing;
+};
+
+/* One operation; false: the process has died in it. */
+static bool act(struct fixture *f, struct sim_random *random, struct history *h,
+                uint64_t id)
+{
+    uint64_t choice = sim_between(random, 0, 9);
+    size_t from;
+
+    h->committing = choice == 0;
+    if (choice > 3) {
+        h->now.at[h->now.count] = id;
+        h->now.count++;
+        return try_append(f, id) == 0;
+    }
+    if (choice > 0) {
+        if (mu__journal_flush(f->journal, &f->error) != 0)
+            return false;
+        h->safe = h->now.count;
+        return true;
+    }
+    from = (size_t)sim_between(random, 0, h->now.count);
+    h->next.count = h->now.count - from;
+    memcpy(h->next.at, h->now.at + from, h->next.count * sizeof h->now.at[0]);
+    if (rewrite(f, &h->next) != 0)
+        return false;
+    h->now = h->next;
+    h->safe = h->now.count;
+    return true;
+}
+
+static void expect_history(const struct fixture *f, const struct history *h)
+{
+    const struct ids *seen = &f->seen;
+
+    if (seen->count >= h->safe && seen->count <= h->now.count &&
+        memcmp(seen->at, h->now.at, seen->count * sizeof seen->at[0]) == 0)
+        return;
+    assert_true(h->committing);
+    expect_ids(seen, &h->next, h->next.count);
+}
+
+/* Lives of a process that dies anywhere: each finds what it may, and goes on from it. */
+static void test_histories(void **state)
+{
+    static struct history h;
+    struct fixture *f = *state;
+    uint64_t seed;
+    uint64_t end;
+
+    for (sim_seeds(100, &seed, &end); seed < end; seed++) {
+        struct sim_random random = sim_stream(seed, 1);
+        uint64_t id = 0;
+
+        sim_storage_set(f->storage, NULL, 0);
+        f->storage->random = sim_stream(seed, 2);
+        h = (struct history){.safe = 0};
+        for (int life = 0; life < 8; life++) {
+            assert_int_equal(try_open(f), 0);
+            expect_history(f, &h);
+            h.now = f->seen;
+            h.safe = h.now.count;
+            sim_storage_die_after(f->storage, (unsigned)sim_between(&random, 0, 30));
+            while (act(f, &random, &h, id))
+                id++;
+            leave(f);
+            sim_storage_crash(f->storage);
+        }
+    }
+    assert_true(f->storage->counts[SIM_STORAGE_REPLACE] > 0);
+}
+
+/* ---- Sums ---- */
+
+static void test_crc32c(void **state)
+{
+    static const uint8_t ones[32] = {
+        255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255,
+        255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255, 255};
+    static const uint8_t zeros[32];
+    struct mu__crc32c crc;
+
+    (void)state;
+    mu__crc32c_init(&crc);
+    assert_int_equal(mu__crc32c_add(&crc, 0, "", 0), 0);
+    assert_int_equal(mu__crc32c_add(&crc, 0, "123456789", 9), 0xE3069283);
+    assert_int_equal(mu__crc32c_add(&crc, 0, zeros, 32), 0x8A9136AA);
+    assert_int_equal(mu__crc32c_add(&crc, 0, ones, 32), 0x62A8AB43);
+    for (size_t cut = 0; cut <= 9; cut++)
+        assert_int_equal(mu__crc32c_add(&crc, mu__crc32c_add(&crc, 0, "123456789", cut),
+                                        &"123456789"[cut], 9 - cut), 0xE3069283);
+}
+
+#define JOURNAL_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        JOURNAL_TEST(test_new_journal),
+        JOURNAL_TEST(test_messages_come_back),
+        JOURNAL_TEST(test_flush_of_nothing),
+        JOURNAL_TEST(test_large_message),
+        JOURNAL_TEST(test_every_cut),
+        JOURNAL_TEST(test_every_flip),
+        JOURNAL_TEST(test_zeros_at_the_end),
+        JOURNAL_TEST(test_repair_that_fails),
+        JOURNAL_TEST(test_storage_that_fails),
+        JOURNAL_TEST(test_foreign_files),
+        JOURNAL_TEST(test_unknown_kind),
+        JOURNAL_TEST(test_whole_message_that_does_not_fit),
+        JOURNAL_TEST(test_records_made_by_hand),
+        JOURNAL_TEST(test_visit_ends_it),
+        JOURNAL_TEST(test_messages_that_are_refused),
+        JOURNAL_TEST(test_failed_append_and_flush),
+        JOURNAL_TEST(test_rewrite),
+        JOURNAL_TEST(test_crash_before_commit),
+        JOURNAL_TEST(test_rewrite_that_fails),
+        JOURNAL_TEST(test_histories),
+        cmocka_unit_test(test_crc32c),
+    };
+
+    return cmocka_run_group_tests_name("journal", tests, NULL, NULL);
+}

@@ -1,0 +1,871 @@
+/* The coordination service and its tasks, in virtual time: registering, heartbeats,
+ * failures, resets, leaving. A host answers at once; limits of tasks are 300 ms of
+ * silence until suspicion, 900 until death, 600 with a broken link. */
+#include "tests/support/service.h"
+
+/* What one task sees of another: "connected". */
+static void expect_state(struct service_agent *agent, const char *task, const char *state)
+{
+    uint64_t token = service_tasks_get(agent, MU__TASKS_STATES, task, 0, 0);
+    mu_value *states = service_content(agent, token);
+    const char *text = "";
+    size_t size;
+
+    (void)mu_value_get_string(mu_value_find(mu_value_at(states, 0), "state"), &text,
+                              &size);
+    assert_string_equal(text, state);
+    mu_value_free(states);
+    service_take(agent, MU__TASKS_ANSWER, token);
+}
+
+/* ---- registering ---- */
+
+static void test_register(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_agent(s, "worker", 0);
+    uint64_t get;
+
+    (void)state;
+    get = service_tasks_get(w0, MU__TASKS_STATES, "", 0, 0);
+    expect_error(w0, get, -MU_EPRECONDITION,
+                 "/job:worker/task:0 is not registered at /job:chief/task:0");
+    expect_ok(w0, service_register(w0, false, 0));
+    expect_state(w0, "worker:0", "connected");
+    expect_state(w0, "worker:1", "disconnected");
+    service_end(s);
+}
+
+/* An answer that was lost is asked for again, and that is a sign of life. */
+static void test_register_again(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_agent(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+
+    (void)state;
+    expect_ok(w0, service_register(w0, false, 0));
+    service_run_until(s, 250);
+    expect_ok(w0, service_register(w0, false, 0));
+    service_run_until(s, 549);
+    expect_state(w1, "worker:0", "connected");
+    service_run_until(s, 550);
+    expect_state(w1, "worker:0", "suspect");
+    service_end(s);
+}
+
+/* Every node hears where the service is as soon as it is up. */
+static void test_service_here(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_agent(s, "worker", 0);
+    char text[160];
+
+    (void)state;
+    assert_int_equal(w0->counts[MU__SERVICE_HERE], 1);
+    w0->notes_hosts = true;
+    service_agent_restart(w0);
+    (void)snprintf(text, sizeof text,
+                   "[    0] service_here leads=yes epoch=1 store=%" PRIu64 "\n",
+                   service_state(s, 0)->number);
+    expect_said(w0, text);
+    service_end(s);
+}
+
+/* The host's own agent is beside it, without a link. */
+static void test_at_home(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *chief = service_task(s, "chief", 0);
+
+    (void)state;
+    service_run_until(s, 500);
+    expect_state(chief, "chief:0", "connected");
+    chief->beats = false;
+    service_run_until(s, 801);
+    /* Asking is a sign of life. */
+    expect_state(chief, "chief:0", "connected");
+    service_run_until(s, 1701);
+    expect_error(chief, service_tasks_get(chief, MU__TASKS_STATES, "", 0, 0),
+                 -MU_EUNAVAILABLE,
+                 "/job:chief/task:0 has not been heard for 900 ms: it must register "
+                 "again");
+    expect_ok(chief, service_register(chief, false, 0));
+    service_end(s);
+}
+
+/* Tasks that are not coordinated come and go, and nobody waits for them. */
+static void test_guests(void **state)
+{
+    struct service *s = SERVICE(.tasks = "worker:0", .recoverable = "none");
+    struct service_agent *evaluator = service_task(s, "evaluator", 0);
+    struct service_agent *joined = service_task(s, "worker", 7);
+    struct service_agent *w0 = service_agent(s, "worker", 0);
+
+    (void)state;
+    expect_ok(w0, service_register(w0, true, 1000));
+    expect_state(joined, "evaluator:0", "connected");
+    w0->beats = true;
+    service_agent_crash(evaluator);
+    service_run_until(s, 2000);
+    expect_state(w0, "evaluator:0", "error");
+    expect_said(joined, "");
+    expect_ok(w0, service_tasks_get(w0, MU__TASKS_WAIT, "", 0, 100));
+    service_end(s);
+}
+
+static void test_devices_refused(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_agent(s, "worker", 0);
+    mu_value *list = mu_value_list();
+    struct mu__packed packed;
+    struct mu__buf *buf = mu__pack_value(list, &packed);
+
+    (void)state;
+    TELL(w0, TASK_REGISTER, task_register, .token = 1, .devices = packed);
+    expect_error(w0, 1, -MU_EINVALID, "devices of /job:worker/task:0 are no map");
+    w0->token = 2;
+    TELL(w0, TASK_REGISTER, task_register, .token = 2, .devices = {"\xc1", NULL, 1, 0});
+    expect_error(w0, 2, -MU_EINVALID,
+                 "devices of /job:worker/task:0: value, byte 0: expected a value, found "
+                 "a byte that is not msgpack");
+    expect_error(w0, service_tasks_get(w0, MU__TASKS_STATES, "", 0, 0), -MU_EPRECONDITION,
+                 "/job:worker/task:0 is not registered at /job:chief/task:0");
+    mu__buf_unref(buf);
+    mu_value_free(list);
+    service_end(s);
+}
+
+/* ---- restarts ---- */
+
+static void test_restart_recoverable(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+
+    (void)state;
+    service_run_until(s, 100);
+    service_agent_restart(w0);
+    expect_state(w1, "worker:0", "suspect");
+    expect_ok(w0, service_register(w0, false, 0));
+    expect_state(w1, "worker:0", "connected");
+    expect_said(w1, "");
+    service_end(s);
+}
+
+static void test_restart_shares_fate(void **state)
+{
+    struct service *s = SERVICE(.recoverable = "none");
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+
+    (void)state;
+    service_run_until(s, 100);
+    service_agent_restart(w0);
+    expect_error(w0, service_register(w0, false, 0), -MU_EABORTED,
+                 "/job:worker/task:0 was registered with another incarnation: it was "
+                 "restarted, and must be reset first");
+    expect_said(w1, "[  100] task_error code=14 message=\"/job:worker/task:0 was "
+                    "restarted\" task=\"/job:worker/task:0\"\n");
+    expect_error(w0, service_register(w0, false, 0), -MU_EABORTED,
+                 "/job:worker/task:0 is in error and must be reset first: "
+                 "/job:worker/task:0 was restarted");
+    expect_error(w0, service_tasks_get(w0, MU__TASKS_STATES, "", 0, 0), -MU_EUNAVAILABLE,
+                 "/job:worker/task:0 was restarted");
+    expect_ok(w0, service_reset(w0));
+    expect_ok(w0, service_register(w0, false, 0));
+    service_end(s);
+}
+
+/* ---- registering together ---- */
+
+static void test_register_barrier(void **state)
+{
+    struct service *s = SERVICE(.tasks = "worker:0-2");
+    struct service_agent *agents[3];
+    uint64_t tokens[3];
+
+    (void)state;
+    for (uint32_t i = 0; i < 3; i++) {
+        service_run_until(s, 100 * i);
+        agents[i] = service_agent(s, "worker", i);
+        tokens[i] = service_register(agents[i], true, 5000);
+        if (i < 2)
+            expect_waits(agents[i], tokens[i]);
+    }
+    for (uint32_t i = 0; i < 3; i++) {
+        expect_ok(agents[i], tokens[i]);
+        assert_int_equal(service_answered_ms(agents[i], tokens[i]), 200);
+    }
+    /* From now on it passes at once. */
+    expect_ok(agents[1], service_register(agents[1], true, 5000));
+    service_end(s);
+}
+
+static void test_register_barrier_late(void **state)
+{
+    struct service *s = SERVICE(.tasks = "chief:0,worker:0-8");
+    struct service_agent *w0 = service_agent(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+    uint64_t token = service_register(w0, true, 500);
+
+    (void)state;
+    w0->beats = true;
+    w1->beats = false;
+    service_run_until(s, 100);
+    service_agent_crash(w1);
+    service_run_until(s, 499);
+    expect_waits(w0, token);
+    service_run_until(s, 500);
+    expect_error(w0, token, -MU_EDEADLINE,
+                 "2 of 10 tasks have registered after 500 ms; missing: "
+                 "/job:chief/task:0 (never registered), /job:worker/task:2 (never "
+                 "registered), /job:worker/task:3 (never registered), "
+                 "/job:worker/task:4 (never registered), /job:worker/task:5 (never "
+                 "registered) and 3 more");
+    /* It is registered all the same. */
+    expect_state(w0, "worker:0", "connected");
+    service_run_until(s, 700);
+    token = service_register(w0, true, 100);
+    service_run_until(s, 800);
+    assert_int_equal(service_answered_ms(w0, token), 800);
+    service_end(s);
+}
+
+/* Where fate is shared, not all coming is the failure of those who came. */
+static void test_register_barrier_shares_fate(void **state)
+{
+    struct service *s = SERVICE(.tasks = "worker:0-2", .recoverable = "none");
+    struct service_agent *w0 = service_agent(s, "worker", 0);
+    struct service_agent *w1 = service_agent(s, "worker", 1);
+    uint64_t waits = service_register(w0, true, 500);
+    uint64_t waits_longer = service_register(w1, true, 5000);
+
+    (void)state;
+    w0->beats = w1->beats = true;
+    service_run_until(s, 500);
+    expect_error(w0, waits, -MU_EDEADLINE,
+                 "2 of 3 tasks have registered after 500 ms; missing: "
+                 "/job:worker/task:2 (never registered)");
+    expect_waits(w1, waits_longer);
+    expect_said(w1, "[  500] task_error code=4 message=\"2 of 3 tasks have registered "
+                    "after 500 ms; missing: /job:worker/task:2 (never registered)\" "
+                    "task=\"/job:worker/task:0\"\n");
+    expect_state(w1, "worker:0", "error");
+    service_end(s);
+}
+
+static void test_register_barrier_replaced(void **state)
+{
+    struct service *s = SERVICE(.tasks = "worker:0-1", .recoverable = "none");
+    struct service_agent *older = service_agent(s, "worker", 0);
+    struct service_agent *newer = service_agent(s, "worker", 0);
+    struct service_agent *w1;
+    uint64_t waits = service_register(older, true, 5000);
+    uint64_t passes = service_register(newer, true, 5000);
+
+    (void)state;
+    expect_error(older, waits, -MU_EEXISTS,
+                 "/job:worker/task:0 has registered with another incarnation, which "
+                 "takes the place of this one");
+    expect_waits(newer, passes);
+    w1 = service_agent(s, "worker", 1);
+    expect_ok(w1, service_register(w1, true, 5000));
+    expect_ok(newer, passes);
+    (void)service_text(older);
+    service_heartbeat(older, 0);
+    expect_said(older, "[    0] task_heard epoch=1 code=10 message=\"/job:worker/task:0 "
+                       "is registered with another incarnation\"\n");
+    service_end(s);
+}
+
+/* ---- heartbeats ---- */
+
+static void test_heartbeats(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_agent(s, "worker", 0);
+
+    (void)state;
+    w0->notes_beats = true;
+    service_heartbeat(w0, 0);
+    expect_said(w0, "[    0] task_heard epoch=1 code=9 message=\"/job:worker/task:0 is "
+                    "not registered at /job:chief/task:0\"\n");
+    expect_ok(w0, service_register(w0, false, 0));
+    (void)service_text(w0);
+    service_heartbeat(w0, 0);
+    expect_said(w0, "[    0] task_heard epoch=1\n");
+
+    /* One that crosses its leaving counts, a late one does not. */
+    expect_ok(w0, service_leave(w0, 0));
+    (void)service_text(w0);
+    service_run_until(s, 899);
+    service_heartbeat(w0, 0);
+    expect_said(w0, "[  899] task_heard epoch=1\n");
+    service_run_until(s, 900);
+    service_heartbeat(w0, 0);
+    expect_said(w0, "[  900] task_heard epoch=1 code=3 message=\"/job:worker/task:0 has "
+                    "left and is not registered any more\"\n");
+    service_end(s);
+}
+
+static void test_heartbeat_in_error(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_task(s, "worker", 0);
+
+    (void)state;
+    expect_ok(w0, service_report(w0, -MU_EDATALOSS, "a bad disk"));
+    (void)service_text(w0);
+    service_heartbeat(w0, 0);
+    expect_said(w0, "[    0] task_heard epoch=1 code=10 message=\"a bad disk\"\n");
+    service_end(s);
+}
+
+/* ---- silence and broken links ---- */
+
+static void test_silence(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+
+    (void)state;
+    service_run_until(s, 1000);
+    w0->beats = false;
+    service_run_until(s, 1299);
+    expect_state(w1, "worker:0", "connected");
+    service_run_until(s, 1300);
+    expect_state(w1, "worker:0", "suspect");
+    service_heartbeat(w0, 0);
+    expect_state(w1, "worker:0", "connected");
+    service_run_until(s, 2199);
+    expect_state(w1, "worker:0", "suspect");
+    service_run_until(s, 2200);
+    expect_state(w1, "worker:0", "error");
+
+    /* A recoverable one is told when it is heard again, and registers again. */
+    expect_said(w0, "");
+    service_heartbeat(w0, 0);
+    expect_said(w0, "[ 2200] task_heard epoch=1 code=14 message=\"/job:worker/task:0 has "
+                    "not been heard for 900 ms: it must register again\"\n");
+    expect_ok(w0, service_register(w0, false, 0));
+    expect_state(w1, "worker:0", "connected");
+    (void)service_text(w1);
+    service_run_until(s, 2300);
+    expect_said(w1, "");
+    service_end(s);
+}
+
+static void test_silence_shares_fate(void **state)
+{
+    struct service *s = SERVICE(.recoverable = "worker");
+    struct service_agent *chief = service_task(s, "chief", 0);
+    struct service_agent *w0 = service_task(s, "worker", 0);
+
+    (void)state;
+    chief->beats = false;
+    service_run_until(s, 1500);
+    expect_said(chief, "[  900] task_error code=14 message=\"/job:chief/task:0 has not "
+                       "been heard for 900 ms\" task=\"/job:chief/task:0\" own=yes\n");
+    expect_said(w0, "[  900] task_error code=14 message=\"/job:chief/task:0 has not been "
+                    "heard for 900 ms\" task=\"/job:chief/task:0\"\n");
+    expect_state(w0, "worker:0", "connected");
+    service_end(s);
+}
+
+static void test_link(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+
+    (void)state;
+    service_run_until(s, 50);
+    service_link_down(w0, 0, "connection reset");
+    expect_state(w1, "worker:0", "suspect");
+
+    /* The same incarnation: as if nothing had been. */
+    service_run_until(s, 649);
+    service_link_up(w0, 0);
+    expect_state(w1, "worker:0", "connected");
+    service_run_until(s, 900);
+    expect_state(w1, "worker:0", "connected");
+
+    service_link_down(w0, 0, "connection reset");
+    service_run_until(s, 1499);
+    expect_state(w1, "worker:0", "suspect");
+    service_run_until(s, 1500);
+    expect_state(w1, "worker:0", "error");
+    assert_string_equal(sim_trace(s->sim),
+                        "[   50] chief/task:0 coordination: /job:worker/task:0: suspect: "
+                        "its link is down: connection reset\n"
+                        "[  900] chief/task:0 coordination: /job:worker/task:0: suspect: "
+                        "its link is down: connection reset\n"
+                        "[ 1500] chief/task:0 coordination: /job:worker/task:0: error: "
+                        "/job:worker/task:0 is lost: its link has been down for 600 "
+                        "ms\n");
+    service_link_up(w0, 0);
+    expect_ok(w0, service_register(w0, false, 0));
+    service_end(s);
+}
+
+/* A new link before the end of the old one is noticed. */
+static void test_link_overtakes(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *twin = service_agent(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+
+    (void)state;
+    /* The same process, over another connection. */
+    service_link_down(twin, 0, "");
+    twin->incarnation = w0->incarnation;
+    service_link_up(twin, 0);
+    expect_state(twin, "worker:0", "connected");
+    service_link_down(w0, 0, "connection reset");
+    expect_state(w1, "worker:0", "connected");
+    expect_state(twin, "worker:0", "connected");
+    service_end(s);
+}
+
+/* A host that stood still declares nobody dead: tasks get their time from when it goes
+ * on. The tick was due at 300 (suspicion of what was heard at 0, at the earliest). */
+static void test_host_paused(void **state)
+{
+    struct service *s = SERVICE(.reconnect_ms = 5000);
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+
+    (void)state;
+    service_run_until(s, 200);
+    w0->beats = false;
+    w1->beats = false;
+    sim_pause(s->hosts[0].node, 10000);
+    service_run_until(s, 10200);
+    assert_string_equal(sim_trace(s->sim),
+                        "[10200] chief/task:0 coordination: this host was paused for "
+                        "9800 ms: no task's limit counts them\n");
+    w1->beats = true;
+    service_run_until(s, 10300);
+    expect_state(w1, "worker:0", "suspect");
+    expect_state(w1, "worker:1", "connected");
+    service_run_until(s, 10899);
+    expect_state(w1, "worker:0", "suspect");
+    service_run_until(s, 10900);
+    expect_state(w1, "worker:0", "error");
+    service_end(s);
+}
+
+/* ---- stuck ---- */
+
+static void test_stuck(void **state)
+{
+    struct service *s = SERVICE(.tasks = "ps:0,worker:0-1", .stuck_ms = 2000);
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+    struct service_agent *ps = service_task(s, "ps", 0);
+
+    (void)state;
+    w0->progress = 5;
+    for (int i = 0; i < 40; i++) {
+        w1->progress++;
+        service_run(s, 100);
+        if (w0->counts[MU__TASK_ERROR] > 0)
+            w0->beats = false;
+    }
+    expect_said(w0, "[ 2100] task_error code=4 message=\"/job:worker/task:0 is stuck: "
+                    "its node lives, its program has not got on for 2000 ms (progress "
+                    "5)\" task=\"/job:worker/task:0\" own=yes\n"
+                    "[ 2100] task_heard epoch=1 code=10 message=\"/job:worker/task:0 is "
+                    "stuck: its node lives, its program has not got on for 2000 ms "
+                    "(progress 5)\"\n");
+    expect_state(w1, "worker:0-1", "error");
+    expect_state(w1, "worker:1", "connected");
+    /* A server without a program of its own has no progress to make. */
+    expect_state(w1, "ps:0", "connected");
+    expect_said(ps, "");
+    service_end(s);
+}
+
+/* What the agent itself says about it counts, too. */
+static void test_stuck_by_agent(void **state)
+{
+    struct service *s = SERVICE(.stuck_ms = 2000);
+    struct service_agent *w0 = service_task(s, "worker", 0);
+
+    (void)state;
+    TELL(w0, TASK_HEARTBEAT, task_heartbeat, .progress = 1, .stuck_ms = 1999);
+    expect_said(w0, "");
+    TELL(w0, TASK_HEARTBEAT, task_heartbeat, .progress = 1, .stuck_ms = 2000);
+    expect_said(w0, "[    0] task_error code=4 message=\"/job:worker/task:0 is stuck: "
+                    "its node lives, its program has not got on for 2000 ms (progress "
+                    "1)\" task=\"/job:worker/task:0\" own=yes\n"
+                    "[    0] task_heard epoch=1 code=10 message=\"/job:worker/task:0 is "
+                    "stuck: its node lives, its program has not got on for 2000 ms "
+                    "(progress 1)\"\n");
+    service_end(s);
+}
+
+/* ---- errors ---- */
+
+static void test_report(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_agent(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+    uint64_t get;
+
+    (void)state;
+    expect_error(w0, service_report(w0, -MU_EINTERNAL, "?"), -MU_EPRECONDITION,
+                 "/job:worker/task:0 is not registered at /job:chief/task:0");
+    expect_ok(w0, service_register(w0, false, 0));
+    expect_error(w0, service_report(w0, 0, ""), -MU_EINVALID,
+                 "/job:worker/task:0 reports an error with code 0");
+    expect_state(w1, "worker:0", "connected");
+    expect_ok(w0, service_report(w0, -MU_EDATALOSS, "a bad disk"));
+    expect_state(w1, "worker:0", "error");
+    (void)service_text(w1);
+
+    /* A recoverable task's error is its own; everything that it asks fails with it. */
+    service_run_until(s, 100);
+    expect_said(w1, "");
+    get = service_tasks_get(w0, MU__TASKS_STATES, "", 0, 0);
+    expect_error(w0, get, -MU_EDATALOSS, "a bad disk");
+    expect_error(w0, service_report(w0, -MU_EINTERNAL, "again"), -MU_EDATALOSS,
+                 "a bad disk");
+    expect_ok(w0, service_register(w0, false, 0));
+    service_end(s);
+}
+
+static void test_report_shares_fate(void **state)
+{
+    struct service *s = SERVICE(.recoverable = "none");
+    struct service_agent *chief = service_task(s, "chief", 0);
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+    struct service_agent *client = service_task(s, "client", 3);
+
+    (void)state;
+    service_run_until(s, 50);
+    service_link_down(w1, 0, "connection reset");
+    TELL(w0, TASK_REPORT, task_report, .token = 9, .code = MU_EDATALOSS,
+         .message = mu__view_str("a bad disk"), .task = mu__view_str("/job:ps/task:0"));
+    expect_ok(w0, 9);
+    assert_int_equal(w0->counts[MU__TASK_ERROR], 0);
+    expect_said(chief, "[   50] task_error code=15 message=\"a bad disk\" "
+                       "task=\"/job:ps/task:0\"\n");
+    expect_said(client, "[   50] task_error code=15 message=\"a bad disk\" "
+                        "task=\"/job:ps/task:0\"\n");
+
+    /* One whose link was down hears of it when it is up again: once. */
+    service_run_until(s, 150);
+    service_link_up(w1, 0);
+    service_link_down(w1, 0, "connection reset");
+    service_link_up(w1, 0);
+    expect_said(w1, "[  150] task_error code=15 message=\"a bad disk\" "
+                    "task=\"/job:ps/task:0\"\n");
+
+    /* Who has been told is in error already: further failures are not told to it. */
+    expect_ok(chief, service_report(chief, -MU_EINTERNAL, "me, too"));
+    expect_said(w1, "");
+    service_end(s);
+}
+
+/* ---- resets ---- */
+
+static void test_reset(void **state)
+{
+    struct service *s = SERVICE(.recoverable = "none");
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+    uint64_t waits = service_tasks_get(w1, MU__TASKS_WAIT, "", 0, 0);
+
+    (void)state;
+    expect_ok(w0, service_report(w0, -MU_EDATALOSS, "a bad disk"));
+    expect_error(w0, service_register(w0, false, 0), -MU_EABORTED,
+                 "/job:worker/task:0 is in error and must be reset first: a bad disk");
+    expect_ok(w0, service_reset(w0));
+    expect_state(w1, "worker:0", "disconnected");
+    expect_ok(w0, service_reset(w0));
+    expect_ok(w0, service_register(w0, false, 0));
+
+    /* An agent that others' failure put into error resets a task that is connected. */
+    expect_waits(w1, waits);
+    expect_ok(w1, service_reset(w1));
+    expect_error(w1, waits, -MU_EABORTED, "/job:worker/task:1 was reset");
+    expect_error(w1, service_tasks_get(w1, MU__TASKS_STATES, "", 0, 0), -MU_EPRECONDITION,
+                 "/job:worker/task:1 has left and is not registered any more");
+    service_end(s);
+}
+
+static void test_reset_of_another(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *other = service_agent(s, "worker", 0);
+    struct service_agent *w9 = service_agent(s, "worker", 9);
+
+    (void)state;
+    expect_error(other, service_reset(other), -MU_EPRECONDITION,
+                 "/job:worker/task:0 is registered with another incarnation");
+    expect_state(w0, "worker:0", "connected");
+    expect_ok(w9, service_reset(w9));
+    service_end(s);
+}
+
+/* ---- leaving ---- */
+
+static void test_leave(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+    uint64_t waits = service_tasks_get(w0, MU__TASKS_WAIT, "", 0, 0);
+
+    (void)state;
+    expect_ok(w0, service_leave(w0, 0));
+    expect_error(w0, waits, -MU_EPRECONDITION,
+                 "/job:worker/task:0 is not registered any more");
+    expect_state(w1, "worker:0", "disconnected");
+    expect_error(w0, service_leave(w0, 0), -MU_EPRECONDITION,
+                 "/job:worker/task:0 has left and is not registered any more");
+
+    /* Its end means nothing to others. */
+    service_agent_crash(w0);
+    service_run_until(s, 2000);
+    expect_state(w1, "worker:0", "disconnected");
+    service_end(s);
+}
+
+static void test_leave_in_error(void **state)
+{
+    struct service *s = SERVICE();
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+
+    (void)state;
+    expect_ok(w0, service_report(w0, -MU_EDATALOSS, "a bad disk"));
+    expect_error(w0, service_leave(w0, 0), -MU_EPRECONDITION,
+                 "/job:worker/task:0 leaves in error: a bad disk");
+    expect_state(w1, "worker:0", "disconnected");
+    service_end(s);
+}
+
+/* A process that ends well says that its task leaves, and waits for nobody: no setting
+ * makes that a failure, and who leaves together does not miss it. */
+static void test_leave_now(void **state)
+{
+    static const char *const recoverable[] = {"all", "none"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct service *s = SERVICE(.recoverable = recoverable[i],
+                                    .leave_ms = (uint32_t)i * 10000);
+        struct service_agent *chief = service_task(s, "chief", 0);
+        struct service_agent *w0 = service_task(s, "worker", 0);
+        struct service_agent *w1 = service_task(s, "worker", 1);
+        uint64_t token;
+
+        service_run_until(s, 100);
+        token = service_leave(chief, 0);
+        (void)service_leave_now(w0);
+        service_agent_crash(w0);
+        service_run_until(s, 3000);
+        expect_state(w1, "worker:0", "disconnected");
+        assert_int_equal(w1->counts[MU__TASK_ERROR], 0);
+        if (i == 1)
+            expect_waits(chief, token);
+        (void)service_leave_now(w1);
+        expect_ok(chief, token);
+        service_end(s);
+    }
+}
+
+static void test_leave_together(void **state)
+{
+    struct service *s = SERVICE(.tasks = "chief:0,ps:0,worker:0-1", .recoverable = "ps",
+                                .leave_ms = 1000);
+    struct service_agent *chief = service_task(s, "chief", 0);
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+    struct service_agent *ps = service_task(s, "ps", 0);
+    uint64_t first;
+    uint64_t second;
+
+    (void)state;
+    service_run_until(s, 100);
+    first = service_leave(w0, 0);
+    service_run_until(s, 300);
+    second = service_leave(chief, 0);
+    expect_waits(w0, first);
+    expect_waits(chief, second);
+    /* A recoverable task leaves when it wants to. */
+    expect_ok(ps, service_leave(ps, 0));
+    service_run_until(s, 400);
+    expect_ok(w1, service_leave(w1, 0));
+    expect_ok(w0, first);
+    expect_ok(chief, second);
+    assert_int_equal(service_answered_ms(w0, first), 400);
+    service_agent_crash(w0);
+    service_run_until(s, 3000);
+    assert_int_equal(w1->counts[MU__TASK_ERROR], 0);
+    service_end(s);
+}
+
+#define LEAVE_LATE                                                          \
+    "tasks could not leave together: 1000 ms are over; 1 of 3 were leaving, missing: "
+
+static void test_leave_late(void **state)
+{
+    struct service *s = SERVICE(.recoverable = "none", .leave_ms = 1000);
+    struct service_agent *chief = service_task(s, "chief", 0);
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    uint64_t token;
+
+    (void)state;
+    service_run_until(s, 100);
+    token = service_leave(w0, 0);
+    service_run_until(s, 1099);
+    expect_waits(w0, token);
+    chief->beats = false;
+    service_run_until(s, 1100);
+    expect_error(w0, token, -MU_EINTERNAL,
+                 LEAVE_LATE "/job:worker/task:1 (never registered), "
+                            "/job:chief/task:0 (last heard 100 ms ago)");
+    expect_said(chief, "[ 1100] task_error code=13 message=\"/job:chief/task:0 did not "
+                       "leave with the others\" task=\"/job:chief/task:0\" own=yes\n");
+    expect_error(chief, service_leave(chief, 0), -MU_EPRECONDITION,
+                 "/job:chief/task:0 leaves in error: /job:chief/task:0 did not leave "
+                 "with the others");
+    service_end(s);
+}
+
+static void test_leave_own_limit(void **state)
+{
+    struct service *s = SERVICE(.recoverable = "none", .leave_ms = 1000);
+    struct service_agent *chief = service_task(s, "chief", 0);
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    uint64_t token = service_leave(w0, 250);
+
+    (void)state;
+    service_run_until(s, 250);
+    expect_error(w0, token, -MU_EDEADLINE,
+                 "the others have not left after 250 ms; 2 are missing: "
+                 "/job:worker/task:1 (never registered), /job:chief/task:0 (last heard "
+                 "50 ms ago)");
+    /* It is there still, and not leaving any more. */
+    expect_state(chief, "worker:0", "connected");
+    service_run_until(s, 2000);
+    expect_state(chief, "worker:0", "connected");
+    service_end(s);
+}
+
+static void test_leave_spoilt(void **state)
+{
+    struct service *s = SERVICE(.recoverable = "none", .leave_ms = 10000);
+    struct service_agent *chief = service_task(s, "chief", 0);
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+    uint64_t token = service_leave(w0, 0);
+
+    (void)state;
+    service_run_until(s, 100);
+    w1->beats = false;
+    service_run_until(s, 1000);
+    expect_error(w0, token, -MU_EINTERNAL,
+                 "tasks could not leave together: /job:worker/task:1 has failed; 1 of 3 "
+                 "were leaving, missing: /job:worker/task:1 (in error, last heard 900 "
+                 "ms ago), /job:chief/task:0 (last heard 100 ms ago)");
+    assert_int_equal(service_answered_ms(w0, token), 1000);
+
+    /* With one in error it cannot begin. */
+    expect_error(chief, service_leave(chief, 0), -MU_EINTERNAL,
+                 "tasks could not leave together: /job:worker/task:1 is in error; 1 of 3 "
+                 "were leaving, missing: /job:worker/task:1 (in error, last heard 900 "
+                 "ms ago)");
+    service_end(s);
+}
+
+/* What came over a link that broke is asked again. */
+static void test_leave_link(void **state)
+{
+    struct service *s = SERVICE(.tasks = "worker:0-1", .recoverable = "none",
+                                .leave_ms = 5000);
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+    uint64_t first = service_leave(w0, 0);
+    uint64_t second;
+
+    (void)state;
+    service_link_down(w0, 0, "connection reset");
+    service_link_up(w0, 0);
+    second = service_leave(w1, 0);
+    expect_waits(w1, second);
+    TELL(w0, TASK_LEAVE, task_leave, .token = first);
+    expect_ok(w0, first);
+    expect_ok(w1, second);
+    service_end(s);
+}
+
+static void test_leave_reset(void **state)
+{
+    struct service *s = SERVICE(.tasks = "worker:0-1", .recoverable = "none",
+                                .leave_ms = 5000);
+    struct service_agent *w0 = service_task(s, "worker", 0);
+    struct service_agent *w1 = service_task(s, "worker", 1);
+    uint64_t token = service_leave(w0, 0);
+
+    (void)state;
+    expect_ok(w1, service_reset(w1));
+    expect_error(w0, token, -MU_EINTERNAL,
+                 "tasks could not leave together: /job:worker/task:1 was reset; 1 of 2 "
+                 "were leaving, missing: /job:worker/task:1 (has left, last heard 0 ms "
+                 "ago)");
+    service_end(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_register),
+        cmocka_unit_test(test_register_again),
+        cmocka_unit_test(test_service_here),
+        cmocka_unit_test(test_at_home),
+        cmocka_unit_test(test_guests),
+        cmocka_unit_test(test_devices_refused),
+        cmocka_unit_test(test_restart_recoverable),
+        cmocka_unit_test(test_restart_shares_fate),
+        cmocka_unit_test(test_register_barrier),
+        cmocka_unit_test(test_register_barrier_late),
+        cmocka_unit_test(test_register_barrier_shares_fate),
+        cmocka_unit_test(test_register_barrier_replaced),
+        cmocka_unit_test(test_heartbeats),
+        cmocka_unit_test(test_heartbeat_in_error),
+        cmocka_unit_test(test_silence),
+        cmocka_unit_test(test_silence_shares_fate),
+        cmocka_unit_test(test_link),
+        cmocka_unit_test(test_link_overtakes),
+        cmocka_unit_test(test_host_paused),
+        cmocka_unit_test(test_stuck),
+        cmocka_unit_test(test_stuck_by_agent),
+        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_report_shares_fate),
+        cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_reset_of_another),
+        cmocka_unit_test(test_leave),
+        cmocka_unit_test(test_leave_in_error),
+        cmocka_unit_test(test_leave_now),
+        cmocka_unit_test(test_leave_together),
+        cmocka_unit_test(test_leave_late),
+        cmocka_unit_test(test_leave_own_limit),
+        cmocka_unit_test(test_leave_spoilt),
+        cmocka_unit_test(test_leave_link),
+        cmocka_unit_test(test_leave_reset),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,274 @@
+/* Sums on parameter servers under faults that follow from a seed: several tasks add ones
+ * to one variable while links break, stand still and heal, and writers die. What was
+ * acknowledged is in the sum, once; what failed without an answer may be in it, once; and
+ * nothing else is. The servers themselves do not crash: they have no backup.
+ *
+ * Run by hand for more seeds or others: test_variable_seeds FIRST COUNT. */
+#include "tests/sim/chaos.h"
+#include "tests/sim/cluster.h"
+#include "tests/sim/random.h"
+#include "tests/support/seeds.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+    SEEDS = 300,
+    ITEMS = 6,
+    WRITERS_MAX = 8,
+    CHAOS_MS = 8 * 1000,
+    HEALED_MS = 300 * 1000,
+    LIMIT_MS = 3000,
+    PAUSE_MAX_MS = 150
+};
+
+struct run;
+
+/* A task that opens the variable, then adds one to each item so many times. */
+struct writer {
+    struct run *run;
+    struct cluster_task *task;
+    struct sim_random random;
+    uint64_t ids[ITEMS];
+    bool opened;
+    uint64_t left;
+    unsigned life;              /* in which it was opened */
+    struct cluster_call *call;
+    bool finished;
+};
+
+struct run {
+    struct cluster *cluster;
+    struct mu__shape shape;
+    int64_t ones[ITEMS];
+    int64_t sums[ITEMS];
+    uint64_t acknowledged;
+    uint64_t unknown;           /* failed, and nobody knows whether it was added */
+    struct writer writers[WRITERS_MAX];
+    size_t writers_count;
+};
+
+static struct cluster_call *ask(struct writer *writer, int operation, int64_t limit_ms)
+{
+    struct run *run = writer->run;
+    const struct mu__variable_call call = {
+        .call = {.operation = operation, .limit_ms = limit_ms},
+        .name = "sum",
+        .shape = &run->shape,
+        .servers_count = run->cluster->options.servers,
+        .ids = writer->ids,
+        .target = run->sums,
+        .source = operation == MU__VARIABLE_ADD ? run->ones : NULL,
+    };
+
+    return cluster_variable(writer->task, &call);
+}
+
+static void take_answer(struct writer *writer)
+{
+    struct run *run = writer->run;
+    int operation = writer->call->of.call.operation;
+    int code = writer->call->of.call.code;
+    const char *words = writer->call->of.call.error.message;
+
+    writer->call = NULL;
+    if (code != 0 && code != -MU_EDEADLINE && code != -MU_EUNAVAILABLE &&
+        code != -MU_ECLOSED)
+        cluster_break(run->cluster, "%s: operation %d: %s: %s", writer->task->name,
+                      operation, mu_strerror(code), words);
+    if (operation == MU__VARIABLE_OPEN) {
+        writer->opened = code == 0;
+        return;
+    }
+    writer->left--;
+    if (code == 0)
+        run->acknowledged++;
+    else
+        run->unknown++;
+}
+
+static void step(struct sim *sim, void *arg)
+{
+    struct writer *writer = arg;
+
+    if (writer->call != NULL && writer->call->done)
+        take_answer(writer);
+    if (writer->call == NULL && sim_alive(writer->task->node)) {
+        if (writer->life != sim_lives(writer->task->node))
+            writer->opened = false;
+        writer->life = sim_lives(writer->task->node);
+        if (!writer->opened)
+            writer->call = ask(writer, MU__VARIABLE_OPEN, LIMIT_MS);
+        else if (writer->left > 0)
+            writer->call = ask(writer, MU__VARIABLE_ADD, LIMIT_MS);
+        else
+            writer->finished = true;
+    }
+    if (!writer->finished)
+        sim_at(sim, sim_now_ms(sim) + sim_between(&writer->random, 1, PAUSE_MAX_MS), step,
+               writer);
+}
+
+static void add_writer(struct run *run, struct cluster_task *task,
+                       struct sim_random *random)
+{
+    struct writer *writer = &run->writers[run->writers_count];
+
+    *writer = (struct writer){
+        .run = run,
+        .task = task,
+        .random = sim_stream(sim_draw(random), run->writers_count),
+        .left = sim_between(random, 5, 40),
+    };
+    run->writers_count++;
+    sim_at(run->cluster->sim, 1, step, writer);
+}
+
+static void begin(struct run *run, uint64_t seed)
+{
+    struct sim_random random = sim_stream(seed, 200);
+    const struct cluster_options options = {
+        .workers = (unsigned)sim_between(&random, 1, 4),
+        .servers = (unsigned)sim_between(&random, 1, 3),
+        .clients = (unsigned)sim_between(&random, 0, 2),
+    };
+    struct cluster *cluster = cluster_new(seed, &options);
+    struct sim_chaos chaos;
+
+    *run = (struct run){.cluster = cluster};
+    run->shape = (struct mu__shape){
+        .dtype = MU_I64,
+        .rank = 1,
+        .dims = {ITEMS},
+        .shards = (uint32_t)sim_between(&random, 1, ITEMS),
+    };
+    for (size_t i = 0; i < ITEMS; i++)
+        run->ones[i] = 1;
+    sim_settings_draw(cluster->sim);
+    sim_chaos_spare(cluster->chief->node, SIM_FAULT_CRASH);
+    sim_chaos_spare(cluster->chief->node, SIM_FAULT_CRASH_MIDWAY);
+    for (unsigned i = 0; i < options.servers; i++) {
+        sim_chaos_spare(cluster->servers[i]->node, SIM_FAULT_CRASH);
+        sim_chaos_spare(cluster->servers[i]->node, SIM_FAULT_CRASH_MIDWAY);
+    }
+    cluster_start_all(cluster);
+    add_writer(run, cluster->chief, &random);
+    for (unsigned i = 0; i < options.workers; i++)
+        add_writer(run, cluster->workers[i], &random);
+    for (unsigned i = 0; i < options.clients; i++)
+        add_writer(run, cluster->clients[i], &random);
+    sim_chaos_draw(cluster->sim, &chaos);
+    sim_chaos_start(cluster->sim, &chaos, CHAOS_MS);
+}
+
+static bool is_over(void *arg)
+{
+    struct run *run = arg;
+
+    for (size_t i = 0; i < run->writers_count; i++)
+        if (!run->writers[i].finished)
+            return false;
+    return true;
+}
+
+/* The chief, who has opened the variable, reads it. */
+static void check_sums(struct run *run)
+{
+    int code = cluster_wait(ask(&run->writers[0], MU__VARIABLE_READ, 60000));
+
+    if (code != 0)
+        cluster_break(run->cluster, "the sums cannot be read: %s", mu_strerror(code));
+    for (size_t i = 0; i < ITEMS; i++)
+        if (run->sums[i] < (int64_t)run->acknowledged ||
+            run->sums[i] > (int64_t)(run->acknowledged + run->unknown))
+            cluster_break(run->cluster, "item %zu is %" PRId64 ", %" PRIu64
+                          " adds were acknowledged, of %" PRIu64 " nobody knows", i,
+                          run->sums[i], run->acknowledged, run->unknown);
+}
+
+struct verdict {
+    uint64_t digest;
+    uint64_t acknowledged;
+    uint64_t unknown;
+    char broken[256];
+};
+
+static struct verdict run_seed(uint64_t seed, bool show)
+{
+    struct verdict verdict = {0};
+    struct run run;
+    struct sim *sim;
+
+    begin(&run, seed);
+    sim = run.cluster->sim;
+    sim_run_until(sim, CHAOS_MS);
+    if (!sim_run_to(sim, is_over, &run, CHAOS_MS + HEALED_MS))
+        cluster_break(run.cluster, "the writers do not come to an end");
+    else
+        check_sums(&run);
+    if (run.cluster->broken[0] == '\0') {
+        sim_run_until(sim, sim_now_ms(sim) + 10000);
+        (void)cluster_check_rest(run.cluster);
+    }
+    verdict.digest = sim_digest(sim);
+    verdict.acknowledged = run.acknowledged;
+    verdict.unknown = run.unknown;
+    (void)snprintf(verdict.broken, sizeof verdict.broken, "%s", run.cluster->broken);
+    if (show)
+        fputs(sim_trace(sim), stdout);
+    cluster_free(run.cluster);
+    return verdict;
+}
+
+struct sum {
+    uint64_t acknowledged;
+    uint64_t unknown;
+};
+
+static void run_one(uint64_t seed, bool show, void *sum,
+                    struct seeds_verdict *ret_verdict)
+{
+    struct verdict verdict = run_seed(seed, show);
+    struct sum *all = sum;
+
+    ret_verdict->digest = verdict.digest;
+    (void)snprintf(ret_verdict->broken, sizeof ret_verdict->broken, "%s", verdict.broken);
+    if (all == NULL)
+        return;
+    all->acknowledged += verdict.acknowledged;
+    all->unknown += verdict.unknown;
+}
+
+static const struct seeds seeds = {
+    .replay = "scripts/soak --variables --seed",
+    .count = SEEDS,
+    .repeat_every = 50,
+    .seconds_max = 60,
+    .run = run_one,
+};
+
+static void test_sums(void **state)
+{
+    struct sum sum = {0};
+
+    (void)state;
+    seeds_expect_well(&seeds, &sum);
+    print_message("%" PRIu64 " adds acknowledged, %" PRIu64 " unknown\n",
+                  sum.acknowledged, sum.unknown);
+    assert_true(sum.acknowledged > 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sums)};
+
+    if (!seeds_arguments(&seeds, argc, argv))
+        return 2;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,403 @@
+/* Workers that come, leave, are waited for; how much each of them gets, and when two of
+ * them run the same. */
+#include "tests/support/story.h"
+
+static struct cluster_closure *pinned(struct cluster_task *task, unsigned worker)
+{
+    return cluster_schedule_with(task, "square", ASK(.worker = worker + 1));
+}
+
+/* When a closure was resolved, after 160. */
+static uint64_t took_ms(struct cluster_closure *closure)
+{
+    struct cluster_call *call = cluster_fetch(closure, -1);
+
+    assert_int_equal(cluster_wait(call), 0);
+    return call->done_ms - 160;
+}
+
+/* ---- Coming ---- */
+
+/* Worker i begins i seconds after it joined, at 60, but after two and a half at most. */
+static void test_staggered(void **state)
+{
+    static const uint64_t begin_ms[] = {0, 1060 - 160, 2060 - 160, 2560 - 160};
+    struct cluster *cluster = BEGIN(.workers = 4, .supervisor.start_delay_ms = 1000,
+                                    .supervisor.start_delay_max_ms = 2500);
+    struct cluster_closure *closures[4];
+
+    (void)state;
+    open_at(cluster->chief);
+    for (unsigned i = 0; i < 4; i++)
+        closures[i] = pinned(cluster->chief, i);
+    for (unsigned i = 0; i < 4; i++)
+        assert_int_equal(took_ms(closures[i]), begin_ms[i] + 30);
+
+    /* One that comes back waits again. */
+    assert_int_equal(sim_restart(cluster->workers[1]->node), 0);
+    closures[1] = pinned(cluster->chief, 1);
+    run_for(cluster, 900);
+    assert_false(is_resolved(closures[1]));
+    run_for(cluster, 500);
+    expect_squares(closures + 1, 1);
+    end(cluster);
+}
+
+/* A worker that nobody has listed joins and takes its part. */
+static void test_joins_later(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .window = 1);
+    struct cluster_closure *closures[4];
+
+    (void)state;
+    set_work_ms(cluster, 1000);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 4, closures);
+    run_until(cluster, 200);
+    cluster_start(cluster_add(cluster, "worker", 9, "late"));
+    run_until(cluster, 300);
+    assert_int_equal(worker_number(cluster->chief, 9, "in_flight"), 1);
+
+    /* Two and two: the first one's end at 1180 and 2200, the late one's soon after. */
+    run_until(cluster, 2400);
+    expect_squares(closures, 4);
+    end(cluster);
+}
+
+/* ---- Leaving ---- */
+
+struct leaver {
+    struct cluster_task *task;
+    struct cluster_call *wait;
+};
+
+/* What a worker's program does: it serves until it is told to leave. */
+static void leave_when_told(struct cluster *cluster, struct leaver *leaver,
+                            unsigned worker)
+{
+    *leaver = (struct leaver){cluster->workers[worker], NULL};
+    leaver->wait = cluster_job(leaver->task, MU__JOB_WAIT, 0, NULL, -1);
+}
+
+/* It has two closures when it is told to leave: it finishes the one that runs and gives
+ * the other back, and gets no more; what is for it alone waits for the next one of that
+ * index. */
+static void test_drained(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .window = 2);
+    struct cluster_closure *closures[4];
+    struct cluster_closure *later[3];
+    struct cluster_closure *mine;
+    struct cluster_call *drain;
+    struct leaver leaver;
+
+    (void)state;
+    NEEDS_LONG_TURNS(cluster);
+    set_work_ms(cluster, 500);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 4, closures);
+    leave_when_told(cluster, &leaver, 0);
+    run_until(cluster, 200);
+    drain = cluster_drain(cluster->chief, 0, -1);
+    schedule(cluster->chief, "square", 3, later);
+    mine = pinned(cluster->chief, 0);
+    assert_int_equal(cluster_wait(leaver.wait), 0);
+
+    /* What ran ended at 670, was heard of at 680; the word takes 10 ms back. */
+    assert_int_equal(leaver.wait->done_ms, 690);
+    assert_false(drain->done);
+    mu__member_leave(&leaver.task->member, "drained");
+    sim_crash(leaver.task->node);
+    assert_int_equal(cluster_wait(drain), 0);
+    run_until(cluster, 3300);
+    expect_squares(closures, 4);
+    expect_squares(later, 3);
+    expect_explained(mine, "queued", "for /job:worker/task:0, which is missing");
+    assert_int_equal(retried(cluster->chief), 0);
+    cluster_start(cluster->workers[0]);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(&mine, 1);
+    end(cluster);
+}
+
+/* Nobody waits for one that has left as it should, and it is no loss. */
+static void test_drained_is_not_missed(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .supervisor.recovery_ms = 1000);
+    struct cluster_call *drain;
+    struct leaver leaver;
+
+    (void)state;
+    open_at(cluster->chief);
+    leave_when_told(cluster, &leaver, 1);
+    drain = cluster_drain(cluster->chief, 1, -1);
+    assert_int_equal(cluster_wait(leaver.wait), 0);
+    mu__member_leave(&leaver.task->member, "drained");
+    sim_crash(leaver.task->node);
+    assert_int_equal(cluster_wait(drain), 0);
+    run_for(cluster, 5000);
+    assert_int_equal(join(cluster->chief), 0);
+    drain = cluster_drain(cluster->chief, 1, -1);
+    assert_int_equal(cluster_wait(drain), -MU_ENOTFOUND);
+    assert_string_equal(drain->of.call.error.message,
+                        "there is no /job:worker/task:1 that takes closures");
+    end(cluster);
+}
+
+/* A worker that says by itself that it leaves is answered when it has nothing left. */
+static void test_drains_itself(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
+    struct cluster_closure *closures[2];
+    struct cluster_closure *later;
+    struct cluster_call *drain;
+
+    (void)state;
+    set_work_ms(cluster, 500);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 2, closures);
+    run_until(cluster, 200);
+    set_work_ms(cluster, 10);
+    drain = cluster_drain(cluster->workers[1], -1, -1);
+    run_until(cluster, 300);
+    later = cluster_schedule_with(cluster->chief, "square", ASK(.not_worker = 1));
+    assert_int_equal(cluster_wait(drain), 0);
+    assert_int_equal(drain->done_ms, 690);
+    expect_squares(closures, 1);
+    run_for(cluster, 500);
+    assert_false(is_resolved(later));
+    assert_int_equal(sim_restart(cluster->workers[1]->node), 0);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(&later, 1);
+    end(cluster);
+}
+
+/* Two are lost; one is back at once and works, while the other one is waited for. */
+static void test_each_for_itself(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .supervisor.recovery_ms = 60000);
+    struct cluster_closure *closures[8];
+
+    (void)state;
+    set_work_ms(cluster, 100);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 8, closures);
+    run_until(cluster, 200);
+    sim_crash(cluster->workers[0]->node);
+    assert_int_equal(sim_restart(cluster->workers[1]->node), 0);
+    assert_int_equal(join(cluster->chief), 0);
+
+    /* Back at 344; eight times 100 ms; then all is done, 60 s before the limit. */
+    assert_true(sim_now_ms(cluster->sim) < 1250);
+    expect_squares(closures, 8);
+    cluster_start(cluster->workers[0]);
+    end(cluster);
+}
+
+/* ---- Windows ---- */
+
+/* Functions of 100 ms: a worker with one thread never has a second one waiting there,
+ * where it would be behind the first while another worker may be free. */
+static void test_window_of_slow_ones(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .adaptive = true);
+    struct cluster_closure *closures[20];
+
+    (void)state;
+    set_work_ms(cluster, 100);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 20, closures);
+    for (int i = 0; i < 10; i++) {
+        run_for(cluster, 100);
+        assert_int_equal(worker_number(cluster->chief, 0, "window"), 1);
+        assert_true(worker_number(cluster->chief, 0, "in_flight") <= 1);
+        assert_true(worker_number(cluster->chief, 1, "in_flight") <= 1);
+    }
+    assert_int_equal(join(cluster->chief), 0);
+
+    /* Ten each, 120 ms with the way there and back. */
+    assert_int_equal(sim_now_ms(cluster->sim), 160 + 10 * 120);
+    end(cluster);
+}
+
+/* Functions that take no time over a quick network: the window grows, twofold at most
+ * with each result, and shrinks when they become slow. */
+static void test_window_of_quick_ones(void **state)
+{
+    struct cluster *cluster = MAKE(.workers = 1, .adaptive = true);
+    struct cluster_closure *closures[400];
+    struct sim_range quick = {20, 20};
+
+    (void)state;
+    sim_settings(cluster->sim)->latency = quick;
+    cluster_start_all(cluster);
+    assert_true(cluster_settle(cluster));
+    open_at(cluster->chief);
+    schedule(cluster->chief, "quick", 400, closures);
+    assert_int_equal(join(cluster->chief), 0);
+    assert_true(worker_number(cluster->chief, 0, "window") >= 64);
+    set_work_ms(cluster, 100);
+    schedule(cluster->chief, "square", 100, closures);
+    assert_int_equal(join(cluster->chief), 0);
+    assert_int_equal(worker_number(cluster->chief, 0, "window"), 1);
+    end(cluster);
+}
+
+/* ---- Backup attempts ---- */
+
+/* Five quick ones tell what is usual; then worker/0 becomes slow. */
+static void learn(struct cluster *cluster)
+{
+    struct cluster_closure *closures[6];
+
+    schedule(cluster->chief, "square", 6, closures);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(closures, 6);
+}
+
+/* The straggler runs on the idle worker, too, whose answer is taken; the other's is not
+ * looked at, and all is counted once. */
+static void test_backup(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
+                                    .supervisor.backup_percent = 300);
+    struct cluster_closure *closure;
+
+    (void)state;
+    open_at(cluster->chief);
+    learn(cluster);
+    set_work_ms(cluster, 3000);
+    closure = cluster_schedule(cluster->chief, "square");
+    run_for(cluster, 50);
+    set_work_ms(cluster, 10);
+    run_for(cluster, 250);
+    expect_squares(&closure, 1);
+    assert_int_equal(closure->future->attempt, 2);
+    assert_int_equal(status_number(cluster->chief, "closures", "backups"), 1);
+    assert_int_equal(status_number(cluster->chief, "closures", "in_flight"), 0);
+    expect_counts(cluster->chief, 7, 0, 0);
+
+    /* Until the slow one has answered, its place is taken. */
+    assert_int_equal(worker_number(cluster->chief, 0, "orphans") +
+                         worker_number(cluster->chief, 1, "orphans"),
+                     1);
+    run_for(cluster, 3000);
+    assert_int_equal(worker_number(cluster->chief, 0, "orphans") +
+                         worker_number(cluster->chief, 1, "orphans"),
+                     0);
+    assert_int_equal(cluster->runs[closure->key], 2);
+    expect_counts(cluster->chief, 7, 0, 0);
+    assert_int_equal(join(cluster->chief), 0);
+    end(cluster);
+}
+
+/* Which worker has a closure in flight. */
+static unsigned busy_one(struct cluster *cluster)
+{
+    return worker_number(cluster->chief, 0, "in_flight") == 1 ? 0 : 1;
+}
+
+/* Either of the two is lost: the other one's answer is taken, and nothing runs again. */
+static void test_backup_and_a_loss(void **state)
+{
+    (void)state;
+    for (unsigned loses_first = 0; loses_first < 2; loses_first++) {
+        struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
+                                        .supervisor.backup_percent = 300);
+        struct cluster_closure *closure;
+        unsigned first;
+
+        open_at(cluster->chief);
+        learn(cluster);
+        set_work_ms(cluster, 1000);
+        closure = cluster_schedule(cluster->chief, "square");
+        run_for(cluster, 50);
+        first = busy_one(cluster);
+        run_for(cluster, 250);
+        assert_int_equal(status_number(cluster->chief, "closures", "backups"), 1);
+        sim_crash(cluster->workers[loses_first ? first : 1 - first]->node);
+        assert_int_equal(join(cluster->chief), 0);
+        expect_squares(&closure, 1);
+        assert_int_equal(closure->future->attempt, loses_first ? 2 : 1);
+        assert_int_equal(cluster->runs[closure->key], 1);
+        cluster_start_all(cluster);
+        end(cluster);
+    }
+}
+
+/* One that asked for it is never run twice at a time; nor is one that is for its worker
+ * alone. */
+static void test_no_backup(void **state)
+{
+    static const struct cluster_ask asks[] = {{.flags = MU_CLOSURE_NO_BACKUP},
+                                              {.worker = 1}};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
+                                        .supervisor.backup_percent = 300);
+        struct cluster_closure *closure;
+
+        open_at(cluster->chief);
+        learn(cluster);
+        set_work_ms(cluster, 3000);
+        closure = cluster_schedule_with(cluster->chief, "square", &asks[i]);
+        assert_int_equal(join(cluster->chief), 0);
+        assert_int_equal(status_number(cluster->chief, "closures", "backups"), 0);
+        assert_int_equal(cluster->runs[closure->key], 1);
+        end(cluster);
+    }
+}
+
+/* ---- Times ---- */
+
+static int64_t samples(const mu_value *status, const char *timer)
+{
+    const mu_value *map = mu_value_find(mu_value_find(status, "timers"), timer);
+    int64_t count = -1;
+
+    (void)mu_value_get_int(mu_value_find(map, "count"), &count);
+    return count;
+}
+
+/* Asked for, each run is measured, and each recovery; unasked nothing is. */
+static void test_measured(void **state)
+{
+    (void)state;
+    for (unsigned measure = 0; measure < 2; measure++) {
+        struct cluster *cluster = BEGIN(.workers = 1, .supervisor.measure = measure == 1);
+        struct cluster_closure *closures[3];
+        mu_value *status;
+
+        open_at(cluster->chief);
+        schedule(cluster->chief, "square", 3, closures);
+        assert_int_equal(join(cluster->chief), 0);
+        assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
+        run_for(cluster, 1000);
+        status = status_of(cluster->chief);
+        assert_int_equal(samples(status, "closure_execution"), measure == 1 ? 3 : -1);
+        assert_int_equal(samples(status, "worker_recovery"), measure == 1 ? 1 : -1);
+        mu_value_free(status);
+        end(cluster);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_staggered),
+        cmocka_unit_test(test_joins_later),
+        cmocka_unit_test(test_drained),
+        cmocka_unit_test(test_drained_is_not_missed),
+        cmocka_unit_test(test_drains_itself),
+        cmocka_unit_test(test_each_for_itself),
+        cmocka_unit_test(test_window_of_slow_ones),
+        cmocka_unit_test(test_window_of_quick_ones),
+        cmocka_unit_test(test_backup),
+        cmocka_unit_test(test_backup_and_a_loss),
+        cmocka_unit_test(test_no_backup),
+        cmocka_unit_test(test_measured),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

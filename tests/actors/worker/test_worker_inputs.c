@@ -1,0 +1,342 @@
+/* What a worker keeps for runs to come: inputs, results that stay, objects. */
+#include "tests/support/lone_worker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- Inputs ---- */
+
+/* The input may come before the run or behind it; both places get the same thing. */
+static void test_input_before_and_after(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int before = 0; before < 2; before++) {
+        uint64_t number = 50 + (uint64_t)before;
+
+        if (before)
+            give_input(f, number, mu_value_string("x"));
+        RUN(f, 1, "echo", nested(ref(number), ref(number)), .inputs = {number});
+        assert_int_equal(f->works != NULL, before);
+        if (!before)
+            give_input(f, number, mu_value_string("x"));
+        work(f);
+        expect_result(f, 1, nested(mu_value_string("x"), mu_value_string("x")));
+        assert_ptr_equal(mu_value_at(mu_value_find(f->seen, "a"), 0),
+                         mu_value_find(f->seen, "b"));
+    }
+    assert_int_equal(mu__worker_kept_bytes(worker_of(f)), 4);
+}
+
+/* All of them must be there; one that comes twice is the first. The whole argument may be
+ * a reference. */
+static void test_several_inputs(void **state)
+{
+    struct fixture *f = *state;
+
+    RUN(f, 1, "echo", nested(ref(8), ref(7)), .inputs = {8, 7, 8});
+    RUN(f, 2, "quick", ref(8), .inputs = {8});
+    give_input(f, 7, mu_value_int(70));
+    assert_null(f->works);
+    give_input(f, 8, mu_value_int(80));
+    expect_result(f, 2, mu_value_int(80));
+    give_input(f, 8, mu_value_int(81));
+    work(f);
+    expect_result(f, 1, nested(mu_value_int(80), mu_value_int(70)));
+    expect_pull(f, 8, 0, mu_value_int(80), "");
+}
+
+/* Runs whose input fails are answered at once, also those that wait for another one. */
+static void test_failed_input(void **state)
+{
+    struct fixture *f = *state;
+
+    RUN(f, 1, "echo", nested(ref(6), ref(ITEM(7))), .inputs = {6, ITEM(7)});
+    TELL(f, MU__INPUT, input, .input = ITEM(7), .code = MU_ENOTFOUND,
+         .message = mu__view_str("no item for this worker"));
+    expect_error(f, 1, MU_ENOTFOUND, MU_ERROR_INPUT,
+                 "per-worker value 7 failed: no item for this worker");
+    RUN(f, 2, "quick", nested(ref(6), ref(ITEM(7))), .inputs = {6, ITEM(7)});
+    expect_error(f, 2, MU_ENOTFOUND, MU_ERROR_INPUT,
+                 "per-worker value 7 failed: no item for this worker");
+    assert_int_equal(f->calls, 0);
+    expect_pull(f, ITEM(7), MU_ENOTFOUND, NULL, "no item for this worker");
+    TELL(f, MU__INPUT, input, .input = 6, .content = {"\xc1", NULL, 1, 0});
+    expect_silence(f);
+    RUN(f, 3, "quick", ref(6), .inputs = {6});
+    assert_int_equal(f->calls, 0);
+    free_msg(f, hear(f, MU__RESULT));
+}
+
+/* An error that went through several hands says it once. */
+static void test_errors_are_not_nested(void **state)
+{
+    static const char words[] =
+        "per-worker value 1, made by function \"fail\", failed: bad data";
+    struct fixture *f = *state;
+
+    RUN(f, ITEM(1), "fail", .flags = MU__CLOSURE_BUILD);
+    RUN(f, ITEM(2), "echo", ref(ITEM(1)), MU__CLOSURE_BUILD, {ITEM(1)});
+    RUN(f, 3, "echo", ref(ITEM(2)), 0, {ITEM(2)});
+    work(f);
+    expect_error(f, ITEM(1), MU_EINVALID, MU_ERROR_FUNCTION, "bad data");
+    expect_error(f, ITEM(2), MU_EINVALID, MU_ERROR_INPUT, words);
+    expect_error(f, 3, MU_EINVALID, MU_ERROR_INPUT, words);
+    RUN(f, 4, "echo", ref(ITEM(2)), 0, {ITEM(2)});
+    expect_error(f, 4, MU_EINVALID, MU_ERROR_INPUT, words);
+    assert_int_equal(f->calls, 1);
+    RUN(f, ITEM(5), "nothing", .flags = MU__CLOSURE_BUILD);
+    free_msg(f, hear(f, MU__RESULT));
+    RUN(f, 6, "echo", ref(ITEM(5)), 0, {ITEM(5)});
+    expect_error(f, 6, MU_ENOTFOUND, MU_ERROR_INPUT,
+                 "per-worker value 5 failed: no function \"nothing\" on "
+                 "/job:worker/task:3, which knows 9 (is its plugin loaded there?)");
+}
+
+static void test_senseless_inputs(void **state)
+{
+    static const char words[] = "the list of inputs makes no sense";
+    struct fixture *f = *state;
+
+    RUN(f, 1, "quick", ref(5), 0, {5, 6}, 12);
+    expect_error(f, 1, MU_EINVALID, MU_ERROR_OTHER, words);
+    RUN(f, 1, "quick", ref(5), 0, {5, 0}, 16);
+    expect_error(f, 1, MU_EINVALID, MU_ERROR_OTHER, words);
+    RUN(f, 1, "quick", ref(1), MU__CLOSURE_KEEP, {1});
+    expect_error(f, 1, MU_EINVALID, MU_ERROR_OTHER, words);
+    RUN(f, 0, "quick", NULL, MU__CLOSURE_KEEP);
+    expect_error(f, 0, MU_EINVALID, MU_ERROR_OTHER, "what is kept has a number, got 0");
+    give_input(f, 5, mu_value_int(5));
+    give_input(f, 0, mu_value_int(5));
+    drop_item(f, 0);
+    RUN(f, 1, "quick", nested(ref(5), ref(6)), 0, {5});
+    expect_error(f, 1, MU_EDATALOSS, MU_ERROR_OTHER,
+                 "the arguments refer to number 6, which is not among the inputs of the "
+                 "closure");
+    expect_not_there(f, 0);
+    assert_int_equal(f->calls, 0);
+}
+
+/* A long line of inline runs, each of which makes the input of the next, is no depth, and
+ * no depth either when the first fails. */
+static void test_long_line(void **state)
+{
+    enum { LENGTH = 20000 };
+    struct fixture *f = *state;
+
+    for (int fails = 0; fails < 2; fails++) {
+        uint32_t flags = fails ? MU__CLOSURE_BUILD : MU__CLOSURE_KEEP;
+        uint64_t first = fails ? ITEM(1) : 1;
+
+        f->calls = 0;
+        for (uint64_t i = first + LENGTH - 1; i > first; i--)
+            RUN(f, i, "quick", ref(i - 1), flags, {i - 1});
+        expect_silence(f);
+        if (fails)
+            RUN(f, first, "quick_fail", NULL, flags);
+        else
+            give_input(f, first, mu_value_int(33));
+        assert_int_equal(f->calls, fails ? 1 : LENGTH - 1);
+        free_msgs(f, &f->said);
+    }
+    expect_pull(f, LENGTH, 0, mu_value_int(33), "");
+    assert_int_equal(mu__worker_kept_bytes(worker_of(f)), LENGTH);
+}
+
+/* ---- Results that stay ---- */
+
+static void test_keep(void **state)
+{
+    struct fixture *f = *state;
+
+    RUN(f, 1, "echo", mu_value_string("abc"), MU__CLOSURE_KEEP);
+    expect_not_there(f, 1);
+    work(f);
+    expect_result(f, 1, NULL);
+    expect_pull(f, 1, 0, mu_value_string("abc"), "");
+    assert_int_equal(mu__worker_kept_bytes(worker_of(f)), 4);
+    RUN(f, 2, "echo", ref(1), 0, {1});
+    drop_item(f, 1);
+    work(f);
+    expect_result(f, 2, mu_value_string("abc"));
+    expect_not_there(f, 1);
+    assert_int_equal(mu__worker_kept_bytes(worker_of(f)), 0);
+    RUN(f, 3, "make", NULL, MU__CLOSURE_KEEP);
+    work(f);
+    expect_result(f, 3, NULL);
+    RUN(f, 4, "use", ref(3), 0, {3});
+    work(f);
+    expect_result(f, 4, NULL);
+    assert_int_equal(f->drops, 0);
+}
+
+/* Nothing is kept of an error, but who waits goes on waiting. */
+static void test_keep_error(void **state)
+{
+    struct fixture *f = *state;
+
+    RUN(f, 1, "fail", NULL, MU__CLOSURE_KEEP);
+    RUN(f, 2, "quick", ref(1), 0, {1});
+    work(f);
+    expect_error(f, 1, MU_EINVALID, MU_ERROR_FUNCTION, "bad data");
+    expect_silence(f);
+    expect_not_there(f, 1);
+    RUN(f, 1, "quick", mu_value_int(3), MU__CLOSURE_KEEP, .attempt = 2);
+    expect_result(f, 1, NULL);
+    expect_result(f, 2, mu_value_int(3));
+}
+
+/* What comes of a value that was dropped while it was made is dropped. */
+static void test_drop_while_building(void **state)
+{
+    struct fixture *f = *state;
+
+    RUN(f, ITEM(1), "make", NULL, MU__CLOSURE_BUILD);
+    drop_item(f, ITEM(1));
+    work(f);
+    expect_result(f, ITEM(1), NULL);
+    assert_int_equal(f->drops, 1);
+    expect_not_there(f, ITEM(1));
+
+    RUN(f, ITEM(2), "make", NULL, MU__CLOSURE_BUILD);
+    RUN(f, 3, "use", ref(ITEM(2)), 0, {ITEM(2)});
+    drop_item(f, ITEM(2));
+    work(f);
+    expect_result(f, ITEM(2), NULL);
+    assert_int_equal(f->drops, 2);
+    expect_silence(f);
+    TELL(f, MU__CANCEL, cancel, 3, 1);
+    expect_error(f, 3, MU_ECANCELLED, MU_ERROR_OTHER,
+                 "cancelled while it waited for inputs");
+}
+
+/* The later attempt counts, whichever ends first. */
+static void test_begun_anew(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__work *one;
+    struct mu__work *two;
+
+    RUN(f, ITEM(1), "echo", mu_value_int(1), MU__CLOSURE_BUILD);
+    RUN(f, ITEM(1), "echo", mu_value_int(2), MU__CLOSURE_BUILD, .attempt = 2);
+    RUN(f, 5, "quick", ref(ITEM(1)), 0, {ITEM(1)});
+    one = begin_work(f);
+    two = begin_work(f);
+    end_work(f, one);
+    expect_result(f, ITEM(1), NULL);
+    expect_silence(f);
+    end_work(f, two);
+    expect_result(f, ITEM(1), NULL);
+    expect_result(f, 5, mu_value_int(2));
+}
+
+static mu_value *large(void)
+{
+    static const char zeros[2 << 20];
+
+    return mu_value_bytes(zeros, sizeof zeros);
+}
+
+/* Large messages may be overtaken: an INPUT that comes behind its DROP is not kept. A
+ * small one is a new one, as is one that a run asks for. */
+static void test_drop_overtakes(void **state)
+{
+    struct fixture *f = *state;
+
+    drop_item(f, 1);
+    give_input(f, 1, large());
+    expect_not_there(f, 1);
+    give_input(f, 1, large());
+    expect_pull(f, 1, 0, large(), "");
+    drop_item(f, 2);
+    give_input(f, 2, mu_value_int(2));
+    expect_pull(f, 2, 0, mu_value_int(2), "");
+    drop_item(f, 3);
+    RUN(f, 9, "quick_fail", ref(3), 0, {3});
+    give_input(f, 3, large());
+    expect_error(f, 9, MU_EINVALID, MU_ERROR_FUNCTION, "bad data");
+    drop_item(f, 1);
+    give_input(f, 1, large());
+    expect_pull(f, 1, 0, large(), "");
+}
+
+/* ---- Objects ---- */
+
+static void test_objects(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__work *one;
+
+    RUN(f, ITEM(1), "make", NULL, MU__CLOSURE_BUILD);
+    work(f);
+    expect_result(f, ITEM(1), NULL);
+    expect_pull(f, ITEM(1), MU_EPRECONDITION, NULL,
+                "it is an object or holds one, which cannot leave /job:worker/task:3");
+    RUN(f, 2, "use", ref(ITEM(1)), 0, {ITEM(1)});
+    RUN(f, 3, "use", ref(ITEM(1)), 0, {ITEM(1)});
+    one = begin_work(f);
+    drop_item(f, ITEM(1));
+    assert_int_equal(f->drops, 0);
+    work(f);
+    end_work(f, one);
+    expect_result(f, 3, NULL);
+    expect_result(f, 2, NULL);
+    mu_value_free(f->seen);     /* the last holder */
+    f->seen = NULL;
+    assert_int_equal(f->drops, 1);
+    RUN(f, 4, "use", mu_value_int(1));
+    work(f);
+    expect_error(f, 4, MU_EINVALID, MU_ERROR_FUNCTION, "no object");
+    RUN(f, 5, "use", ref(77));
+    work(f);
+    expect_error(f, 5, MU_EINVALID, MU_ERROR_FUNCTION, "no object");
+}
+
+/* An object stays where it is: results that hold one are kept, or an error. */
+static void test_objects_do_not_travel(void **state)
+{
+    static const char words[] =
+        "the result is an object or holds one, which cannot be sent: expected a function "
+        "of a per-worker value, or a closure whose result is kept on its worker";
+    struct fixture *f = *state;
+
+    RUN(f, 1, "make");
+    work(f);
+    expect_error(f, 1, MU_EPRECONDITION, MU_ERROR_FUNCTION, words);
+    assert_int_equal(f->drops, 1);
+    RUN(f, ITEM(1), "make", NULL, MU__CLOSURE_BUILD);
+    work(f);
+    expect_result(f, ITEM(1), NULL);
+    RUN(f, 2, "wrap", ref(ITEM(1)), 0, {ITEM(1)});
+    work(f);
+    expect_error(f, 2, MU_EPRECONDITION, MU_ERROR_FUNCTION, words);
+    RUN(f, 3, "wrap", ref(ITEM(1)), MU__CLOSURE_KEEP, {ITEM(1)});
+    work(f);
+    expect_result(f, 3, NULL);
+    expect_pull(f, 3, MU_EPRECONDITION, NULL,
+                "it is an object or holds one, which cannot leave /job:worker/task:3");
+}
+
+#define WORKER_TEST(test) \
+    cmocka_unit_test_setup_teardown(test, lone_set_up, lone_tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORKER_TEST(test_input_before_and_after),
+        WORKER_TEST(test_several_inputs),
+        WORKER_TEST(test_failed_input),
+        WORKER_TEST(test_errors_are_not_nested),
+        WORKER_TEST(test_senseless_inputs),
+        WORKER_TEST(test_long_line),
+        WORKER_TEST(test_keep),
+        WORKER_TEST(test_keep_error),
+        WORKER_TEST(test_drop_while_building),
+        WORKER_TEST(test_begun_anew),
+        WORKER_TEST(test_drop_overtakes),
+        WORKER_TEST(test_objects),
+        WORKER_TEST(test_objects_do_not_travel),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

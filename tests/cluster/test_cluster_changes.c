@@ -1,0 +1,1131 @@
+/* The cluster changes while a job runs: workers come, go and move, servers move. Each
+ * node learns of it by itself. */
+#include "tests/support/story.h"
+
+/* ---- Specs ---- */
+
+enum { SPECS_MAX = 32 };
+
+static mu_cluster *specs[SPECS_MAX];
+static unsigned specs_count;
+
+/* The present spec of a task without one task, or with one, or with another address.
+ * Freed when the test is over. */
+static mu_cluster *spec_with(const struct cluster_task *task, const char *type, int index,
+                             const char *address)
+{
+    const mu_cluster *from = task->spec != NULL ? task->spec : task->cluster->spec;
+    mu_cluster *spec = mu_cluster_new();
+    const char *at_type;
+    const char *at_address;
+    int at_index;
+
+    assert_non_null(spec);
+    assert_true(specs_count < SPECS_MAX);
+    specs[specs_count++] = spec;
+    for (size_t i = 0;
+         mu_cluster_task_at(from, i, &at_type, &at_index, &at_address) == 0; i++)
+        if (strcmp(at_type, type) != 0 || at_index != index)
+            assert_int_equal(mu_cluster_add(spec, at_type, at_index, at_address, NULL),
+                             0);
+    if (address != NULL)
+        assert_int_equal(mu_cluster_add(spec, type, index, address, NULL), 0);
+    return spec;
+}
+
+static int free_specs(void **state)
+{
+    (void)state;
+    while (specs_count > 0)
+        mu_cluster_free(specs[--specs_count]);
+    return 0;
+}
+
+static void learn(struct cluster_task *task, const char *type, int index,
+                  const char *address)
+{
+    assert_int_equal(cluster_learn(task, spec_with(task, type, index, address), NULL), 0);
+}
+
+static struct cluster_closure *pinned(struct cluster_task *task, unsigned worker)
+{
+    return cluster_schedule_with(task, "square", ASK(.worker = worker + 1));
+}
+
+/* Up, with a coordination service on the chief. */
+static struct cluster *begin_service(const struct cluster_options *options)
+{
+    struct cluster *cluster = cluster_new(1, options);
+
+    cluster_start_all(cluster);
+    assert_true(cluster_settle(cluster));
+    return cluster;
+}
+
+#define BEGIN_SERVICE(...)                                                  \
+    begin_service(&(struct cluster_options){.hosts = "chief:0", __VA_ARGS__})
+
+/* ---- Workers ---- */
+
+/* It is dialled at once, and gets closures when it is there: a frame or two later. */
+static void test_added(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .window = 1);
+    struct cluster_task *late = cluster_add(cluster, "worker", 5, "late");
+    struct cluster_closure *closures[4];
+
+    (void)state;
+    set_work_ms(cluster, 1000);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 4, closures);
+    late->spec = spec_with(cluster->chief, "worker", 5, late->address);
+    cluster_start(late);
+    run_until(cluster, 200);
+    sim_trace_level(cluster->sim, MU__LOG_INFO);
+    (void)sim_trace(cluster->sim);
+    assert_int_equal(cluster_learn(cluster->chief, late->spec, NULL), 0);
+    run_until(cluster, 300);
+    expect_trace(cluster,
+        "[  200] chief/0 cluster: /job:worker/task:5 at tcp://late:1 was added\n"
+        "[  250] late links: /job:chief/task:0 is up at tcp://chief-0:1\n"
+        "[  260] chief/0 links: /job:worker/task:5 is up at tcp://late:1\n"
+        "[  260] chief/0 supervisor: /job:worker/task:5 takes closures (1 threads, "
+          "window 1)\n");
+    assert_int_equal(worker_number(cluster->chief, 5, "in_flight"), 1);
+    run_until(cluster, 2400);
+    expect_squares(closures, 4);
+    end(cluster);
+}
+
+/* It is waited for, and what is for it alone waits. */
+static void test_added_before_it_starts(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1);
+    struct cluster_task *late = cluster_add(cluster, "worker", 1, "late");
+    struct cluster_closure *mine;
+
+    (void)state;
+    open_at(cluster->chief);
+    learn(cluster->chief, "worker", 1, late->address);
+    mine = pinned(cluster->chief, 1);
+    run_for(cluster, 1000);
+    expect_explained(mine, "queued", "for /job:worker/task:1, which is missing");
+    late->spec = cluster->chief->spec;
+    cluster_start(late);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(&mine, 1);
+    end(cluster);
+}
+
+#define LABEL "part-of-a-name-that-is-nearly-as-long-as-names-of-hosts-can-be"
+
+/* One that cannot be linked to keeps nobody else from it: its name is too long for a
+ * link, while the one behind it is as any other. */
+static void test_one_that_cannot_be_linked(void **state)
+{
+    static const char far[] = "tcp://" LABEL "." LABEL "." LABEL "." LABEL ":1";
+    struct cluster *cluster = BEGIN(.workers = 1);
+    struct cluster_task *late = cluster_add(cluster, "worker", 6, "late");
+    struct cluster_closure *mine;
+    mu_cluster *both;
+
+    (void)state;
+    open_at(cluster->chief);
+    both = spec_with(cluster->chief, "worker", 5, far);
+    assert_int_equal(mu_cluster_add(both, "worker", 6, late->address, NULL), 0);
+    late->spec = both;
+    cluster_start(late);
+    sim_trace_level(cluster->sim, MU__LOG_WARN);
+    (void)sim_trace(cluster->sim);
+    assert_int_equal(cluster_learn(cluster->chief, both, NULL), 0);
+    assert_non_null(strstr(sim_trace(cluster->sim),
+                           ":1 cannot be dialled: resource exhausted\n"));
+    mine = pinned(cluster->chief, 6);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(&mine, 1);
+    end(cluster);
+}
+
+/* A worker that nobody had listed is there already when it is: nothing happens to it. */
+static void test_stranger_is_listed(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1);
+    struct cluster_task *late = cluster_add(cluster, "worker", 3, "late");
+    struct cluster_closure *mine;
+
+    (void)state;
+    open_at(cluster->chief);
+    cluster_start(late);
+    run_for(cluster, 200);
+    sim_trace_level(cluster->sim, MU__LOG_INFO);
+    (void)sim_trace(cluster->sim);
+    learn(cluster->chief, "worker", 3, late->address);
+    run_for(cluster, 500);
+    expect_trace(cluster,
+        "[  360] chief/0 cluster: /job:worker/task:3 at tcp://late:1 was added\n");
+    mine = pinned(cluster->chief, 3);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(&mine, 1);
+    end(cluster);
+}
+
+/* What it has in flight runs elsewhere at once; what it still says is not heard, and
+ * nobody waits for it. */
+static void test_removed(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
+                                    .supervisor.recovery_ms = 1000);
+    struct cluster_closure *closures[2];
+
+    (void)state;
+    set_work_ms(cluster, 300);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 2, closures);
+    run_until(cluster, 300);
+    sim_trace_level(cluster->sim, MU__LOG_INFO);
+    (void)sim_trace(cluster->sim);
+    learn(cluster->chief, "worker", 1, NULL);
+    run_until(cluster, 400);
+    expect_trace(cluster,
+        "[  300] chief/0 cluster: /job:worker/task:1 at tcp://worker-1:1 was removed\n"
+        "[  300] chief/0 links: hung up on /job:worker/task:1: the task is not in the "
+          "cluster any more\n"
+        "[  300] chief/0 supervisor: /job:worker/task:1 was removed from the cluster "
+          "with 1 closure in flight: it runs again elsewhere\n"
+        "[  310] worker/1 links: /job:chief/task:0 is lost: it left: the task is not in "
+          "the cluster any more\n");
+
+    /* The first one's ended at 470 + 10; the other one's begins 10 ms later. */
+    run_until(cluster, 790);
+    assert_false(is_resolved(closures[0]) && is_resolved(closures[1]));
+    run_until(cluster, 810);
+    expect_squares(closures, 2);
+    assert_int_equal(retried(cluster->chief), 1);
+    run_until(cluster, 3000);
+    assert_int_equal(join(cluster->chief), 0);
+    end(cluster);
+}
+
+/* What is for it alone waits until it is listed again, whether it was up or not. */
+static void test_removed_with_pinned(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 3, .window = 1);
+    struct cluster_closure *mine[3];
+
+    (void)state;
+    set_work_ms(cluster, 300);
+    open_at(cluster->chief);
+    mine[0] = pinned(cluster->chief, 1);
+    mine[1] = pinned(cluster->chief, 1);
+    sim_crash(cluster->workers[2]->node);
+    mine[2] = pinned(cluster->chief, 2);
+    run_until(cluster, 300);
+    learn(cluster->chief, "worker", 1, NULL);
+    learn(cluster->chief, "worker", 2, NULL);
+    run_until(cluster, 5000);
+    for (unsigned i = 0; i < 3; i++) {
+        char words[64];
+
+        (void)snprintf(words, sizeof words, "for /job:worker/task:%d, which is missing",
+                       i == 2 ? 2 : 1);
+        expect_explained(mine[i], "queued", words);
+    }
+    /* In the other order: neither gets what is for the other one. */
+    learn(cluster->chief, "worker", 2, cluster->workers[2]->address);
+    learn(cluster->chief, "worker", 1, cluster->workers[1]->address);
+    cluster_start(cluster->workers[2]);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(mine, 3);
+    end(cluster);
+}
+
+/* It is away and was waited for: no error comes when the time is over. */
+static void test_removed_while_awaited(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .supervisor.recovery_ms = 1000);
+
+    (void)state;
+    open_at(cluster->chief);
+    (void)cluster_schedule(cluster->chief, "square");
+    sim_crash(cluster->workers[1]->node);
+    run_for(cluster, 300);
+    learn(cluster->chief, "worker", 1, NULL);
+    run_for(cluster, 5000);
+    assert_int_equal(join(cluster->chief), 0);
+    end(cluster);
+}
+
+static int who_runs(struct cluster *cluster)
+{
+    for (unsigned i = 0; i < cluster->options.workers; i++)
+        if (worker_number(cluster->chief, i, "in_flight") == 1)
+            return (int)i;
+    return -1;
+}
+
+/* A removal is nothing that a closure has done to its worker. */
+static void test_removals_are_not_crashes(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 5, .window = 1, .attempts_max = 2);
+    struct cluster_closure *closure;
+
+    (void)state;
+    set_work_ms(cluster, 500);
+    open_at(cluster->chief);
+    closure = cluster_schedule(cluster->chief, "square");
+    for (int i = 4; i > 0; i--) {
+        int worker;
+
+        run_for(cluster, 100);
+        worker = who_runs(cluster);
+        assert_true(worker >= 0);
+        learn(cluster->chief, "worker", worker, NULL);
+    }
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(&closure, 1);
+    assert_int_equal(retried(cluster->chief), 4);
+    end(cluster);
+}
+
+/* Its process lives on, dials the chief, who hosts the service, and is refused until it
+ * is listed again. */
+static void test_removed_and_added(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 2);
+    struct cluster_closure *mine;
+
+    (void)state;
+    open_at(cluster->chief);
+    learn(cluster->chief, "worker", 1, NULL);
+    run_for(cluster, 20000);
+    assert_int_equal(worker_number(cluster->chief, 1, "window"), -1);
+    learn(cluster->chief, "worker", 1, cluster->workers[1]->address);
+    mine = pinned(cluster->chief, 1);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(&mine, 1);
+    end(cluster);
+}
+
+/* The worker is the first to know: it finishes what it has and its job is done. */
+static void test_worker_finds_itself_removed(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
+    struct cluster_closure *closures[3];
+    struct cluster_call *wait = cluster_job(cluster->workers[1], MU__JOB_WAIT, 0, NULL,
+                                            -1);
+
+    (void)state;
+    set_work_ms(cluster, 500);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 3, closures);
+    run_until(cluster, 300);
+    learn(cluster->workers[1], "worker", 1, NULL);
+    assert_int_equal(cluster_wait(wait), 0);
+
+    /* Its function ended at 670; RESULT and DRAINED take 10 ms each. */
+    assert_int_equal(wait->done_ms, 690);
+    mu__member_leave(&cluster->workers[1]->member, "the job is done");
+    sim_crash(cluster->workers[1]->node);
+    learn(cluster->chief, "worker", 1, NULL);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(closures, 3);
+    assert_int_equal(retried(cluster->chief), 0);
+    end(cluster);
+}
+
+/* The chief was the first to know: there is nothing to finish any more. */
+static void test_worker_finds_itself_removed_late(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
+    struct cluster_call *wait = cluster_job(cluster->workers[1], MU__JOB_WAIT, 0, NULL,
+                                            -1);
+
+    (void)state;
+    learn(cluster->chief, "worker", 1, NULL);
+    run_for(cluster, 100);
+    assert_false(wait->done);
+    learn(cluster->workers[1], "worker", 1, NULL);
+    assert_int_equal(cluster_wait(wait), 0);
+    assert_int_equal(wait->done_ms, 260);
+    end(cluster);
+}
+
+/* A new process plays the task elsewhere; the former one lives, and is not heard. */
+static void test_moved(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 2, .window = 1);
+    struct cluster_task *there = cluster_add(cluster, "worker", 1, "there");
+    struct cluster_closure *closures[2];
+    struct cluster_closure *mine;
+
+    (void)state;
+    set_work_ms(cluster, 300);
+    open_at(cluster->chief);
+    schedule(cluster->chief, "square", 2, closures);
+    run_until(cluster, 300);
+    there->spec = spec_with(cluster->chief, "worker", 1, there->address);
+    cluster_start(there);
+    assert_int_equal(cluster_learn(cluster->chief, there->spec, NULL), 0);
+    mine = pinned(cluster->chief, 1);
+    assert_int_equal(join(cluster->chief), 0);
+    expect_squares(closures, 2);
+    expect_squares(&mine, 1);
+    run_for(cluster, 20000);
+    assert_int_equal(worker_number(cluster->chief, 1, "finished"), 1);
+    end(cluster);
+}
+
+/* ---- Servers, and what is refused ---- */
+
+/* What reading a variable comes to after one of its servers was restarted, at its place
+ * or elsewhere; who asks while it is not there waits for it where it is said to be. */
+static int read_after_restart(bool moves)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .servers = 2);
+    struct cluster_task *there = moves ? cluster_add(cluster, "ps", 1, "there")
+                                       : cluster->servers[1];
+    struct cluster_call *call;
+    int rv;
+
+    assert_int_equal(cluster_wait(cluster_counter_open(cluster->chief, 10, -1)), 0);
+    sim_crash(cluster->servers[1]->node);
+    there->spec = spec_with(cluster->chief, "ps", 1, there->address);
+    run_for(cluster, 1000);
+    for (unsigned i = 0; i < cluster->tasks_count; i++)
+        assert_int_equal(cluster_learn(&cluster->tasks[i], there->spec, NULL), 0);
+    call = cluster_counter_read(cluster->chief, 2000);
+    assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
+    assert_non_null(strstr(call->of.call.error.message, there->address));
+    cluster_start(there);
+    rv = cluster_wait(cluster_counter_read(cluster->chief, 2000));
+    end(cluster);
+    return rv;
+}
+
+/* A server that moved is as one that was restarted: its variables are lost. */
+static void test_server_moved(void **state)
+{
+    (void)state;
+    assert_int_equal(read_after_restart(false), -MU_ENOTFOUND);
+    assert_int_equal(read_after_restart(true), -MU_ENOTFOUND);
+}
+
+/* The removed worker lives on and writes to a server that has not learned of it, when its
+ * closure has run elsewhere already: the item has 1, as each of them has. Once the server
+ * knows, it hangs up on that worker. */
+static void test_removed_while_writing(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .servers = 1, .window = 1,
+                                    .effects_add = mu__effects_add);
+    struct cluster_closure *closures[2];
+
+    (void)state;
+    open_at(cluster->chief);
+    assert_int_equal(cluster_wait(cluster_counter_open(cluster->chief, 10, -1)), 0);
+    set_work_ms(cluster, 1000);
+    for (unsigned i = 0; i < 2; i++)
+        closures[i] = cluster_write(cluster->chief, ASK(.flags = MU__CLOSURE_ONCE));
+    run_for(cluster, 100);
+    learn(cluster->chief, "worker", 1, NULL);
+    run_for(cluster, 10000);
+    expect_squares(closures, 2);
+    assert_int_equal(cluster->runs[closures[0]->key] + cluster->runs[closures[1]->key],
+                     3);
+    assert_int_equal(cluster_wait(cluster_counter_read(cluster->chief, -1)), 0);
+    cluster_check_writes(cluster, true);
+
+    assert_int_equal(cluster_links(cluster->servers[0]), 3);
+    learn(cluster->servers[0], "worker", 1, NULL);
+    run_for(cluster, 10000);
+    assert_int_equal(cluster_links(cluster->servers[0]), 2);
+    end(cluster);
+}
+
+/* A chief that is restarted elsewhere is found by its client, which had its address. */
+static void test_chief_moved(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 1, .clients = 1);
+    struct cluster_task *there = cluster_add(cluster, "chief", 0, "there");
+    struct cluster_task *client = cluster->clients[0];
+    struct cluster_closure *closure;
+
+    (void)state;
+    sim_crash(cluster->chief->node);
+    run_for(cluster, 100);
+    cluster->chief = there;
+    for (unsigned i = 1; i < cluster->tasks_count; i++)
+        learn(&cluster->tasks[i], "chief", 0, there->address);
+    cluster_start(there);
+    open_at(client);
+    closure = cluster_schedule(client, "square");
+    assert_int_equal(join(client), 0);
+    expect_squares(&closure, 1);
+    assert_string_equal(client->member.chief, "/job:chief/task:0 at tcp://there:1");
+    end(cluster);
+}
+
+static void test_refused(void **state)
+{
+    struct cluster *cluster = BEGIN(.workers = 2, .servers = 1);
+    mu_cluster *spec;
+    mu_error error;
+
+    (void)state;
+    open_at(cluster->chief);
+    spec = spec_with(cluster->chief, "ps", 1, "tcp://new:1");
+    assert_int_equal(cluster_learn(cluster->chief, spec, &error), -MU_EPRECONDITION);
+    assert_string_equal(error.message, "/job:ps/task:1 at tcp://new:1 is not added: "
+                        "variables are placed by the number of parameter servers, so "
+                        "none comes while the job runs");
+
+    /* It is logged once, however often it is found. */
+    sim_trace_level(cluster->sim, MU__LOG_INFO);
+    (void)sim_trace(cluster->sim);
+    assert_int_equal(cluster_learn(cluster->chief, spec, &error), -MU_EPRECONDITION);
+    expect_trace(cluster, "");
+
+    /* The rest is taken. */
+    spec = spec_with(cluster->chief, "worker", 1, NULL);
+    assert_int_equal(cluster_learn(cluster->chief, spec, &error), -MU_EPRECONDITION);
+    run_for(cluster, 100);
+    assert_int_equal(worker_number(cluster->chief, 1, "window"), -1);
+    assert_int_equal(mu_cluster_task_count(cluster->chief->member.cluster, "worker"), 1);
+    assert_int_equal(mu_cluster_task_count(cluster->chief->member.cluster, "ps"), 1);
+
+    /* A spec that is none: nothing is taken. */
+    assert_int_equal(mu_cluster_add(spec, "chief", 1, "tcp://other:1", NULL), 0);
+    assert_int_equal(cluster_learn(cluster->chief, spec, &error), -MU_EINVALID);
+    assert_int_equal(mu_cluster_task_count(cluster->chief->member.cluster, "chief"), 1);
+    end(cluster);
+}
+
+/* The same cluster once more. */
+static void test_nothing_changes(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 2, .servers = 1);
+
+    (void)state;
+    run_for(cluster, 1000);
+    sim_trace_level(cluster->sim, MU__LOG_INFO);
+    (void)sim_trace(cluster->sim);
+    for (unsigned i = 0; i < cluster->tasks_count; i++)
+        assert_int_equal(cluster_learn(&cluster->tasks[i], cluster->spec, NULL), 0);
+    run_for(cluster, 1000);
+    expect_trace(cluster, "");
+    end(cluster);
+}
+
+/* ---- Many at once ---- */
+
+/* More than are taken in a turn; in the tiny build, more than a mailbox holds. */
+#ifdef MUSTER_TINY
+enum { MANY = 2 * MU__MAILBOX_MAX + 20 };
+#else
+enum { MANY = 400 };
+#endif
+
+/* The spec of the begin, and that many workers that nobody plays. */
+static mu_cluster *spec_of_many(struct cluster *cluster, int workers)
+{
+    const struct cluster_task as_begun = {.cluster = cluster};
+    mu_cluster *spec = spec_with(&as_begun, "worker", 1, NULL);
+    char address[32];
+
+    for (int i = 1; i <= workers; i++) {
+        (void)snprintf(address, sizeof address, "tcp://nobody-%d:1", i);
+        assert_int_equal(mu_cluster_add(spec, "worker", i, address, NULL), 0);
+    }
+    return spec;
+}
+
+static void count_link(void *user, const struct mu__link_view *view)
+{
+    *(int *)user += strncmp(view->url, "tcp://nobody", 12) == 0;
+}
+
+/* Of these. */
+static int dialled(const struct cluster_task *task)
+{
+    int count = 0;
+
+    mu__links_each(task->member.links, count_link, &count);
+    return count;
+}
+
+static void on_news(void *owner, const struct mu__changes *changes,
+                    const mu_cluster *cluster)
+{
+    int *told = owner;
+
+    told[0]++;
+    told[1] = (int)changes->count;
+    told[2] = (int)mu_cluster_task_count(cluster, "worker");
+}
+
+/* Other things have their turn between them, and who asks for news is told once, at the
+ * end. */
+static void test_many_over_turns(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_task *chief = cluster->chief;
+    int told[3] = {0};
+
+    (void)state;
+    open_at(chief);
+    chief->member.news = on_news;
+    chief->member.news_owner = told;
+    assert_int_equal(cluster_learn(chief, spec_of_many(cluster, MANY), NULL), 0);
+    assert_true(dialled(chief) > 0 && dialled(chief) < MANY);
+    assert_int_equal(told[0], 0);
+    run_for(cluster, 1000);
+    assert_int_equal(dialled(chief), MANY);
+    assert_int_equal(told[0], 1);
+    assert_int_equal(told[1], MANY);
+    assert_int_equal(told[2], 1 + MANY);
+    end(cluster);
+}
+
+/* The chief takes them, at most so many at once, and tells of them. */
+static void learn_many(struct cluster_task *chief, int workers, int *told)
+{
+    int before = dialled(chief);
+    int more;
+
+    chief->member.news = on_news;
+    chief->member.news_owner = told;
+    assert_int_equal(cluster_learn(chief, spec_of_many(chief->cluster, workers), NULL),
+                     0);
+    more = dialled(chief) - before;
+    assert_true(more < MANY / 2 && more > -MANY / 2);
+}
+
+static uint64_t dead_letters(const struct cluster_task *task)
+{
+    struct mu__kernel_counters counters;
+
+    mu__kernel_counters(task->member.kernel, &counters);
+    return counters.dead_letters;
+}
+
+/* Until so many news were told. */
+static void run_to_news(struct cluster *cluster, const int *told, int count)
+{
+    for (int i = 0; i < 600 && told[0] < count; i++)
+        run_for(cluster, 100);
+    assert_int_equal(told[0], count);
+    run_for(cluster, 100);
+}
+
+/* All actors are told of each, though a mailbox may not hold all they are told. */
+static void test_many_fit_mailboxes(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_task *chief = cluster->chief;
+    uint64_t dead = dead_letters(chief);
+    int told[3] = {0};
+
+    (void)state;
+    open_at(chief);
+    learn_many(chief, MANY, told);
+    run_to_news(cluster, told, 1);
+    learn_many(chief, 0, told);
+    run_to_news(cluster, told, 2);
+    assert_int_equal(dialled(chief), 0);
+    assert_int_equal(told[1], MANY);
+    assert_int_equal(told[2], 1);
+    assert_int_equal(dead_letters(chief), dead);
+    end(cluster);
+}
+
+/* What comes before all were taken is taken after them. */
+static void test_many_and_then_others(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_task *chief = cluster->chief;
+    int told[3] = {0};
+
+    (void)state;
+    open_at(chief);
+    learn_many(chief, MANY, told);
+    learn_many(chief, 0, told);
+    assert_int_equal(told[0], 0);
+    assert_true(dialled(chief) > 0);
+    run_to_news(cluster, told, 2);
+    assert_int_equal(dialled(chief), 0);
+    assert_int_equal(told[1], MANY);
+    assert_int_equal(told[2], 1);
+    assert_int_equal(mu_cluster_task_count(chief->member.cluster, "worker"), 1);
+    end(cluster);
+}
+
+/* Of several that come meanwhile the last is, and nobody hears of the others. */
+static void test_many_and_the_last(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_task *chief = cluster->chief;
+    int told[3] = {0};
+
+    (void)state;
+    open_at(chief);
+    learn_many(chief, MANY, told);
+    learn_many(chief, 0, told);
+    learn_many(chief, MANY - 1, told);
+    run_to_news(cluster, told, 2);
+    assert_int_equal(dialled(chief), MANY - 1);
+    assert_int_equal(told[1], 1);
+    assert_int_equal(told[2], MANY);
+    end(cluster);
+}
+
+/* What is refused of one that waited is in the log, and the rest of it is taken. */
+static void test_many_and_then_refused(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1, .servers = 1);
+    struct cluster_task *chief = cluster->chief;
+    int told[3] = {0};
+    mu_cluster *spec;
+
+    (void)state;
+    open_at(chief);
+    learn_many(chief, MANY, told);
+    spec = spec_of_many(cluster, 3);
+    assert_int_equal(mu_cluster_add(spec, "ps", 1, "tcp://no-server:1", NULL), 0);
+    assert_int_equal(cluster_learn(chief, spec, NULL), 0);
+    sim_trace_level(cluster->sim, MU__LOG_WARN);
+    (void)sim_trace(cluster->sim);
+    run_to_news(cluster, told, 2);
+    assert_non_null(strstr(sim_trace(cluster->sim), "/job:ps/task:1 at "
+                           "tcp://no-server:1 is not added: "));
+    assert_int_equal(dialled(chief), 3);
+    assert_int_equal(told[2], 4);
+    end(cluster);
+}
+
+static void leave_at_news(void *owner, const struct mu__changes *changes,
+                          const mu_cluster *cluster)
+{
+    struct cluster_task *task = owner;
+
+    mu__member_leave(&task->member, "test");
+    for (size_t i = 0; i < changes->count; i++)
+        assert_string_equal(changes->rows[i].type, "worker");
+    assert_int_equal(mu_cluster_task_count(cluster, "worker"), 1 + MANY);
+}
+
+/* Who hears the news may end the node within them. */
+static void test_news_end_the_node(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_task *chief = cluster->chief;
+    int told[3] = {0};
+
+    (void)state;
+    open_at(chief);
+    learn_many(chief, MANY, told);
+    learn_many(chief, 0, told);
+    chief->member.news = leave_at_news;
+    chief->member.news_owner = chief;
+    run_for(cluster, 5000);
+    assert_null(chief->member.awaited);
+    assert_int_equal(dialled(chief), 0);
+    end(cluster);
+}
+
+/* Mail for more than two turns, which nobody hears. */
+static void fill(struct cluster_task *task)
+{
+    struct mu__kernel *kernel = task->member.kernel;
+
+    for (int i = 0; i < 2 * MU__TURN_MESSAGES + 2; i++) {
+        struct mu__msg *msg = mu__pool_get(mu__kernel_pool(kernel), MU__CLUSTER_ADDED,
+                                           sizeof(struct mu__cluster_added));
+
+        assert_non_null(msg);
+        msg->to.actor = MU__JOB;
+        assert_int_equal(mu__kernel_deliver(kernel, msg), 0);
+    }
+}
+
+static void take_turn(struct cluster_task *task)
+{
+    mu__member_hooks(&task->member).turn(&task->member);
+}
+
+/* While much is to be handled no more are taken, but not for ever. */
+static void test_many_while_busy(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_task *chief = cluster->chief;
+    int told[3] = {0};
+    int before;
+
+    (void)state;
+    open_at(chief);
+    run_until(cluster, 5000);
+    learn_many(chief, MANY, told);
+    before = dialled(chief);
+    fill(chief);
+    take_turn(chief);
+    assert_int_equal(dialled(chief), before);
+    chief->member.taking.took_ms -= 1000;
+    take_turn(chief);
+    assert_true(dialled(chief) > before);
+    run_to_news(cluster, told, 1);
+    cluster_free(cluster);
+}
+
+/* A node that ends meanwhile takes no more of them. */
+static void test_many_while_leaving(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_task *chief = cluster->chief;
+
+    (void)state;
+    open_at(chief);
+    assert_int_equal(cluster_learn(chief, spec_of_many(cluster, MANY), NULL), 0);
+    assert_true(dialled(chief) > 0);
+    mu__member_leave(&chief->member, "test");
+    run_for(cluster, 1000);
+    assert_int_equal(dialled(chief), 0);
+    end(cluster);
+}
+
+/* ---- Barriers ---- */
+
+static struct cluster_call *barrier(struct cluster_task *task, const char *name,
+                                    const char *tasks)
+{
+    const struct mu__agent_call ask = {
+        .call = {.operation = MU__AGENT_BARRIER, .limit_ms = 5000},
+        .name = name,
+        .tasks = tasks,
+    };
+
+    return cluster_agent(task, &ask);
+}
+
+static void register_at(struct cluster_task *task)
+{
+    const struct mu__agent_call ask = {
+        .call = {.operation = MU__AGENT_REGISTER, .limit_ms = 5000}};
+
+    assert_int_equal(cluster_wait(cluster_agent(task, &ask)), 0);
+}
+
+/* Two of three have come when the third is removed: they pass, at once. */
+static void test_removed_during_barrier(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 2);
+    struct cluster_call *all[2];
+    struct cluster_call *named;
+
+    (void)state;
+    register_at(cluster->chief);
+    register_at(cluster->workers[0]);
+    register_at(cluster->workers[1]);
+    all[0] = barrier(cluster->chief, "all", "");
+    all[1] = barrier(cluster->workers[0], "all", "");
+    named = barrier(cluster->chief, "named", "chief:0,worker:1");
+    run_for(cluster, 1000);
+    assert_false(all[0]->done || all[1]->done || named->done);
+    learn(cluster->chief, "worker", 1, NULL);
+    run_for(cluster, 10);
+    assert_true(all[0]->done && all[1]->done);
+    assert_int_equal(all[0]->of.call.code, 0);
+    assert_int_equal(all[1]->of.call.code, 0);
+    assert_int_equal(cluster_wait(named), -MU_EUNAVAILABLE);
+    assert_string_equal(named->of.call.error.message,
+                        "barrier \"named\" names /job:worker/task:1, which was removed "
+                        "from the cluster");
+    end(cluster);
+}
+
+/* One that comes while others wait is waited for, too. */
+static void test_added_during_barrier(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_task *late = cluster_add(cluster, "worker", 1, "late");
+    struct cluster_call *all[3];
+
+    (void)state;
+    register_at(cluster->chief);
+    register_at(cluster->workers[0]);
+    for (unsigned i = 0; i < 2; i++) {
+        all[0] = barrier(cluster->chief, "all", "");
+        all[1] = barrier(cluster->workers[0], "all", "");
+        assert_int_equal(cluster_wait(all[0]), 0);
+        assert_int_equal(cluster_wait(all[1]), 0);
+    }
+    all[0] = barrier(cluster->chief, "all", "");
+    run_for(cluster, 100);
+    learn(cluster->chief, "worker", 1, late->address);
+    late->spec = cluster->chief->spec;
+    all[1] = barrier(cluster->workers[0], "all", "");
+    cluster_start(late);
+    run_for(cluster, 1000);
+    assert_false(all[0]->done || all[1]->done);
+    register_at(late);
+    all[2] = barrier(late, "all", "");
+    for (unsigned i = 0; i < 3; i++)
+        assert_int_equal(cluster_wait(all[i]), 0);
+    end(cluster);
+}
+
+static void expect_together(struct cluster_task *const *tasks, unsigned count)
+{
+    struct cluster_call *calls[4];
+
+    assert_true(count <= 4);
+    for (unsigned i = 0; i < count; i++)
+        calls[i] = barrier(tasks[i], "all", "");
+    for (unsigned i = 0; i < count; i++)
+        assert_int_equal(cluster_wait(calls[i]), 0);
+}
+
+/* One that comes has not missed what was passed before, nor has one that was away: they
+ * go through the next one, also where tasks whose counts are wrong do not. */
+static void test_added_after_barriers(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 2,
+                                            .coordination.recoverable = "none");
+    struct cluster_task *late = cluster_add(cluster, "worker", 2, "late");
+    struct cluster_task *tasks[] = {cluster->chief, cluster->workers[0],
+                                    cluster->workers[1], late};
+
+    (void)state;
+    for (unsigned i = 0; i < 3; i++)
+        register_at(tasks[i]);
+    expect_together(tasks, 3);
+    learn(cluster->chief, "worker", 1, NULL);
+    expect_together(tasks, 2);
+    expect_together(tasks, 2);
+    learn(cluster->chief, "worker", 1, cluster->workers[1]->address);
+    learn(cluster->chief, "worker", 2, late->address);
+    late->spec = cluster->chief->spec;
+    cluster_start(late);
+    register_at(cluster->workers[1]);
+    register_at(late);
+    expect_together(tasks, 4);
+    expect_together(tasks, 4);
+    end(cluster);
+}
+
+/* One that names all there are does not follow the cluster: a task that comes is not
+ * waited for. */
+static void test_added_during_named_barrier(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 1);
+    struct cluster_call *all[2];
+
+    (void)state;
+    register_at(cluster->chief);
+    register_at(cluster->workers[0]);
+    all[0] = barrier(cluster->chief, "named", "chief:0,worker:0");
+    run_for(cluster, 100);
+    learn(cluster->chief, "worker", 1, "tcp://late:1");
+    run_for(cluster, 100);
+    all[1] = barrier(cluster->workers[0], "named", "chief:0,worker:0");
+    assert_int_equal(cluster_wait(all[0]), 0);
+    assert_int_equal(cluster_wait(all[1]), 0);
+    end(cluster);
+}
+
+/* Who waits until a task is connected hears at once that it never will be. */
+static void test_removed_while_waited_for(void **state)
+{
+    struct cluster *cluster = MAKE(.workers = 3, .hosts = "chief:0");
+    struct mu__agent_call ask = {
+        .call = {.operation = MU__AGENT_TASKS, .limit_ms = 5000},
+        .what = MU__TASKS_WAIT,
+        .tasks = "worker:1-2",
+    };
+    struct cluster_call *named;
+    struct cluster_call *others;
+
+    (void)state;
+    cluster_start(cluster->chief);
+    cluster_start(cluster->workers[0]);
+    register_at(cluster->chief);
+    register_at(cluster->workers[0]);
+    named = cluster_agent(cluster->chief, &ask);
+    ask.tasks = "worker:0,worker:2";
+    others = cluster_agent(cluster->chief, &ask);
+    run_for(cluster, 100);
+    learn(cluster->chief, "worker", 1, NULL);
+    run_for(cluster, 10);
+    assert_true(named->done && !others->done);
+    assert_int_equal(named->of.call.code, -MU_ENOTFOUND);
+    assert_string_equal(named->of.call.error.message,
+                        "waited for /job:worker/task:1, which was removed from the "
+                        "cluster");
+    assert_string_equal(named->of.call.error.task, "/job:worker/task:1");
+    cluster_start(cluster->workers[2]);
+    assert_int_equal(cluster_wait(others), 0);
+    mu_value_free(others->of.agent.content);
+    end(cluster);
+}
+
+/* Registering with all others does not wait for one that was removed. */
+static void test_removed_while_registering(void **state)
+{
+    const struct mu__agent_call ask = {
+        .call = {.operation = MU__AGENT_REGISTER, .limit_ms = 5000}, .barrier = true};
+    struct cluster *cluster = MAKE(.workers = 2, .hosts = "chief:0");
+    struct cluster_call *calls[2];
+
+    (void)state;
+    cluster_start(cluster->chief);
+    cluster_start(cluster->workers[0]);
+    calls[0] = cluster_agent(cluster->chief, &ask);
+    calls[1] = cluster_agent(cluster->workers[0], &ask);
+    run_for(cluster, 1000);
+    assert_false(calls[0]->done || calls[1]->done);
+    learn(cluster->chief, "worker", 1, NULL);
+    run_for(cluster, 50);
+    assert_true(calls[0]->done && calls[1]->done);
+    assert_int_equal(calls[0]->of.call.code, 0);
+    assert_int_equal(calls[1]->of.call.code, 0);
+    end(cluster);
+}
+
+/* Tasks that leave together do not wait for one that was removed; one that came shares
+ * their fate, and is waited for. */
+static void test_removed_while_leaving(void **state)
+{
+    const struct mu__agent_call ask = {
+        .call = {.operation = MU__AGENT_LEAVE, .limit_ms = 5000}};
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 2,
+                                            .coordination.recoverable = "none",
+                                            .coordination.leave_ms = 4000);
+    struct cluster_call *calls[2];
+
+    (void)state;
+    register_at(cluster->chief);
+    register_at(cluster->workers[0]);
+    register_at(cluster->workers[1]);
+    calls[0] = cluster_agent(cluster->chief, &ask);
+    run_for(cluster, 100);
+    learn(cluster->chief, "worker", 1, NULL);
+    run_for(cluster, 100);
+    assert_false(calls[0]->done);
+    learn(cluster->chief, "worker", 7, "tcp://late:1");
+    calls[1] = cluster_agent(cluster->workers[0], &ask);
+    run_for(cluster, 100);
+    assert_false(calls[0]->done || calls[1]->done);
+    learn(cluster->chief, "worker", 7, NULL);
+    run_for(cluster, 100);
+    assert_true(calls[0]->done && calls[1]->done);
+    assert_int_equal(calls[0]->of.call.code, 0);
+    assert_int_equal(calls[1]->of.call.code, 0);
+    end(cluster);
+}
+
+/* It is no error of anybody that a task was removed, where tasks share their fate. */
+static void test_removed_is_no_failure(void **state)
+{
+    struct cluster *cluster = BEGIN_SERVICE(.workers = 2,
+                                    .coordination.recoverable = "none");
+    struct cluster_call *all[2];
+
+    (void)state;
+    register_at(cluster->chief);
+    register_at(cluster->workers[0]);
+    register_at(cluster->workers[1]);
+    learn(cluster->chief, "worker", 1, NULL);
+    run_for(cluster, 5000);
+    all[0] = barrier(cluster->chief, "all", "");
+    all[1] = barrier(cluster->workers[0], "all", "");
+    assert_int_equal(cluster_wait(all[0]), 0);
+    assert_int_equal(cluster_wait(all[1]), 0);
+    end(cluster);
+}
+
+/* ---- Each node by itself ---- */
+
+/* The same three changes in six orders, at different times for each node: in the end all
+ * is the same. */
+static void test_any_order(void **state)
+{
+    static const unsigned orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                          {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+
+    (void)state;
+    for (unsigned order = 0; order < 6; order++) {
+        struct cluster *cluster = BEGIN_SERVICE(.workers = 3, .servers = 1);
+        struct cluster_task *added = cluster_add(cluster, "worker", 4, "added");
+        struct cluster_task *moved = cluster_add(cluster, "worker", 2, "moved");
+        const struct {
+            int index;
+            const char *address;
+        } changes[3] = {{4, added->address}, {1, NULL}, {2, moved->address}};
+        struct cluster_closure *closures[20];
+        struct cluster_task *all[] = {cluster->chief, cluster->servers[0],
+                                      cluster->workers[0], added, moved};
+
+        set_work_ms(cluster, 100);
+        open_at(cluster->chief);
+        schedule(cluster->chief, "square", 20, closures);
+        for (unsigned i = 0; i < 3; i++)
+            for (unsigned j = 0; j < 5; j++) {
+                unsigned which = orders[(order + j) % 6][i];
+
+                learn(all[j], "worker", changes[which].index, changes[which].address);
+                run_for(cluster, 7);
+            }
+        cluster_start(added);
+        sim_crash(cluster->workers[2]->node);
+        cluster_start(moved);
+        assert_int_equal(join(cluster->chief), 0);
+        expect_squares(closures, 20);
+        assert_int_equal(worker_number(cluster->chief, 1, "window"), -1);
+        assert_true(worker_number(cluster->chief, 2, "window") > 0);
+        assert_true(worker_number(cluster->chief, 4, "window") > 0);
+        assert_int_equal(mu_cluster_equal(cluster->chief->member.cluster,
+                                          cluster->servers[0]->member.cluster), 1);
+        end(cluster);
+        (void)free_specs(NULL);
+    }
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_teardown(name, free_specs)
+    const struct CMUnitTest tests[] = {
+        TEST(test_added),
+        TEST(test_added_before_it_starts),
+        TEST(test_one_that_cannot_be_linked),
+        TEST(test_stranger_is_listed),
+        TEST(test_removed),
+        TEST(test_removed_with_pinned),
+        TEST(test_removed_while_awaited),
+        TEST(test_removals_are_not_crashes),
+        TEST(test_removed_and_added),
+        TEST(test_worker_finds_itself_removed),
+        TEST(test_worker_finds_itself_removed_late),
+        TEST(test_moved),
+        TEST(test_server_moved),
+        TEST(test_removed_while_writing),
+        TEST(test_chief_moved),
+        TEST(test_refused),
+        TEST(test_nothing_changes),
+        TEST(test_many_over_turns),
+        TEST(test_many_fit_mailboxes),
+        TEST(test_many_and_then_others),
+        TEST(test_many_and_the_last),
+        TEST(test_many_and_then_refused),
+        TEST(test_news_end_the_node),
+        TEST(test_many_while_busy),
+        TEST(test_many_while_leaving),
+        TEST(test_removed_during_barrier),
+        TEST(test_added_during_barrier),
+        TEST(test_added_after_barriers),
+        TEST(test_added_during_named_barrier),
+        TEST(test_removed_while_waited_for),
+        TEST(test_removed_while_registering),
+        TEST(test_removed_while_leaving),
+        TEST(test_removed_is_no_failure),
+        TEST(test_any_order),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,223 @@
+/* Functions that take their process with them, and functions that never return. Workers
+ * are processes of their own: this very program, started with a task as arguments. */
+#include "tests/real/nodes.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+enum { CLOSE_MS = 200 };
+
+/* ---- functions ---- */
+
+/* Ends the process the first time that anybody runs it: a file remembers. */
+static int abort_once(mu_run *run, void *user)
+{
+    const char *path = NULL;
+    size_t size = 0;
+    int fd;
+
+    (void)user;
+    if (mu_value_get_string(mu_run_args(run), &path, &size) != 0)
+        return mu_run_fail(run, -MU_EINVALID, "abort_once wants a path");
+    fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+    if (fd >= 0)
+        abort();
+    mu_run_return(run, mu_value_int(42));
+    return 0;
+}
+
+static int abort_always(mu_run *run, void *user)
+{
+    (void)run;
+    (void)user;
+    abort();
+}
+
+static int never_return(mu_run *run, void *user)
+{
+    (void)run;
+    (void)user;
+    while (pause() != 0)
+        continue;
+    return 0;
+}
+
+/* ---- processes ---- */
+
+static int play_worker(char **argv)
+{
+    mu_node_options options;
+    mu_cluster *cluster;
+    mu_node *node;
+    mu_error error;
+
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (mu_cluster_parse(argv[3], strlen(argv[3]), "test", &error, &cluster) != 0)
+        return 2;
+    mu_node_options_init(&options);
+    options.cluster = cluster;
+    options.task_type = "worker";
+    options.task_index = atoi(argv[2]);
+    options.log_level = MU_LOG_ERROR;
+    if (mu_node_open(&options, &error, &node) != 0 ||
+        mu_node_register(node, "abort_once", abort_once, NULL, 0) != 0 ||
+        mu_node_register(node, "abort_always", abort_always, NULL, 0) != 0)
+        return 3;
+    return mu_node_wait_job(node, -1, &error);
+}
+
+static pid_t start(const char *what, int index, const char *json)
+{
+    char number[16];
+    pid_t pid;
+
+    (void)snprintf(number, sizeof number, "%d", index);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        (void)execl("/proc/self/exe", "test", what, number, json, (char *)NULL);
+        _exit(127);
+    }
+    return pid;
+}
+
+/* ---- two workers that die easily ---- */
+
+struct fixture {
+    struct nodes nodes;
+    mu_coordinator *coordinator;
+    pid_t workers[2];
+    char path[64];
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    mu_node_options options;
+
+    assert_non_null(f);
+    nodes_init(&f->nodes, 2, 0);
+    for (int i = 0; i < 2; i++)
+        f->workers[i] = start("worker", i, f->nodes.json);
+    (void)snprintf(f->path, sizeof f->path, "/tmp/muster-abort-%d", (int)getpid());
+    (void)unlink(f->path);
+    nodes_options(&f->nodes, "chief", 0, &options);
+    options.attempts_max = 2;
+    f->coordinator = nodes_coordinator(nodes_open_with(&f->nodes, &options));
+    nodes_wait_log(&f->nodes, "/job:worker/task:0 takes closures");
+    nodes_wait_log(&f->nodes, "/job:worker/task:1 takes closures");
+    *state = f;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+
+    mu_coordinator_close(f->coordinator);
+    nodes_done(&f->nodes);
+    for (int i = 0; i < 2; i++) {
+        (void)kill(f->workers[i], SIGKILL);
+        (void)waitpid(f->workers[i], NULL, 0);
+    }
+    (void)unlink(f->path);
+    free(f);
+    return 0;
+}
+
+static void test_closure_outlives_its_worker(void **state)
+{
+    struct fixture *f = *state;
+    mu_value *path = mu_value_string(f->path);
+    mu_coordinator_counts counts;
+    mu_remote_value *value = NULL;
+    mu_error error = {0};
+
+    assert_int_equal(mu_coordinator_schedule(f->coordinator, "abort_once", path, SOON_MS,
+                                             &error, &value), 0);
+    if (mu_remote_value_fetch(value, SOON_MS, &error, NULL) != 0)
+        fail_msg("%s", error.message);
+    mu_coordinator_count(f->coordinator, &counts);
+    assert_int_equal(counts.finished, 1);
+    assert_int_equal(counts.retried, 1);
+    mu_value_free(path);
+    mu_remote_value_free(value);
+}
+
+/* What kills every worker it meets is given up before it has met them all. */
+static void test_closure_that_kills_is_given_up(void **state)
+{
+    struct fixture *f = *state;
+    mu_error error = {0};
+
+    assert_int_equal(mu_coordinator_schedule(f->coordinator, "abort_always", NULL,
+                                             SOON_MS, &error, NULL),
+                     0);
+    assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error), -MU_EABORTED);
+    assert_non_null(strstr(error.message, "function \"abort_always\" lost its worker 2 "
+                                          "times, last /job:worker/task:"));
+    assert_int_equal(error.attempt, 2);
+}
+
+/* ---- a function that does not end ---- */
+
+/* In a process of its own, since what was left behind stays until the process ends. */
+static int play_stuck(char **argv)
+{
+    struct nodes *nodes = calloc(1, sizeof *nodes);
+    mu_coordinator *coordinator;
+    mu_error error = {0};
+    mu_node *worker;
+
+    (void)argv;
+    nodes_init(nodes, 1, 0);
+    worker = nodes_open(nodes, "worker", 0);
+    if (mu_node_register(worker, "never", never_return, NULL, 0) != 0 ||
+        mu_node_serve(worker) != 0)
+        _exit(2);
+    coordinator = nodes_coordinator(nodes_open(nodes, "chief", 0));
+    if (mu_coordinator_schedule(coordinator, "never", NULL, SOON_MS, &error, NULL) != 0)
+        _exit(3);
+    if (mu_coordinator_join(coordinator, 300, &error) != -MU_EDEADLINE ||
+        strstr(error.message, "\"never\" runs on /job:worker/task:0 for ") == NULL)
+        _exit(4);
+    if (mu_node_close(worker, CLOSE_MS, &error) != -MU_EDEADLINE ||
+        strstr(error.message, "function \"never\" on /job:worker/task:0 did not end") ==
+            NULL)
+        _exit(5);
+    if (mu_coordinator_join(coordinator, 100, &error) != -MU_EDEADLINE ||
+        strstr(error.message, "no worker is up") == NULL)
+        _exit(6);
+    _exit(0);
+}
+
+static void test_function_that_never_returns(void **state)
+{
+    int status = 0;
+    pid_t pid = start("stuck", 0, "");
+
+    (void)state;
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_closure_outlives_its_worker, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(test_closure_that_kills_is_given_up, setup,
+                                        teardown),
+        cmocka_unit_test(test_function_that_never_returns),
+    };
+
+    if (argc == 4 && strcmp(argv[1], "worker") == 0)
+        return play_worker(argv);
+    if (argc == 4 && strcmp(argv[1], "stuck") == 0)
+        return play_stuck(argv);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

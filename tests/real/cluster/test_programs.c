@@ -1,0 +1,319 @@
+/* Programs that resolvers have run: what they get, what they print, and their end. */
+#include "resolver/engine/uv/asker.h"
+#include "runtime/uv/errands.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <uv.h>
+
+#include <cmocka.h>
+
+enum { SOON_MS = 20000 };
+
+struct asking {
+    uv_loop_t loop;
+    struct mu__asker_uv *asker;
+    struct mu__notes *notes;
+    bool closed;
+};
+
+static void on_closed(void *arg)
+{
+    ((struct asking *)arg)->closed = true;
+}
+
+static void begin(struct asking *a)
+{
+    *a = (struct asking){.closed = false};
+    assert_int_equal(uv_loop_init(&a->loop), 0);
+    assert_int_equal(mu__asker_uv_open(&a->loop, &a->asker), 0);
+    assert_int_equal(
+        mu__notes_new(mu__asker_uv_asker(a->asker), NULL, NULL, &a->notes), 0);
+}
+
+/* Nobody waits for a program that still runs: it is killed. */
+static void end(struct asking *a)
+{
+    mu__notes_free(a->notes);
+    mu__asker_uv_close(a->asker, on_closed, a);
+    while (!a->closed)
+        (void)uv_run(&a->loop, UV_RUN_ONCE);
+    assert_int_equal(uv_loop_close(&a->loop), 0);
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
+    assert_int_equal(errno, ECHILD);    /* no child is left, not even a dead one */
+}
+
+/* The words of a shell script, "a-c" and the script. */
+static struct mu__question shell(const char *script)
+{
+    static char words[2048];
+    int size =
+        snprintf(words, sizeof words, "a-c%ca%s%cvOURS=one two%c", 0, script, 0, 0);
+
+    return (struct mu__question){.kind = MU__ASK_PROGRAM,
+                                 .name = "sh",
+                                 .body = words,
+                                 .body_size = (size_t)size,
+                                 .limit_ms = SOON_MS};
+}
+
+static const struct mu__answer *ask(struct asking *a, const struct mu__question *question)
+{
+    const struct mu__answer *answer;
+
+    while ((answer = mu__ask(a->notes, question)) == NULL)
+        (void)uv_run(&a->loop, UV_RUN_ONCE);
+    return answer;
+}
+
+static void expect(const char *script, const char *output)
+{
+    struct mu__question question = shell(script);
+    const struct mu__answer *answer;
+    struct asking a;
+
+    begin(&a);
+    answer = ask(&a, &question);
+    if (answer->code != 0)
+        fail_msg("%s", answer->error.message);
+    assert_string_equal(answer->data, output);
+    assert_int_equal(answer->size, strlen(output));
+    end(&a);
+}
+
+static void expect_error(const struct mu__question *question, int code, const char *words)
+{
+    const struct mu__answer *answer;
+    struct asking a;
+
+    begin(&a);
+    answer = ask(&a, question);
+    assert_int_equal(answer->code, code);
+    if (strstr(answer->error.message, words) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", words, answer->error.message);
+    assert_null(strstr(answer->error.message, "secret"));
+    end(&a);
+}
+
+static void test_what_it_gets(void **state)
+{
+    struct mu__question question;
+
+    (void)state;
+    (void)setenv("THEIRS", "three", 1);
+    (void)setenv("OURS", "of the process", 1);
+    expect("printf '%s|%s|' \"$OURS\" \"$THEIRS\"; cat; echo end", "one two|three|end\n");
+    expect("exit 0", "");
+    /* Signals that this process blocks or ignores are as usual there. */
+    (void)signal(SIGPIPE, SIG_IGN);
+    question = shell("kill -PIPE $$; echo alive");
+    expect_error(&question, -MU_EPRECONDITION, "it has ended with signal 13");
+}
+
+/* A socket of the host that it lets any child have, say. */
+static void test_files_of_the_host(void **state)
+{
+    int fd = dup2(STDERR_FILENO, 200);
+
+    (void)state;
+    assert_int_equal(fd, 200);
+    expect("[ -e /proc/$$/fd/2 ] && ! [ -e /proc/$$/fd/200 ] && echo gone", "gone\n");
+    assert_int_equal(close(fd), 0);
+}
+
+static void test_failures(void **state)
+{
+    static const struct {
+        const char *script;
+        const char *words;
+    } rows[] = {
+        {"echo secret; echo first >&2; printf 'not \\033 signed in\\n\\n' >&2; exit 3",
+         "program sh: it has ended with status 3: not ? signed in"},
+        {"echo secret; exit 1", "it has ended with status 1"},
+        {"kill -KILL $$", "it has ended with signal 9"},
+        {"i=0; while [ $i -lt 3000 ]; do echo 123456789 >&2; i=$((i+1)); done; "
+         "printf last >&2; exit 1",
+         "status 1: last"},
+        {"echo '{\"token\":\"secret-0123456789-0123456789-012\"} is old' >&2; exit 1",
+         "status 1: ... is old"},
+        {"printf 'no a\\tsecret%040d\\t/a/path/that/is/as/long/as/a/token/is' 1 >&2; "
+         "exit 1",
+         "status 1: no a ... /a/path/that/is/as/long/as/a/token/is"},
+        {"printf 'is %0230dsecret and old' 1 >&2; exit 1", "status 1:  and old"},
+        {"printf '%0600dsecret' 1 >&2; exit 1", "it has ended with status 1"},
+    };
+    struct mu__question question;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        question = shell(rows[i].script);
+        expect_error(&question, -MU_EPRECONDITION, rows[i].words);
+    }
+    question = shell("exit 0");
+    question.name = "no-such-program";
+    expect_error(&question, -MU_ENOTFOUND, "program no-such-program: ");
+    question.name = "/dev/null";
+    expect_error(&question, -MU_EPERMISSION, "program /dev/null: ");
+}
+
+/* What goes on printing is killed, on either side. */
+static void test_bounds(void **state)
+{
+    struct mu__question question = shell("exec yes secret");
+
+    (void)state;
+    question.bytes_max = 100000;
+    expect_error(&question, -MU_EEXHAUSTED, "it prints more than 100000 bytes");
+    question = shell("exec yes secret >&2");
+    question.limit_ms = 300;
+    expect_error(&question, -MU_EDEADLINE, "program sh: no answer within 300 ms");
+}
+
+static bool lives(pid_t pid)
+{
+    return kill(pid, 0) == 0;
+}
+
+/* A child of it has its output, and goes on: that is not waited for, nor killed. */
+static void test_child_that_stays(void **state)
+{
+    struct mu__question question = shell("sleep 300 & echo $!");
+    struct asking a;
+    pid_t child;
+
+    (void)state;
+    begin(&a);
+    child = atoi(ask(&a, &question)->data);
+    assert_true(child > 1 && lives(child));
+    end(&a);
+    assert_int_equal(kill(child, SIGKILL), 0);
+}
+
+/* It and what it has started, when nobody wants its answer. */
+static void test_killed_with_its_children(void **state)
+{
+    char path[] = "/tmp/muster-program-XXXXXX";
+    char script[160];
+    struct mu__question question;
+    struct asking a;
+    FILE *file;
+    int child = 0;
+
+    (void)state;
+    assert_int_equal(close(mkstemp(path)), 0);
+    (void)snprintf(script, sizeof script, "sleep 300 & echo $! > %s; wait", path);
+    question = shell(script);
+    begin(&a);
+    assert_null(mu__ask(a.notes, &question));
+    for (int i = 0; i < 2000 && child == 0; i++) {
+        (void)uv_run(&a.loop, UV_RUN_NOWAIT);
+        uv_sleep(10);
+        file = fopen(path, "r");
+        assert_non_null(file);
+        if (fscanf(file, "%d", &child) != 1)
+            child = 0;
+        (void)fclose(file);
+    }
+    assert_true(child > 0);
+    assert_true(lives(child));
+    end(&a);
+    for (int i = 0; i < 2000 && lives(child); i++)
+        uv_sleep(10);    /* until whoever has inherited it has seen its end */
+    assert_false(lives(child));
+    assert_int_equal(unlink(path), 0);
+}
+
+/* One that waits for its turn, and is not wanted any more before that, is never started:
+ * not when those before it have ended, and not by who comes later. */
+static void test_taken_back(void **state)
+{
+    char folder[] = "/tmp/muster-program-XXXXXX";
+    char path[64];
+    char script[160];
+    const struct mu__answer *answer;
+    struct mu__question question;
+    struct asking a;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    begin(&a);
+    for (int i = 0; i < MU__LANE_THREADS_MAX; i++) {
+        (void)snprintf(script, sizeof script, "exec sleep 30%d", i);
+        question = shell(script);
+        assert_null(mu__ask(a.notes, &question));
+    }
+    (void)snprintf(path, sizeof path, "%s/it-was-started", folder);
+    (void)snprintf(script, sizeof script, "echo x > %s", path);
+    question = shell(script);
+    question.limit_ms = 200;
+    answer = ask(&a, &question);
+    assert_int_equal(answer->code, -MU_EDEADLINE);
+    assert_non_null(strstr(answer->error.message,
+                           "it has not begun, since 8 others have not ended"));
+    end(&a);
+    expect("echo next", "next\n");
+    assert_int_equal(rmdir(folder), 0);     /* nothing is in it */
+}
+
+/* What is kept is given again, until another one is wanted. */
+static void test_kept(void **state)
+{
+    char path[] = "/tmp/muster-program-XXXXXX";
+    struct mu__question question;
+    struct asking a;
+    char script[160];
+
+    (void)state;
+    assert_int_equal(close(mkstemp(path)), 0);
+    (void)snprintf(script, sizeof script, "echo x >> %s; wc -l < %s", path, path);
+    question = shell(script);
+    question.keep_ms = 600000;
+    begin(&a);
+    for (unsigned i = 0; i < 3; i++) {
+        const char *const numbers[] = {"1\n", "1\n", "2\n"};
+
+        question.again = i == 2;
+        assert_string_equal(ask(&a, &question)->data, numbers[i]);
+        mu__notes_free(a.notes);
+        assert_int_equal(
+            mu__notes_new(mu__asker_uv_asker(a.asker), NULL, NULL, &a.notes), 0);
+    }
+    question.again = 0;
+    assert_string_equal(ask(&a, &question)->data, "2\n");
+    end(&a);
+    assert_int_equal(unlink(path), 0);
+}
+
+/* The host takes the ends of all its children before we do. */
+static void test_host_that_reaps(void **state)
+{
+    (void)state;
+    (void)signal(SIGCHLD, SIG_IGN);
+    expect("echo token", "token\n");
+    (void)signal(SIGCHLD, SIG_DFL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_it_gets),
+        cmocka_unit_test(test_files_of_the_host),
+        cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_bounds),
+        cmocka_unit_test(test_child_that_stays),
+        cmocka_unit_test(test_killed_with_its_children),
+        cmocka_unit_test(test_taken_back),
+        cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_host_that_reaps),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+/* Running a program when memory is short: an error, and nothing is left behind. */
+#include "resolver/engine/uv/run.h"
+#include "tests/support/fault.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+static int run_once(void)
+{
+    static const char words[] = "a-c\0aecho one; echo two >&2; exit $CODE\0vCODE=0";
+    atomic_bool unwanted = false;
+    mu_error error = {0};
+    char *data = NULL;
+    size_t size = 0;
+    int rv = mu__run_program("sh", words, sizeof words, 1000, &unwanted, &error, &data,
+                             &size);
+
+    assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);   /* no child is left */
+    assert_int_equal(rv, error.code);
+    if (rv == 0)
+        assert_string_equal(data, "one\n");
+    else
+        assert_null(data);
+    free(data);
+    return rv;
+}
+
+static void test_every_allocation(void **state)
+{
+    bool failed = true;
+
+    (void)state;
+    for (long n = 0; failed; n++) {
+        int rv;
+
+        assert_true(n < 100);
+        fault_arm(n);
+        rv = run_once();
+        failed = fault_disarm();
+        assert_int_equal(rv, failed ? -MU_ENOMEM : 0);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_allocation),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,174 @@
+/* What a run may write: checks, shards and bounds of mu_run_assign, mu_run_add and
+ * mu_run_apply. No node runs: a run and variables that are made by hand are enough. */
+#include "actors/ps/variable_store.h"
+#include "actors/worker/run.h"
+#include "api/variable.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    char nodes[2];              /* only their addresses are looked at */
+    struct mu_run run;
+    mu_variable *variable;      /* "w", whose home is server 2 of 3 */
+};
+
+static mu_node *node_of(struct fixture *f, size_t i)
+{
+    return (mu_node *)(void *)&f->nodes[i];
+}
+
+static int set_up(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    mu_variable *v = calloc(1, sizeof *v);
+    const struct mu__shape shape = {MU_F32, 2, {10, 2}, 4};
+    const uint64_t ids[4] = {100, 101, 102, 103};
+
+    if (f == NULL || v == NULL) {
+        free(f);
+        free(v);
+        return -1;
+    }
+    v->node = node_of(f, 0);
+    v->opened = mu__opened_variable_new("w", &shape, 3);
+    assert_non_null(v->opened);
+    mu__opened_variable_store(v->opened, ids);
+    f->variable = v;
+    f->run.node = node_of(f, 0);
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *f = *state;
+
+    mu__effects_clear(&f->run.effects);
+    free(f->run.words);
+    mu__opened_variable_unref(f->variable->opened);
+    free(f->variable);
+    free(f);
+    return 0;
+}
+
+static const float content[20] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
+
+/* The next write is that of this shard; returns the one behind it. */
+static const struct mu__effect *assert_shard(const struct mu__effect *effect,
+                                             uint32_t shard, uint32_t operation)
+{
+    static const struct {
+        uint64_t offset;
+        uint64_t bytes;
+    } cuts[] = {{0, 24}, {24, 24}, {48, 16}, {64, 16}};
+    uint32_t home = (uint32_t)(mu__name_hash(mu__view_str("w")) % 3);
+
+    assert_non_null(effect);
+    assert_int_equal(effect->server, (home + shard) % 3);
+    assert_int_equal(effect->variable, 100 + shard);
+    assert_int_equal(effect->operation, operation);
+    assert_int_equal(effect->size, cuts[shard].bytes);
+    assert_memory_equal(effect->data, (const char *)content + cuts[shard].offset,
+                        effect->size);
+    return effect->next;
+}
+
+static void test_shards(void **state)
+{
+    struct fixture *f = *state;
+    const mu_optimizer plain = {0.5, 0};
+    const mu_optimizer heavy = {0.25, 0.9};
+    static const uint32_t operations[] = {MU__WRITE_ASSIGN, MU__WRITE_ADD, MU__WRITE_SGD,
+                                          MU__WRITE_MOMENTUM};
+    const struct mu__effect *effect;
+
+    assert_int_equal(mu_run_assign(&f->run, f->variable, content, 80), 0);
+    assert_int_equal(mu_run_add(&f->run, f->variable, content, 80), 0);
+    assert_int_equal(mu_run_apply(&f->run, f->variable, content, 80, &plain), 0);
+    assert_int_equal(mu_run_apply(&f->run, f->variable, content, 80, &heavy), 0);
+    effect = f->run.effects.first;
+    for (size_t i = 0; i < 4; i++) {
+        for (uint32_t shard = 0; shard < 4; shard++) {
+            assert_true(effect->rate >= (i < 2 ? 0 : 0.25));
+            effect = assert_shard(effect, shard, operations[i]);
+        }
+    }
+    assert_null(effect);
+    assert_true(f->run.effects.last->rate >= 0.25 && f->run.effects.last->rate <= 0.25);
+    assert_true(f->run.effects.last->momentum >= 0.9);
+    assert_null(f->run.words);
+}
+
+static void assert_refused(struct fixture *f, int rv, int code, const char *words)
+{
+    assert_int_equal(rv, code);
+    assert_string_equal(f->run.words, words);
+    assert_null(f->run.effects.first);
+    assert_null(f->run.effects.last);
+    assert_int_equal(f->run.effects.bytes, 0);
+}
+
+static void test_refused(void **state)
+{
+    struct fixture *f = *state;
+    const mu_optimizer optimizer = {0.5, 0};
+
+    assert_refused(f, mu_run_assign(&f->run, f->variable, content, 79), -MU_EINVALID,
+                   "variable w: a buffer of 79 bytes: expected 80");
+    assert_refused(f, mu_run_add(&f->run, f->variable, NULL, 80), -MU_EINVALID,
+                   "variable w: the buffer is NULL");
+    f->variable->opened->shape.dtype = MU_I32;
+    assert_refused(f, mu_run_apply(&f->run, f->variable, content, 80, &optimizer),
+                   -MU_EINVALID, "variable w is int32, which takes no gradients");
+    f->variable->opened->shape.dtype = MU_BOOL;
+    assert_refused(f, mu_run_add(&f->run, f->variable, content, 20), -MU_EINVALID,
+                   "variable w is bool, which does not add");
+    f->run.node = node_of(f, 1);
+    assert_refused(f, mu_run_assign(&f->run, f->variable, content, 20), -MU_EINVALID,
+                   "variable w was opened on another node than the run's");
+}
+
+/* A write that does not fit is taken back with all of its shards. */
+static void test_bound(void **state)
+{
+    struct fixture *f = *state;
+    const size_t bytes = 60 << 20;
+    char *buffer = calloc(1, bytes);
+    struct mu__effect *last;
+
+    assert_non_null(buffer);
+    f->variable->opened->shape = (struct mu__shape){MU_U8, 1, {bytes}, 4};
+    assert_int_equal(mu_run_add(&f->run, f->variable, buffer, bytes), 0);
+    last = f->run.effects.last;
+    f->variable->opened->shape = (struct mu__shape){MU_U8, 1, {8 << 20}, 4};
+    assert_int_equal(mu_run_add(&f->run, f->variable, buffer, 8 << 20), -MU_EEXHAUSTED);
+    assert_string_equal(f->run.words,
+                        "variable w: 8388608 bytes more are too many for one run, which "
+                        "may write 67108864");
+    assert_ptr_equal(f->run.effects.last, last);
+    assert_null(last->next);
+    assert_int_equal(f->run.effects.bytes, bytes);
+    f->variable->opened->shape = (struct mu__shape){MU_U8, 1, {4 << 20}, 4};
+    assert_int_equal(mu_run_add(&f->run, f->variable, buffer, 4 << 20), 0);
+    free(buffer);
+}
+
+#define WITH_FIXTURE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WITH_FIXTURE(test_shards),
+        WITH_FIXTURE(test_refused),
+        WITH_FIXTURE(test_bound),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

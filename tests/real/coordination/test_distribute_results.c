@@ -1,0 +1,176 @@
+/* Results as maps and as bytes: what another process wrote is believed only if it is
+ * whole. */
+#include "api/distribute/distribute.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { MUTATIONS = 20000 };
+
+static mu_value *make_result(void)
+{
+    static const float numbers[] = {1, 2, 3, 4, 5};
+    mu_value *value = mu_value_list();
+    mu_error error = {0};
+    mu_value *result;
+
+    assert_int_equal(mu_value_append(value, mu_value_string("text")), 0);
+    assert_int_equal(
+        mu_value_append(value, mu_value_tensor(MU_F32, 1, (uint64_t[]){5}, numbers)), 0);
+    (void)mu_error_set(&error, -MU_EDATALOSS, "it is gone");
+    (void)snprintf(error.task, sizeof error.task, "/job:worker/task:3");
+    result = mu__result_make(-MU_EDATALOSS, value, &error);
+    mu_value_free(value);
+    assert_non_null(result);
+    return result;
+}
+
+static void test_there_and_back(void **state)
+{
+    mu_value *result = make_result();
+    mu_value *back = NULL;
+    mu_error error = {0};
+    void *bytes;
+    size_t size;
+
+    (void)state;
+    assert_int_equal(mu__result_pack(result, &error, &bytes, &size), 0);
+    assert_int_equal(mu__result_unpack(bytes, size, &error, &back), 0);
+    assert_true(mu_value_equal(result, back));
+    mu__result_error(back, &error);
+    assert_int_equal(error.code, -MU_EDATALOSS);
+    assert_string_equal(error.message, "it is gone");
+    assert_string_equal(error.task, "/job:worker/task:3");
+    free(bytes);
+    mu_value_free(result);
+    mu_value_free(back);
+}
+
+static void test_fine_results_have_no_error(void **state)
+{
+    mu_value *result = mu__result_make(0, NULL, NULL);
+    mu_value *list = mu_value_list();
+    mu_error error = {.code = 7};
+
+    (void)state;
+    mu__result_error(result, &error);
+    assert_int_equal(error.code, 0);
+    assert_null(mu_value_find(result, "message"));
+    assert_int_equal(mu_value_type(mu_value_find(result, "value")), MU_VALUE_NIL);
+    error.code = 7;
+    mu__result_error(list, &error);
+    assert_int_equal(error.code, 0);
+    mu_value_free(result);
+    mu_value_free(list);
+}
+
+/* A code that is none is no error: numbers from another process decide nothing else. */
+static void test_odd_codes(void **state)
+{
+    static const int64_t codes[] = {1, -256, INT64_MIN, INT64_MAX};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
+        mu_value *map = mu_value_map();
+        mu_error error = {.code = 7};
+
+        assert_int_equal(mu_value_set(map, "code", mu_value_int(codes[i])), 0);
+        mu__result_error(map, &error);
+        assert_int_equal(error.code, 0);
+        mu_value_free(map);
+    }
+}
+
+static void test_cut_short(void **state)
+{
+    mu_value *result = make_result();
+    mu_value *back = NULL;
+    mu_error error = {0};
+    void *bytes;
+    size_t size;
+
+    (void)state;
+    assert_int_equal(mu__result_pack(result, &error, &bytes, &size), 0);
+    for (size_t i = 0; i < size; i++) {
+        char *part = malloc(i + 1);
+
+        memcpy(part, bytes, i);
+        assert_int_equal(mu__result_unpack(part, i, &error, &back), -MU_EDATALOSS);
+        assert_non_null(strstr(error.message, "the bytes of a result are none"));
+        assert_null(back);
+        free(part);
+    }
+    free(bytes);
+    mu_value_free(result);
+}
+
+static void test_no_map(void **state)
+{
+    mu_value *list = mu_value_list();
+    mu_value *back = NULL;
+    mu_error error = {0};
+    void *bytes;
+    size_t size;
+
+    (void)state;
+    assert_int_equal(mu__result_pack(list, &error, &bytes, &size), 0);
+    assert_int_equal(mu__result_unpack(bytes, size, &error, &back), -MU_EDATALOSS);
+    assert_non_null(strstr(error.message, "expected a map"));
+    free(bytes);
+    mu_value_free(list);
+}
+
+/* One to four bytes of many results are others: an error or a map, never more. */
+static void test_mutations(void **state)
+{
+    mu_value *result = make_result();
+    uint64_t random = 1;
+    int refused = 0;
+    void *bytes;
+    uint8_t *copy;
+    size_t size;
+
+    (void)state;
+    assert_int_equal(mu__result_pack(result, NULL, &bytes, &size), 0);
+    copy = malloc(size);
+    for (int i = 0; i < MUTATIONS; i++) {
+        mu_value *back = NULL;
+        mu_error error;
+
+        memcpy(copy, bytes, size);
+        for (int j = 0; j <= i % 4; j++) {
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407U;
+            copy[(random >> 33) % size] = (uint8_t)(random >> 25);
+        }
+        if (mu__result_unpack(copy, size, &error, &back) != 0)
+            refused++;
+        else
+            mu__result_error(back, &error);
+        mu_value_free(back);
+    }
+    assert_in_range(refused, 1, MUTATIONS - 1);
+    free(copy);
+    free(bytes);
+    mu_value_free(result);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_there_and_back),
+        cmocka_unit_test(test_fine_results_have_no_error),
+        cmocka_unit_test(test_odd_codes),
+        cmocka_unit_test(test_cut_short),
+        cmocka_unit_test(test_no_map),
+        cmocka_unit_test(test_mutations),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,581 @@
+/* Names, asked of a real DNS server (dnsmasq), and of one that lies. */
+#include "resolver/engine/uv/asker.h"
+#include "tests/real/dnsmasq.h"
+
+#include <muster/resolver.h>
+
+#include <uv.h>
+
+/* ---- Asking ---- */
+
+struct desk {
+    uv_loop_t loop;
+    struct mu__asker_uv *asker;
+    struct mu__notes *notes;
+    char server[32];
+};
+
+static void desk_open(struct desk *desk, int port)
+{
+    memset(desk, 0, sizeof *desk);
+    (void)snprintf(desk->server, sizeof desk->server, "127.0.0.1:%d", port);
+    assert_int_equal(uv_loop_init(&desk->loop), 0);
+    assert_int_equal(mu__asker_uv_open(&desk->loop, &desk->asker), 0);
+    assert_int_equal(
+        mu__notes_new(mu__asker_uv_asker(desk->asker), NULL, NULL, &desk->notes), 0);
+}
+
+static void on_closed(void *arg)
+{
+    *(bool *)arg = true;
+}
+
+/* Whatever is under way is given up. */
+static void desk_close(struct desk *desk)
+{
+    bool closed = false;
+
+    mu__notes_free(desk->notes);
+    mu__asker_uv_close(desk->asker, on_closed, &closed);
+    assert_int_equal(uv_run(&desk->loop, UV_RUN_DEFAULT), 0);
+    assert_true(closed);
+    assert_int_equal(uv_loop_close(&desk->loop), 0);
+}
+
+static const struct mu__answer *desk_ask(struct desk *desk,
+                                         const struct mu__question *question)
+{
+    const struct mu__answer *answer;
+
+    while ((answer = mu__ask(desk->notes, question)) == NULL)
+        assert_int_not_equal(uv_run(&desk->loop, UV_RUN_ONCE) +
+                                 (mu__ask(desk->notes, question) != NULL),
+                             0);
+    return answer;
+}
+
+/* One question with notes of its own; the caller frees the text. */
+static char *ask_once(int port, enum mu__ask_kind kind, const char *name,
+                      uint32_t limit_ms, mu_error *ret_error)
+{
+    struct mu__question question = {.kind = kind, .name = name, .limit_ms = limit_ms};
+    const struct mu__answer *answer;
+    char *text = NULL;
+    struct desk desk;
+
+    desk_open(&desk, port);
+    question.dns_server = desk.server;
+    answer = desk_ask(&desk, &question);
+    *ret_error = answer->error;
+    assert_int_equal(ret_error->code, answer->code);
+    if (answer->code == 0) {
+        assert_int_equal(strlen(answer->data), answer->size);
+        text = strdup(answer->data);
+        assert_non_null(text);
+    }
+    desk_close(&desk);
+    return text;
+}
+
+static void expect(int port, enum mu__ask_kind kind, const char *name,
+                   const char *expected)
+{
+    mu_error error = {0};
+    char *text = ask_once(port, kind, name, 0, &error);
+
+    if (text == NULL)
+        fail_msg("%s", error.message);
+    assert_string_equal(text, expected);
+    free(text);
+}
+
+static void expect_error(int port, enum mu__ask_kind kind, const char *name,
+                         uint32_t limit_ms, int code, const char *words)
+{
+    mu_error error = {0};
+    char *text = ask_once(port, kind, name, limit_ms, &error);
+
+    if (text != NULL)
+        fail_msg("%s is \"%s\"", name, text);
+    if (error.code != code || strstr(error.message, words) == NULL)
+        fail_msg("%d \"%s\", and not %d \"%s\"", error.code, error.message, code, words);
+    if (strstr(error.message, name) == NULL)
+        fail_msg("\"%s\" does not name %s", error.message, name);
+}
+
+static uint64_t now_ms(void)
+{
+    return uv_hrtime() / 1000000;
+}
+
+/* ---- A real server ---- */
+
+static const char conf[] = "srv-host=_ps._tcp.test,ps-1.test,2222,1,5\n"
+                           "srv-host=_ps._tcp.test,ps-0.test,2222,1,7\n"
+                           "srv-host=_ps._tcp.test,ps-9.test,2222,0,0\n"
+                           "srv-host=_none._tcp.test\n"
+                           "cname=alias.test,workers.test\n"
+                           "cname=other.test,alias.test\n";
+
+static const char hosts[] = "127.0.0.1 ready.test\n"
+                            "10.0.0.10 workers.test\n"
+                            "10.0.0.2 workers.test\n"
+                            "fd00::2 workers.test\n"
+                            "fd00::3 six.test\n";
+
+static int open_server(void **state)
+{
+    static struct dnsmasq dnsmasq;
+
+    dnsmasq_open(&dnsmasq, 0, conf, hosts);
+    *state = &dnsmasq;
+    return 0;
+}
+
+static int close_server(void **state)
+{
+    dnsmasq_close(*state);
+    return 0;
+}
+
+static void test_both_kinds_of_records(void **state)
+{
+    const struct dnsmasq *dnsmasq = *state;
+
+    expect(dnsmasq->port, MU__ASK_ADDRESSES, "workers.test",
+           "10.0.0.2\n10.0.0.10\nfd00::2\n");
+    expect(dnsmasq->port, MU__ASK_ADDRESSES, "WORKERS.test.",
+           "10.0.0.2\n10.0.0.10\nfd00::2\n");
+    expect(dnsmasq->port, MU__ASK_ADDRESSES, "other.test",
+           "10.0.0.2\n10.0.0.10\nfd00::2\n");
+    expect(dnsmasq->port, MU__ASK_ADDRESSES, "six.test", "fd00::3\n");
+    expect(dnsmasq->port, MU__ASK_SERVICES, "_ps._tcp.test",
+           "0 0 2222 ps-9.test\n1 7 2222 ps-0.test\n1 5 2222 ps-1.test\n");
+}
+
+static void test_what_is_not_there(void **state)
+{
+    const struct dnsmasq *dnsmasq = *state;
+
+    expect_error(dnsmasq->port, MU__ASK_ADDRESSES, "nobody.test", 0, -MU_ENOTFOUND,
+                 "DNS server 127.0.0.1 knows no such name");
+    expect_error(dnsmasq->port, MU__ASK_SERVICES, "_nobody._tcp.test", 0, -MU_ENOTFOUND,
+                 "knows no such name");
+    expect_error(dnsmasq->port, MU__ASK_SERVICES, "workers.test", 0, -MU_ENOTFOUND,
+                 "knows no services (SRV) of it");
+    expect_error(dnsmasq->port, MU__ASK_SERVICES, "_none._tcp.test", 0, -MU_ENOTFOUND,
+                 "knows no services (SRV) of it");
+    expect_error(dnsmasq->port, MU__ASK_ADDRESSES, "elsewhere.example", 0,
+                 -MU_EUNAVAILABLE, "says REFUSED");
+}
+
+static void test_what_is_no_name(void **state)
+{
+    const struct dnsmasq *dnsmasq = *state;
+
+    expect_error(dnsmasq->port, MU__ASK_ADDRESSES, "two words", 0, -MU_EINVALID,
+                 "at 4: expected a letter, a digit");
+    expect_error(dnsmasq->port, MU__ASK_SERVICES, "a..test", 0, -MU_EINVALID,
+                 "at 3: expected a part of a name");
+    expect_error(dnsmasq->port, MU__ASK_ADDRESSES, "", 0, -MU_EINVALID,
+                 "expected a name to look up, got none");
+}
+
+/* Numbers are not asked for at all. */
+static void test_numbers(void **state)
+{
+    (void)state;
+    expect(1, MU__ASK_ADDRESSES, "10.1.2.3", "10.1.2.3\n");
+    expect(1, MU__ASK_ADDRESSES, "FD00:0::1", "fd00::1\n");
+}
+
+static void test_bad_server(void **state)
+{
+    static const char *const servers[] = {"localhost", "1.2.3.4:",      "1.2.3.4:0",
+                                          "",          "1.2.3.4:65536", "[::1",
+                                          "::1]:53",   "[::1]x"};
+    const struct mu__answer *answer;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof servers / sizeof servers[0]; i++) {
+        const struct mu__question question = {
+            .kind = MU__ASK_SERVICES, .name = "a.test", .dns_server = servers[i]};
+        struct desk desk;
+
+        desk_open(&desk, 1);
+        answer = desk_ask(&desk, &question);
+        assert_int_equal(answer->code, -MU_EINVALID);
+        assert_non_null(
+            strstr(answer->error.message, "expected ADDRESS or ADDRESS:PORT"));
+        desk_close(&desk);
+    }
+}
+
+static void test_changed_answers(void **state)
+{
+    const struct dnsmasq *dnsmasq = *state;
+    uint64_t due_ms = now_ms() + SOON_MS;
+    mu_error error;
+    char *text;
+
+    dnsmasq_change(dnsmasq, "127.0.0.1 ready.test\n10.0.0.77 workers.test\n");
+    do {
+        text = ask_once(dnsmasq->port, MU__ASK_ADDRESSES, "workers.test", 0, &error);
+        assert_non_null(text);
+        if (strcmp(text, "10.0.0.77\n") == 0)
+            break;
+        free(text);
+        text = NULL;
+    } while (now_ms() < due_ms);
+    assert_non_null(text);
+    free(text);
+    dnsmasq_change(dnsmasq, hosts);
+}
+
+/* More than fits a datagram, so that it is asked over TCP. */
+static void test_large_answer(void **state)
+{
+    enum { COUNT = 700 };
+    static char many[COUNT * 40];
+    static char expected[COUNT * 16];
+    size_t at = 0;
+    size_t expected_at = 0;
+    struct dnsmasq dnsmasq;
+
+    (void)state;
+    for (unsigned i = 0; i < COUNT; i++) {
+        unsigned shuffled = i * 333 % COUNT; /* 333 and COUNT have no common divisor */
+
+        at += (size_t)snprintf(many + at, sizeof many - at, "10.1.%u.%u many.test\n",
+                               shuffled / 256, shuffled % 256);
+        expected_at +=
+            (size_t)snprintf(expected + expected_at, sizeof expected - expected_at,
+                             "10.1.%u.%u\n", i / 256, i % 256);
+    }
+    dnsmasq_open(&dnsmasq, 0, "", many);
+    expect(dnsmasq.port, MU__ASK_ADDRESSES, "many.test", expected);
+    dnsmasq_close(&dnsmasq);
+}
+
+static void test_answer_beyond_bound(void **state)
+{
+    const struct dnsmasq *dnsmasq = *state;
+    struct mu__question question = {
+        .kind = MU__ASK_ADDRESSES, .name = "workers.test", .bytes_max = 10};
+    const struct mu__answer *answer;
+    struct desk desk;
+
+    desk_open(&desk, dnsmasq->port);
+    question.dns_server = desk.server;
+    answer = desk_ask(&desk, &question);
+    assert_int_equal(answer->code, -MU_EEXHAUSTED);
+    assert_string_equal(answer->error.message,
+                        "workers.test: expected at most 10 bytes of records, got 27");
+    desk_close(&desk);
+}
+
+/* A server that is there and silent: the limit holds; one that goes on answers. */
+static void test_stopped_server(void **state)
+{
+    const struct dnsmasq *dnsmasq = *state;
+    uint64_t begun_ms = now_ms();
+
+    assert_int_equal(kill(dnsmasq->pid, SIGSTOP), 0);
+    expect_error(dnsmasq->port, MU__ASK_ADDRESSES, "workers.test", 300, -MU_EDEADLINE,
+                 "127.0.0.1:");
+    assert_in_range(now_ms() - begun_ms, 299, 5000);
+    assert_int_equal(kill(dnsmasq->pid, SIGCONT), 0);
+    expect(dnsmasq->port, MU__ASK_ADDRESSES, "six.test", "fd00::3\n");
+}
+
+/* A question that was lost is put again. */
+static void test_question_is_put_again(void **state)
+{
+    const struct dnsmasq *dnsmasq = *state;
+    struct mu__question question = {.kind = MU__ASK_SERVICES, .name = "_ps._tcp.test"};
+    const struct mu__answer *answer;
+    struct desk desk;
+
+    assert_int_equal(kill(dnsmasq->pid, SIGSTOP), 0);
+    desk_open(&desk, dnsmasq->port);
+    question.dns_server = desk.server;
+    assert_null(mu__ask(desk.notes, &question));
+    (void)uv_run(&desk.loop, UV_RUN_NOWAIT);
+    assert_int_equal(kill(dnsmasq->pid, SIGCONT), 0);
+    answer = desk_ask(&desk, &question);
+    assert_int_equal(answer->code, 0);
+    desk_close(&desk);
+}
+
+/* Nobody waits for a silent server that nobody wants to hear. */
+static void test_cancelled(void **state)
+{
+    const struct dnsmasq *dnsmasq = *state;
+    const char *const names[] = {"a.test", "b.test", "c.test", "d.test",
+                                 "e.test", "f.test", "g.test", "h.test"};
+    uint64_t begun_ms = now_ms();
+    struct desk desk;
+
+    assert_int_equal(kill(dnsmasq->pid, SIGSTOP), 0);
+    desk_open(&desk, dnsmasq->port);
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        const struct mu__question question = {
+            .kind = MU__ASK_ADDRESSES, .name = names[i], .dns_server = desk.server};
+
+        assert_null(mu__ask(desk.notes, &question));
+    }
+    (void)uv_run(&desk.loop, UV_RUN_NOWAIT);
+    desk_close(&desk);
+    assert_true(now_ms() - begun_ms < MU__ASK_LIMIT_MS / 2);
+    assert_int_equal(kill(dnsmasq->pid, SIGCONT), 0);
+}
+
+static void test_killed_server(void **state)
+{
+    struct dnsmasq *dnsmasq = *state;
+    uint64_t begun_ms = now_ms();
+
+    dnsmasq_kill(dnsmasq);
+    expect_error(dnsmasq->port, MU__ASK_ADDRESSES, "workers.test", 0, -MU_EUNAVAILABLE,
+                 "connection refused");
+    assert_true(now_ms() - begun_ms < MU__ASK_LIMIT_MS / 2);
+    dnsmasq_start(dnsmasq);
+    expect(dnsmasq->port, MU__ASK_ADDRESSES, "six.test", "fd00::3\n");
+}
+
+/* The system's own look-up, of the one name that needs no server. */
+static void test_system(void **state)
+{
+    const struct mu__question question = {.kind = MU__ASK_ADDRESSES, .name = "localhost"};
+    const struct mu__answer *answer;
+    struct desk desk;
+
+    (void)state;
+    desk_open(&desk, 1);
+    answer = desk_ask(&desk, &question);
+    assert_int_equal(answer->code, 0);
+    assert_non_null(strstr(answer->data, "127.0.0.1\n"));
+    desk_close(&desk);
+}
+
+/* ---- The resolver ---- */
+
+static mu_resolver *open_resolver(const struct dnsmasq *dnsmasq)
+{
+    static const char *const settings[][2] = {
+        {"names", "worker=grow.test:2222,ps=_ps._tcp.test"},
+        {"tasks", "worker=2"},
+        {"host", "10.0.0.4"},
+    };
+    mu_resolver *resolver;
+    char server[32];
+    mu_error error;
+
+    assert_int_equal(mu_resolver_new("dns", &error, &resolver), 0);
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++)
+        assert_int_equal(
+            mu_resolver_set(resolver, settings[i][0], settings[i][1], &error), 0);
+    (void)snprintf(server, sizeof server, "127.0.0.1:%d", dnsmasq->port);
+    assert_int_equal(mu_resolver_set(resolver, "dns_server", server, &error), 0);
+    return resolver;
+}
+
+/* Tasks join after the first try has failed. */
+static void on_progress(void *user, const char *line)
+{
+    const struct dnsmasq *dnsmasq = user;
+
+    assert_non_null(strstr(line, "1 of 2 tasks"));
+    dnsmasq_change(dnsmasq, "127.0.0.1 ready.test\n10.0.0.4 grow.test\n"
+                            "10.0.0.3 grow.test\n");
+}
+
+static void test_resolver_waits_for_tasks(void **state)
+{
+    struct dnsmasq dnsmasq;
+    mu_resolution resolution;
+    mu_resolver *resolver;
+    mu_error error;
+    char *json;
+
+    (void)state;
+    dnsmasq_open(&dnsmasq, 0, conf, "127.0.0.1 ready.test\n10.0.0.4 grow.test\n");
+    resolver = open_resolver(&dnsmasq);
+    assert_int_equal(mu_resolver_resolve(resolver, 0, &error, &resolution),
+                     -MU_EUNAVAILABLE);
+    assert_non_null(strstr(error.message, "job worker: DNS has 1 of 2 tasks"));
+    mu_resolver_on_progress(resolver, on_progress, &dnsmasq);
+    if (mu_resolver_resolve(resolver, SOON_MS, &error, &resolution) != 0)
+        fail_msg("%s", error.message);
+    json = mu_cluster_json(resolution.cluster);
+    assert_string_equal(json, "{\"ps\":[\"ps-9.test:2222\",\"ps-0.test:2222\","
+                              "\"ps-1.test:2222\"],\"worker\":[\"10.0.0.3:2222\","
+                              "\"10.0.0.4:2222\"]}");
+    assert_string_equal(resolution.task_type, "worker");
+    assert_int_equal(resolution.task_index, 1);
+    free(json);
+    mu_cluster_free(resolution.cluster);
+    mu_resolver_free(resolver);
+    dnsmasq_close(&dnsmasq);
+}
+
+/* ---- One that lies ---- */
+
+/* What it does with a question: its bytes are changed, and what follows is added. */
+struct lie {
+    const char *what;
+    size_t at;  /* this byte of the answer */
+    uint8_t to; /* becomes this */
+    const char *tail;
+    size_t tail_size;
+    uint8_t answers;
+    int code;
+    const char *words;
+};
+
+struct liar {
+    int fd;
+    int port;
+    const struct lie *lie;
+    pthread_t thread;
+};
+
+static void *lie_on(void *arg)
+{
+    const struct liar *liar = arg;
+    unsigned char bytes[1024];
+    struct sockaddr_in from;
+    socklen_t from_size = sizeof from;
+    ssize_t size;
+
+    for (;;) {
+        size = recvfrom(liar->fd, bytes, 512, 0, (struct sockaddr *)&from, &from_size);
+        if (size < 12)
+            return NULL; /* the test says that it is enough */
+        bytes[2] |= 0x80;
+        bytes[7] = liar->lie->answers;
+        memcpy(bytes + size, liar->lie->tail, liar->lie->tail_size);
+        bytes[liar->lie->at] = liar->lie->to;
+        size += (ssize_t)liar->lie->tail_size;
+        (void)sendto(liar->fd, bytes, (size_t)size, 0, (struct sockaddr *)&from,
+                     from_size);
+    }
+}
+
+static void liar_open(struct liar *liar, const struct lie *lie)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    socklen_t size = sizeof address;
+
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    liar->lie = lie;
+    liar->fd = socket(AF_INET, SOCK_DGRAM, 0);
+    assert_true(liar->fd >= 0);
+    assert_int_equal(bind(liar->fd, (struct sockaddr *)&address, sizeof address), 0);
+    assert_int_equal(getsockname(liar->fd, (struct sockaddr *)&address, &size), 0);
+    liar->port = ntohs(address.sin_port);
+    assert_int_equal(pthread_create(&liar->thread, NULL, lie_on, liar), 0);
+}
+
+static void liar_close(struct liar *liar)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET};
+    int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+    address.sin_port = htons((uint16_t)liar->port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(sendto(fd, "", 1, 0, (struct sockaddr *)&address, sizeof address),
+                     1);
+    (void)close(fd);
+    assert_int_equal(pthread_join(liar->thread, NULL), 0);
+    (void)close(liar->fd);
+}
+
+#define TAIL(text) .tail = (text), .tail_size = sizeof(text) - 1
+
+static void test_lies(void **state)
+{
+    static const struct lie lies[] = {
+        {.what = "of another question",
+         .at = 13,
+         .to = 'x',
+         TAIL(""),
+         .code = -MU_EDEADLINE,
+         .words = "127.0.0.1:"},
+        {.what = "not an answer",
+         .at = 2,
+         .to = 1,
+         TAIL(""),
+         .code = -MU_EDEADLINE,
+         .words = "127.0.0.1:"},
+        {.what = "SERVFAIL",
+         .at = 3,
+         .to = 0x82,
+         TAIL(""),
+         .code = -MU_EUNAVAILABLE,
+         .words = "says SERVFAIL"},
+        {.what = "FORMERR",
+         .at = 3,
+         .to = 0x81,
+         TAIL(""),
+         .code = -MU_EUNAVAILABLE,
+         .words = "says FORMERR"},
+        {.what = "fewer records than it says",
+         .at = 3,
+         .to = 0x80,
+         TAIL(""),
+         .answers = 9,
+         .code = -MU_EINVALID,
+         .words = "its answer is malformed: at byte"},
+        {.what = "a name of itself",
+         .at = 3,
+         .to = 0x80,
+         TAIL("\xC0\x1A\0\1\0\1\0\0\0\0\0\4\1\2\3\4"),
+         .answers = 1,
+         .code = -MU_EINVALID,
+         .words = "a name does not point back"},
+        {.what = "cut off, and nobody is there over TCP",
+         .at = 2,
+         .to = 0x83,
+         TAIL(""),
+         .code = -MU_EUNAVAILABLE,
+         .words = "connection refused"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lies / sizeof lies[0]; i++) {
+        struct liar liar;
+
+        print_message("%s\n", lies[i].what);
+        liar_open(&liar, &lies[i]);
+        expect_error(liar.port, MU__ASK_ADDRESSES, "abc.test", 300, lies[i].code,
+                     lies[i].words);
+        liar_close(&liar);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_both_kinds_of_records),
+        cmocka_unit_test(test_what_is_not_there),
+        cmocka_unit_test(test_what_is_no_name),
+        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_bad_server),
+        cmocka_unit_test(test_changed_answers),
+        cmocka_unit_test(test_large_answer),
+        cmocka_unit_test(test_answer_beyond_bound),
+        cmocka_unit_test(test_stopped_server),
+        cmocka_unit_test(test_question_is_put_again),
+        cmocka_unit_test(test_cancelled),
+        cmocka_unit_test(test_killed_server),
+        cmocka_unit_test(test_system),
+        cmocka_unit_test(test_resolver_waits_for_tasks),
+        cmocka_unit_test(test_lies),
+    };
+    const char *missing = needs_programs("dnsmasq", NULL);
+
+    if (missing != NULL)
+        return needs_skip(missing);
+    return cmocka_run_group_tests(tests, open_server, close_server);
+}

@@ -1,0 +1,218 @@
+/* Every allocation of the resolvers of Google's cloud fails once: an error, nothing
+ * leaked. The answers are there from a script that keeps its own memory. */
+#include "resolver/engine/kind.h"
+#include "tests/support/fault.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MEMBER(name) "{\"instance\": \"zones/z/instances/" name "\"}"
+#define INSTANCE(name, ip) \
+    "{\"name\": \"" name "\", \"networkInterfaces\": [{\"networkIP\": \"" ip "\"}]}"
+
+/* What a question is answered with: the first whose word stands in its name. */
+static const struct {
+    enum mu__ask_kind kind;
+    const char *word;
+    const char *text;
+} answers[] = {
+    {MU__ASK_CLOCK, "", "1700000000"},
+    {MU__ASK_VARIABLE, "GCE_METADATA_HOST", "h"},
+    {MU__ASK_FILE, "/account",
+     "{\"type\": \"service_account\", \"client_email\": \"a\", \"private_key\": \"k\", "
+     "\"private_key_id\": \"i\"}"},
+    {MU__ASK_FILE, "/user",
+     "{\"type\": \"authorized_user\", \"client_id\": \"a\", \"client_secret\": \"b\", "
+     "\"refresh_token\": \"c\"}"},
+    {MU__ASK_SIGNATURE, "RS256", "signature"},
+    {MU__ASK_HTTP, "oauth2.googleapis.com/token", "{\"access_token\": \"t\"}"},
+    {MU__ASK_HTTP, "default/token", "{\"access_token\": \"t\"}"},
+    {MU__ASK_HTTP, "project-id", "p"},
+    {MU__ASK_HTTP, "instance/zone", "projects/1/zones/z"},
+    {MU__ASK_HTTP, "instance/name", "b"},
+    {MU__ASK_HTTP, "created-by", "projects/1/zones/z/instanceGroupManagers/g"},
+    {MU__ASK_HTTP, "agent-worker-number", "1"},
+    {MU__ASK_HTTP, "worker-network-endpoints", "a:b:10.0.0.2,a:b:10.0.0.3"},
+    {MU__ASK_HTTP, "accelerator-type", "v2-16"},
+    {MU__ASK_HTTP, "tpu-env", ""},
+    {MU__ASK_HTTP, "network-interfaces", "10.0.0.1"},
+    {MU__ASK_FILE, "/external",
+     "{\"type\": \"external_account\", \"audience\": \"a\", \"token_url\": "
+     "\"https://sts/t\", \"subject_token_type\": \"b\", "
+     "\"workforce_pool_user_project\": \"u\", \"quota_project_id\": \"q\", "
+     "\"service_account_impersonation_url\": \"https://act\", \"credential_source\": "
+     "{\"url\": \"http://subject\", \"headers\": {\"a\": \"b\", \"c\": \"d\"}, "
+     "\"format\": {\"type\": \"json\", \"subject_token_field_name\": \"t\"}}}"},
+    {MU__ASK_FILE, "/program",
+     "{\"type\": \"external_account\", \"audience\": \"a\", \"token_url\": "
+     "\"https://sts/t\", \"subject_token_type\": \"b\", \"credential_source\": "
+     "{\"executable\": {\"command\": \"/who a\", \"output_file\": \"/left\"}}}"},
+    {MU__ASK_FILE, "/left", "{\"version\": 1, \"success\": false}"},
+    {MU__ASK_VARIABLE, "ALLOW_EXECUTABLES", "1"},
+    {MU__ASK_PROGRAM, "/who",
+     "{\"version\": 1, \"success\": true, \"token_type\": "
+     "\"urn:ietf:params:oauth:token-type:jwt\", \"id_token\": \"s\", "
+     "\"expiration_time\": 4000000000}"},
+    {MU__ASK_FILE, "/impersonated",
+     "{\"type\": \"impersonated_service_account\", "
+     "\"service_account_impersonation_url\": \"https://act\", \"delegates\": [\"d\"], "
+     "\"source_credentials\": {\"type\": \"authorized_user\", \"client_id\": \"a\", "
+     "\"client_secret\": \"b\", \"refresh_token\": \"c\"}}"},
+    {MU__ASK_HTTP, "http://subject", "{\"t\": \"s\"}"},
+    {MU__ASK_HTTP, "https://sts/t", "{\"access_token\": \"t\"}"},
+    {MU__ASK_HTTP, "https://act", "{\"accessToken\": \"t\"}"},
+    {MU__ASK_HTTP, "pageToken=x", "{\"items\": [" MEMBER("b") "]}"},
+    {MU__ASK_HTTP, "listInstances",
+     "{\"items\": [" MEMBER("a") "], \"nextPageToken\": \"x\"}"},
+    {MU__ASK_HTTP, "/instances?",
+     "{\"items\": [" INSTANCE("a", "10.0.0.1") "," INSTANCE("b", "10.0.0.2") "]}"},
+    {MU__ASK_HTTP, "discovery", "{\"rootUrl\": \"https://r/\"}"},
+    {MU__ASK_HTTP, "/queuedResources/q",
+     "{\"state\": {\"state\": \"ACTIVE\"}, "
+     "\"tpu\": {\"nodeSpec\": [{\"nodeId\": \"n\"}]}}"},
+    {MU__ASK_HTTP, "/queuedResources?",
+     "{\"queuedResources\": [{\"tpu\": {\"nodeSpec\": [{\"nodeId\": \"m\"}]}}]}"},
+    {MU__ASK_HTTP, "/nodes/n",
+     "{\"state\": \"READY\", \"networkEndpoints\": [{\"ipAddress\": \"10.0.0.1\"}]}"},
+};
+
+/* Out of memory here counts like out of memory anywhere. */
+static void on_ask(struct mu__asker *asker, struct mu__note *note)
+{
+    struct mu__answer *answer = &note->answer;
+    size_t i = 0;
+
+    (void)asker;
+    while (i < sizeof answers / sizeof answers[0] &&
+           (answers[i].kind != note->question.kind ||
+            strstr(note->question.name, answers[i].word) == NULL))
+        i++;
+    if (i == sizeof answers / sizeof answers[0]) {
+        answer->code = mu_error_set(&answer->error, -MU_ENOTFOUND, "not there");
+    } else {
+        answer->size = strlen(answers[i].text);
+        answer->data = malloc(answer->size + 1);
+        if (answer->data == NULL)
+            answer->code = mu_error_set(&answer->error, -MU_ENOMEM, "out of memory");
+        else
+            memcpy(answer->data, answers[i].text, answer->size + 1);
+        answer->status = note->question.kind == MU__ASK_HTTP ? 200 : 0;
+        (void)snprintf(answer->content_type, sizeof answer->content_type,
+                       "application/json");
+        (void)snprintf(answer->header, sizeof answer->header, "Google");
+    }
+    mu__note_answer(note);
+}
+
+static void on_cancel(struct mu__asker *asker, struct mu__note *note)
+{
+    (void)asker;
+    (void)note;
+}
+
+/* One evaluation with settings as pairs. */
+static int evaluate(const struct mu__resolver_kind *kind, const char *const *settings,
+                    mu_error *ret_error)
+{
+    static const struct mu__asker_ops ops = {on_ask, on_cancel};
+    struct mu__asker asker = {&ops};
+    struct mu__settings set = {0};
+    struct mu__notes *notes = NULL;
+    mu_resolution resolution;
+    int rv = mu__settings_init(&set, kind->name, kind->settings);
+
+    mu_resolution_init(&resolution);
+    for (; rv == 0 && *settings != NULL; settings += 2)
+        rv = mu__settings_set(&set, settings[0], settings[1], ret_error);
+    if (rv == 0)
+        rv = mu__notes_new(&asker, NULL, NULL, &notes);
+    if (rv == 0) {
+        mu__notes_begin(notes, NULL);
+        rv = kind->resolve(notes, &set, ret_error, &resolution);
+        if (rv != 0)
+            assert_int_equal(ret_error->code, rv);
+    }
+    mu_cluster_free(resolution.cluster);
+    mu__notes_free(notes);
+    if (set.values != NULL)
+        mu__settings_done(&set);
+    return rv;
+}
+
+/* An absent variable and one that there is no memory for look alike, and what is said
+ * beside may be missing: so a failure may also go unnoticed, or lead to another error. */
+static void walk_and_check(const struct mu__resolver_kind *kind,
+                           const char *const *settings)
+{
+    unsigned short_of_memory = 0;
+    bool failed = true;
+
+    for (long n = 0; failed; n++) {
+        mu_error error = {0};
+        int rv;
+
+        fault_arm(n);
+        rv = evaluate(kind, settings, &error);
+        failed = fault_disarm();
+        if (!failed && rv != 0)
+            fail_msg("%s", error.message);
+        if (rv != 0)
+            assert_int_not_equal(rv, MU__LATER);
+        short_of_memory += rv == -MU_ENOMEM;
+        assert_true(n < 10000);
+        assert_true(failed || n >= 20);
+    }
+    assert_true(short_of_memory > 10);
+}
+
+static void test_gce(void **state)
+{
+    static const char *const by_itself[] = {NULL};
+    static const char *const account[] = {"credentials", "/account", NULL};
+    static const char *const user[] = {"credentials", "/user", NULL};
+    static const char *const external[] = {"credentials", "/external", NULL};
+    static const char *const program[] = {"credentials", "/program", NULL};
+    static const char *const impersonated[] = {"credentials", "/impersonated", NULL};
+
+    (void)state;
+    walk_and_check(&mu__resolver_gce, by_itself);
+    walk_and_check(&mu__resolver_gce, account);
+    walk_and_check(&mu__resolver_gce, user);
+    walk_and_check(&mu__resolver_gce, external);
+    walk_and_check(&mu__resolver_gce, program);
+    walk_and_check(&mu__resolver_gce, impersonated);
+}
+
+static void test_tpu(void **state)
+{
+    static const char *const by_itself[] = {NULL};
+    static const char *const named[] = {"tpu", "n,grpc://10.0.0.9", "coordinator_name",
+                                        "chief", "coordinator_address", "a:1", NULL};
+    static const char *const discovered[] = {"tpu", "projects/p/locations/z/nodes/n",
+                                             "discovery_url", "https://discovery", NULL};
+    static const char *const queued[] = {
+        "tpu", "projects/p/locations/z/queuedResources/q,grpc://10.0.0.9", NULL};
+
+    (void)state;
+    walk_and_check(&mu__resolver_tpu, by_itself);
+    walk_and_check(&mu__resolver_tpu, named);
+    walk_and_check(&mu__resolver_tpu, discovered);
+    walk_and_check(&mu__resolver_tpu, queued);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_gce),
+        cmocka_unit_test(test_tpu),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

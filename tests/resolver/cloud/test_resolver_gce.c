@@ -1,0 +1,710 @@
+/* The resolver gce, by rows. */
+#include "tests/support/script.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define META "http://metadata.google.internal/computeMetadata/v1/"
+#define API "https://compute.googleapis.com/compute/v1/projects/p/zones/z/"
+#define GROUP API "instanceGroups/g/listInstances?maxResults=500&orderBy=name"
+#define LIST(names) LIST_OF("z", names)
+#define LIST_OF(zone, names)                                           \
+    "https://compute.googleapis.com/compute/v1/projects/p/zones/" zone \
+    "/instances?maxResults=500&fields=items(name%2CnetworkInterfaces(" \
+    "networkIP%2Cipv6Address))%2CnextPageToken&filter=name%20eq%20%27" names "%27"
+#define MEMBER(name) \
+    "{\"instance\": \"https://x/zones/z/instances/" name "\", \"status\": \"RUNNING\"}"
+#define INSTANCE(name, ip) \
+    "{\"name\": \"" name "\", \"networkInterfaces\": [{\"networkIP\": \"" ip "\"}]}"
+#define ROW_GCE SCRIPT_FILE("/sys/class/dmi/id/product_name", "Google Compute Engine\n")
+#define ROW_META(path, ...)                                                       \
+    SCRIPT(HTTP, .name = META path, .header = "Google",                           \
+           .has_header = "Metadata-Flavor: Google", .content_type = "text/plain", \
+           __VA_ARGS__)
+#define ROW_TOKEN(number, word)                                              \
+    SCRIPT(HTTP, .name = META "instance/service-accounts/default/token",     \
+           .header = "Google", .again = (number),                            \
+           .text = "{\"access_token\": \"" word "\", \"expires_in\": 3599, " \
+                   "\"token_type\": \"Bearer\"}")
+
+static const struct mu__resolver_kind *const kind = &mu__resolver_gce;
+static const char *const named[] = {"project=p",        "zone=z",
+                                    "instance_group=g", "access_token=secret1",
+                                    "task_index=0",     NULL};
+
+#define ROW_GROUP(...) \
+    ((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST", __VA_ARGS__))
+
+/* A group as the only member of rows, whose answer is this. */
+static void expect_group_error(struct script_row group, int code, const char *words)
+{
+    const struct script_row rows[] = {group, SCRIPT_END};
+
+    script_expect_error(kind, rows, named, code, words);
+}
+
+static void test_group(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = GROUP, .method = "POST",
+               .body = "{\"instanceState\":\"RUNNING\"}",
+               .has_header = "Authorization: Bearer secret1",
+               .text = "{\"items\": [" MEMBER("c") "," MEMBER("a") "," MEMBER("b") "]}"),
+        SCRIPT(HTTP, .name = LIST("a%7Cb%7Cc"),
+               .has_header = "Authorization: Bearer secret1",
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.3") "," INSTANCE(
+                   "b", "10.0.0.20") "," INSTANCE("c", "10.0.0.1") "]}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, named,
+                  "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.20:8470\","
+                  "\"10.0.0.3:8470\"]}",
+                  "worker:0");
+}
+
+/* A token that is no more accepted is not sent again. */
+static void test_one_refusal_is_enough(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT_FILE("/t", "secret1"),
+        SCRIPT(FILE, .name = "/t", .text = "secret2", .again = 1),
+        SCRIPT(HTTP, .name = GROUP, .method = "POST", .status = 401, .text = "{}"),
+        SCRIPT(HTTP, .name = GROUP, .method = "POST", .again = 1,
+               .has_header = "Authorization: Bearer secret2",
+               .text = "{\"items\": [" MEMBER("a") "], \"nextPageToken\": \"b\"}"),
+        SCRIPT(HTTP, .name = GROUP "&pageToken=b", .method = "POST", .again = 1,
+               .has_header = "Authorization: Bearer secret2", .text = "{}"),
+        SCRIPT(HTTP, .name = LIST("a"), .again = 1,
+               .has_header = "Authorization: Bearer secret2",
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.3") "]}"),
+        SCRIPT_END,
+    };
+    static const struct script_row twice[] = {
+        SCRIPT_FILE("/t", "secret1"),
+        SCRIPT(FILE, .name = "/t", .text = "secret2", .again = 1),
+        SCRIPT(HTTP, .name = GROUP, .method = "POST", .status = 401, .text = "{}"),
+        SCRIPT(HTTP, .name = GROUP, .method = "POST", .again = 1,
+               .text = "{\"items\": [" MEMBER("a") "], \"nextPageToken\": \"b\"}"),
+        SCRIPT(HTTP, .name = GROUP "&pageToken=b", .method = "POST", .again = 1,
+               .status = 401, .text = "{}"),
+        SCRIPT_END,
+    };
+    static const char *const settings[] = {"project=p", "zone=z", "instance_group=g",
+                                           "access_token_file=/t", "task_index=0", NULL};
+
+    (void)state;
+    script_expect(kind, rows, settings, "{\"worker\":[\"10.0.0.3:8470\"]}", "worker:0");
+    script_expect_error(kind, twice, settings, -MU_EUNAUTHENTICATED, "status 401");
+}
+
+static void test_settings(void **state)
+{
+    static const char *const settings[] = {
+        "project=p", "zone=z",       "instance_group=g", "access_token=t", "task_index=1",
+        "port=2222", "task_type=ps", "order=name",       "rpc_layer=",     NULL};
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = GROUP, .method = "POST",
+               .text = "{\"items\": [" MEMBER("a") "," MEMBER("b") "]}"),
+        SCRIPT(HTTP, .name = LIST("a%7Cb"),
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.3") "," INSTANCE(
+                   "b", "fd00::1") "]}"),
+        SCRIPT_END,
+    };
+    mu_resolution resolution;
+    mu_error error;
+
+    (void)state;
+    script_expect(kind, rows, settings, "{\"ps\":[\"10.0.0.3:2222\",\"[fd00::1]:2222\"]}",
+                  "ps:1");
+    assert_int_equal(script_resolve(kind, rows, settings, &error, &resolution), 0);
+    assert_string_equal(resolution.rpc_layer, "");
+    assert_string_equal(resolution.environment, "");
+    assert_string_equal(resolution.master, "");
+    mu_cluster_free(resolution.cluster);
+}
+
+static void test_rpc_layer_is_grpc(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = GROUP, .method = "POST",
+               .text = "{\"items\": [" MEMBER("a") "]}"),
+        SCRIPT(HTTP, .name = LIST("a"),
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.3") "]}"),
+        SCRIPT_END,
+    };
+    mu_resolution resolution;
+    mu_error error;
+
+    (void)state;
+    assert_int_equal(script_resolve(kind, rows, named, &error, &resolution), 0);
+    assert_string_equal(resolution.rpc_layer, "grpc");
+    assert_false(resolution.alone_has_no_master);
+    mu_cluster_free(resolution.cluster);
+}
+
+static void test_pages(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = GROUP, .method = "POST",
+               .text = "{\"items\": [" MEMBER("a") "], \"nextPageToken\": \"a/+b\"}"),
+        SCRIPT(HTTP, .name = GROUP "&pageToken=a%2F%2Bb", .method = "POST",
+               .text = "{\"nextPageToken\": \"c\"}"),
+        SCRIPT(HTTP, .name = GROUP "&pageToken=c", .method = "POST",
+               .text = "{\"items\": [" MEMBER("b") "]}"),
+        SCRIPT(HTTP, .name = LIST("a%7Cb"),
+               .text =
+                   "{\"items\": [" INSTANCE("a", "10.0.0.1") "], "
+                                                             "\"nextPageToken\": \"n\"}"),
+        SCRIPT(HTTP, .name = LIST("a%7Cb") "&pageToken=n",
+               .text = "{\"items\": [" INSTANCE("b", "10.0.0.2") "]}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, named, "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.2:8470\"]}",
+                  "worker:0");
+}
+
+static void test_endless_pages(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = GROUP, .method = "POST",
+               .text = "{\"nextPageToken\": \"again\"}"),
+        SCRIPT(HTTP, .name = GROUP "&pageToken=again", .method = "POST",
+               .text = "{\"nextPageToken\": \"again\"}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect_error(kind, rows, named, -MU_EINVALID,
+                        "nextPageToken: the same token came twice");
+}
+
+/* ---- Many ---- */
+
+enum { MANY = 1000, MANY_BYTES = 256 << 10 };
+
+struct crowd {
+    struct mu__asker asker; /* first: operations cast */
+    unsigned pages;
+    unsigned lists;
+};
+
+/* A page of half of the instances, or those whose names are asked for. */
+static void say_crowd(struct crowd *crowd, const char *url, char *out)
+{
+    bool members = strstr(url, "listInstances") != NULL;
+    int from = strstr(url, "pageToken=x") == NULL ? 0 : MANY / 2;
+    size_t used = (size_t)snprintf(out, MANY_BYTES, "{\"items\": [");
+    const char *between = "";
+
+    crowd->pages += members;
+    crowd->lists += !members;
+    for (int i = members ? from : 0; i < (members ? from + MANY / 2 : MANY); i++) {
+        char name[40];
+
+        (void)snprintf(name, sizeof name, "a-name-of-thirty-letters-%05d", i);
+        if (!members && strstr(url, name) == NULL)
+            continue;
+        used += (size_t)snprintf(out + used, MANY_BYTES - used,
+                                 members ? "%s{\"instance\": \"x/%s\"}"
+                                         : "%s{\"name\": \"%s\", \"networkInterfaces\": "
+                                           "[{\"networkIP\": \"10.0.%d.%d\"}]}",
+                                 between, name, i / 250, i % 250);
+        between = ",";
+    }
+    (void)snprintf(out + used, MANY_BYTES - used, "]%s}",
+                   members && from == 0 ? ", \"nextPageToken\": \"x\"" : "");
+}
+
+static void on_crowd_ask(struct mu__asker *asker, struct mu__note *note)
+{
+    struct mu__answer *answer = &note->answer;
+
+    if (note->question.kind != MU__ASK_HTTP) {
+        answer->code = mu_error_set(&answer->error, -MU_ENOTFOUND, "not there");
+    } else {
+        answer->data = malloc(MANY_BYTES);
+        assert_non_null(answer->data);
+        say_crowd((struct crowd *)asker, note->question.name, answer->data);
+        answer->size = strlen(answer->data);
+        answer->status = 200;
+        (void)snprintf(answer->content_type, sizeof answer->content_type,
+                       "application/json");
+    }
+    mu__note_answer(note);
+}
+
+/* Two pages of names, one after the other, and nine lists of addresses at once. */
+static void test_many_instances(void **state)
+{
+    static const struct mu__asker_ops ops = {on_crowd_ask, NULL};
+    struct crowd crowd = {.asker.ops = &ops};
+    struct mu__settings settings;
+    mu_resolution resolution;
+    struct mu__notes *notes;
+    mu_error error;
+
+    (void)state;
+    mu_resolution_init(&resolution);
+    assert_int_equal(mu__notes_new(&crowd.asker, NULL, NULL, &notes), 0);
+    assert_int_equal(mu__settings_init(&settings, "gce", kind->settings), 0);
+    for (size_t i = 0; named[i] != NULL; i++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof name, "%.*s", (int)strcspn(named[i], "="), named[i]);
+        assert_int_equal(
+            mu__settings_set(&settings, name, strchr(named[i], '=') + 1, &error), 0);
+    }
+    mu__notes_begin(notes, NULL);
+    if (kind->resolve(notes, &settings, &error, &resolution) != 0)
+        fail_msg("%s", error.message);
+    assert_int_equal(mu_cluster_task_count(resolution.cluster, "worker"), MANY);
+    assert_int_equal(crowd.pages, 2);
+    assert_int_equal(crowd.lists, 9);
+    mu_cluster_free(resolution.cluster);
+    mu__notes_free(notes);
+    mu__settings_done(&settings);
+}
+
+static void test_from_this_machine(void **state)
+{
+    static const struct script_row rows[] = {
+        ROW_GCE,
+        ROW_META("project/project-id", .text = "p"),
+        ROW_META("instance/attributes/created-by",
+                 .text = "projects/123/zones/z/instanceGroupManagers/g"),
+        ROW_META("instance/name", .text = "b"),
+        ROW_TOKEN(0, "secret1"),
+        SCRIPT(HTTP, .name = GROUP, .method = "POST",
+               .has_header = "Authorization: Bearer secret1",
+               .text = "{\"items\": [" MEMBER("a") "," MEMBER("b") "]}"),
+        SCRIPT(HTTP, .name = LIST("a%7Cb"),
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.1") "," INSTANCE(
+                   "b", "10.0.0.2") "]}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, NULL, "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.2:8470\"]}",
+                  "worker:1");
+}
+
+/* The group by setting, and a machine that was made by another or by nobody: the zone is
+ * the machine's own. */
+static void test_group_in_this_zone(void **state)
+{
+    static const char *const settings[] = {"project=p", "instance_group=g",
+                                           "access_token=t", "task_index=0", NULL};
+    static const char *const makers[] = {
+        "projects/123/regions/r/instanceGroupManagers/other", "somebody"};
+
+    (void)state;
+    for (size_t i = 0; i < 2; i++) {
+        const struct script_row rows[] = {
+            ROW_GCE,
+            ROW_META("instance/zone", .text = "projects/123/zones/z\n"),
+            ROW_META("instance/attributes/created-by", .text = makers[i]),
+            SCRIPT(HTTP, .name = GROUP, .method = "POST",
+                   .text = "{\"items\": [" MEMBER("a") "]}"),
+            SCRIPT(HTTP, .name = LIST("a"),
+                   .text = "{\"items\": [" INSTANCE("a", "10.0.0.1") "]}"),
+            SCRIPT_END,
+        };
+
+        script_expect(kind, rows, settings, "{\"worker\":[\"10.0.0.1:8470\"]}",
+                      "worker:0");
+    }
+}
+
+/* ---- Regions ---- */
+
+#define REGION_GROUP                                                  \
+    "https://compute.googleapis.com/compute/v1/projects/p/regions/r/" \
+    "instanceGroups/g/listInstances?maxResults=500&orderBy=name"
+#define MEMBER_OF(zone, name)                                                       \
+    "{\"instance\": \"https://www.googleapis.com/compute/v1/projects/p/zones/" zone \
+    "/instances/" name "\", \"status\": \"RUNNING\"}"
+
+static const char *const regional[] = {
+    "project=p",  "region=r", "instance_group=g", "access_token=t", "task_index=0",
+    "order=name", NULL};
+
+/* Each zone has its own list of instances. */
+static void test_region(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = REGION_GROUP, .method = "POST",
+               .body = "{\"instanceState\":\"RUNNING\"}",
+               .text = "{\"items\": [" MEMBER_OF("r-b", "d") "," MEMBER_OF(
+                   "r-a", "a") "," MEMBER_OF("r-b", "b") "," MEMBER_OF("r-a", "c") "]}"),
+        SCRIPT(HTTP, .name = LIST_OF("r-a", "a%7Cc"),
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.4") "," INSTANCE(
+                   "b", "10.9.9.9") "," INSTANCE("c", "10.0.0.3") "]}"),
+        SCRIPT(HTTP, .name = LIST_OF("r-b", "b%7Cd"),
+               .text = "{\"items\": [" INSTANCE("b", "10.0.0.2") "," INSTANCE(
+                   "d", "10.0.0.1") "]}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, regional,
+                  "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.2:8470\","
+                  "\"10.0.0.3:8470\",\"10.0.0.1:8470\"]}",
+                  "worker:0");
+}
+
+/* Who made this machine says that the group is a region's. */
+static void test_region_of_this_machine(void **state)
+{
+    static const char *const group[] = {"instance_group=g", "order=name", NULL};
+    static const char *const nothing[] = {"order=name", NULL};
+    static const struct script_row rows[] = {
+        ROW_GCE,
+        ROW_META("project/project-id", .text = "p"),
+        ROW_META("instance/attributes/created-by",
+                 .text = "projects/123/regions/r/instanceGroupManagers/g"),
+        ROW_META("instance/name", .text = "b"),
+        ROW_TOKEN(0, "secret1"),
+        SCRIPT(HTTP, .name = REGION_GROUP, .method = "POST",
+               .text =
+                   "{\"items\": [" MEMBER_OF("r-a", "a") "," MEMBER_OF("r-b", "b") "]}"),
+        SCRIPT(HTTP, .name = LIST_OF("r-a", "a"),
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.4") "]}"),
+        SCRIPT(HTTP, .name = LIST_OF("r-b", "b"),
+               .text = "{\"items\": [" INSTANCE("b", "10.0.0.2") "]}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, group, "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.2:8470\"]}",
+                  "worker:1");
+    script_expect(kind, rows, nothing,
+                  "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.2:8470\"]}", "worker:1");
+}
+
+static void test_bad_regions(void **state)
+{
+    static const char *const both[] = {"project=p", "region=r", "zone=z",
+                                       "instance_group=g", NULL};
+    static const char *const wrong[] = {"project=p", "region=r/s", "instance_group=g",
+                                        NULL};
+    static const char *const texts[] = {"{\"instance\": \"zones/a\"}",
+                                        "{\"instance\": \"x/zones//instances/a\"}",
+                                        "{\"instance\": \"x/zones/z?b/instances/a\"}"};
+    static const char *const words[] = {
+        "items[0]: instance: expected a url with the zone in it",
+        "items[0]: instance: expected a url with the zone in it",
+        "items[0]: instance: expected a name of letters"};
+
+    (void)state;
+    script_expect_error(kind, NULL, both, -MU_EINVALID,
+                        "expected one of \"zone\" and \"region\"");
+    script_expect_error(kind, NULL, wrong, -MU_EINVALID,
+                        "setting region: expected a name");
+    for (size_t i = 0; i < 3; i++) {
+        char text[128];
+        const struct script_row rows[] = {
+            SCRIPT(HTTP, .name = REGION_GROUP, .method = "POST", .text = text),
+            SCRIPT_END};
+
+        (void)snprintf(text, sizeof text, "{\"items\": [%s]}", texts[i]);
+        script_expect_error(kind, rows, regional, -MU_EINVALID, words[i]);
+    }
+}
+
+static void test_ipv6_alone(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = GROUP, .method = "POST",
+               .text = "{\"items\": [" MEMBER("a") "]}"),
+        SCRIPT(HTTP, .name = LIST("a"),
+               .text = "{\"items\": [{\"name\": \"a\", \"networkInterfaces\": "
+                       "[{\"ipv6Address\": \"fd20::1\"}]}]}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, named, "{\"worker\":[\"[fd20::1]:8470\"]}", "worker:0");
+}
+
+static void test_index_of_others(void **state)
+{
+    static const char *const none[] = {"project=p",        "zone=z",
+                                       "instance_group=g", "access_token=t",
+                                       "task_index=none",  NULL};
+    static const char *const by_itself[] = {"project=p", "zone=z", "instance_group=g",
+                                            "access_token=t", NULL};
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = GROUP, .method = "POST",
+               .text = "{\"items\": [" MEMBER("a") "]}"),
+        SCRIPT(HTTP, .name = LIST("a"),
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.1") "]}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, none, "{\"worker\":[\"10.0.0.1:8470\"]}", "worker:-1");
+    script_expect(kind, rows, by_itself, "{\"worker\":[\"10.0.0.1:8470\"]}", "worker:0");
+}
+
+static void test_type_is_a_setting(void **state)
+{
+    (void)state;
+    assert_true(kind->type_is_setting);
+}
+
+/* ---- What goes wrong ---- */
+
+static void test_statuses(void **state)
+{
+    static const struct {
+        int status;
+        int code;
+        const char *words;
+    } rows[] = {
+        {403, -MU_EPERMISSION, "status 403: the credentials do not permit this"},
+        {404, -MU_ENOTFOUND, "status 404"},
+        {400, -MU_EINVALID, "status 400"},
+        {302, -MU_EINVALID, "a redirect, which is not followed"},
+        {429, -MU_EUNAVAILABLE, "too many requests"},
+        {503, -MU_EUNAVAILABLE, "the server has failed"},
+        {401, -MU_EUNAUTHENTICATED, "setting access_token is not accepted"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        expect_group_error(ROW_GROUP(.status = rows[i].status, .text = "{}"),
+                           rows[i].code, rows[i].words);
+        expect_group_error(ROW_GROUP(.status = rows[i].status, .text = "<html>"),
+                           rows[i].code, "instance group \"g\" (project p, zone z)");
+    }
+}
+
+static void test_bad_groups(void **state)
+{
+    static const struct {
+        const char *text;
+        int code;
+        const char *words;
+    } rows[] = {
+        {"", -MU_EINVALID, "the text is empty"},
+        {"{\"items\": [", -MU_EINVALID, "line 1, column 12: expected a value"},
+        {"{\"items\": 7}", -MU_EINVALID, "items: expected a list"},
+        {"{\"items\": [7]}", -MU_EINVALID, "items[0]: expected an object"},
+        {"{\"items\": [{}]}", -MU_EINVALID, "items[0]: instance is missing"},
+        {"{\"items\": [{\"instance\": 7}]}", -MU_EINVALID,
+         "items[0]: instance: expected a text"},
+        {"{\"items\": [{\"instance\": \"a b\"}]}", -MU_EINVALID,
+         "items[0]: instance: expected a name"},
+        {"{\"items\": [{\"instance\": \"x/\"}]}", -MU_EINVALID,
+         "items[0]: instance: expected a name"},
+        {"{\"items\": [{\"instance\": \"a\", \"status\": 1}]}", -MU_EINVALID,
+         "items[0]: status: expected a text"},
+        {"{\"items\": [" MEMBER("a") "," MEMBER("a") "]}", -MU_EINVALID,
+         "the instance a is there twice"},
+        {"{\"nextPageToken\": 7}", -MU_EINVALID, "nextPageToken: expected a text"},
+        {"{}", -MU_EUNAVAILABLE, "no instance is running there"},
+        {"{\"items\": [{\"instance\": \"a\", \"status\": \"STOPPING\"}]}",
+         -MU_EUNAVAILABLE, "no instance is running there"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        expect_group_error(ROW_GROUP(.text = rows[i].text), rows[i].code, rows[i].words);
+}
+
+static void test_bad_instances(void **state)
+{
+    static const struct {
+        const char *text;
+        int code;
+        const char *words;
+    } rows[] = {
+        {"{}", -MU_EUNAVAILABLE, "instance a is in the group, but not in the list"},
+        {"{\"items\": [" INSTANCE("b", "10.0.0.1") "]}", -MU_EUNAVAILABLE,
+         "instance a is in the group, but not in the list"},
+        {"{\"items\": [7]}", -MU_EINVALID, "items[0]: expected an object"},
+        {"{\"items\": [{}]}", -MU_EINVALID, "items[0]: name is missing"},
+        {"{\"items\": [{\"name\": \"a\"}]}", -MU_EINVALID,
+         "instance a: networkInterfaces: expected a list of objects"},
+        {"{\"items\": [{\"name\": \"a\", \"networkInterfaces\": []}]}", -MU_EINVALID,
+         "instance a: networkInterfaces: expected a list of objects"},
+        {"{\"items\": [{\"name\": \"a\", \"networkInterfaces\": [{}]}]}",
+         -MU_EUNAVAILABLE, "networkIP is missing"},
+        {"{\"items\": [{\"name\": \"a\", \"networkInterfaces\": [{\"networkIP\": 1}]}]}",
+         -MU_EINVALID, "networkIP: expected a text"},
+        {"{\"items\": [" INSTANCE("a", "not an address") "]}", -MU_EINVALID,
+         "not an address"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {
+            SCRIPT(HTTP, .name = GROUP, .method = "POST",
+                   .text = "{\"items\": [" MEMBER("a") "]}"),
+            SCRIPT(HTTP, .name = LIST("a"), .text = rows[i].text),
+            SCRIPT_END,
+        };
+
+        script_expect_error(kind, script, named, rows[i].code, rows[i].words);
+    }
+}
+
+static void test_wrong_content_type(void **state)
+{
+    (void)state;
+    expect_group_error(ROW_GROUP(.content_type = "text/html", .text = "<html></html>"),
+                       -MU_EINVALID,
+                       "expected an answer of type application/json, got text/html");
+}
+
+static void test_huge(void **state)
+{
+    (void)state;
+    expect_group_error(ROW_GROUP(.code = -MU_EEXHAUSTED, .text = "more than 8 MiB"),
+                       -MU_EEXHAUSTED, "more than 8 MiB");
+}
+
+static void test_bad_settings(void **state)
+{
+    static const struct {
+        const char *setting;
+        int code;
+        const char *words;
+    } rows[] = {
+        {"task_type=master", -MU_EINVALID, "setting task_type of resolver gce"},
+        {"task_type=", -MU_EINVALID, "setting task_type of resolver gce"},
+        {"task_index=-1", -MU_EINVALID, "expected a number, \"auto\" or \"none\""},
+        {"order=size", -MU_EINVALID, "expected \"address\" or \"name\", got \"size\""},
+        {"zone=a/../b", -MU_EINVALID, "setting zone: expected a name of letters"},
+        {"project=a?b", -MU_EINVALID, "setting project: expected a name of letters"},
+        {"instance_group=a b", -MU_EINVALID, "setting instance_group: expected a name"},
+        {"api_endpoint=http://example.com", -MU_EINVALID,
+         "expected a url that begins with https://"},
+        {"api_endpoint=http://127.0.0.1.example.com", -MU_EINVALID,
+         "expected a url that begins with https://"},
+        {"api_endpoint=https://me:secret@example.com", -MU_EINVALID,
+         "since a token is sent there, got one with a user"},
+        {"api_endpoint=http://example.com/?key=secret", -MU_EINVALID,
+         "since a token is sent there, got \"http://example.com/\""},
+        {"ca_file=/none", -MU_ENOTFOUND, "setting ca_file: \"/none\" is not there"},
+        {"access_token=two words", -MU_EINVALID,
+         "setting access_token: expected a token"},
+    };
+    static const struct script_row script[] = {
+        SCRIPT(HTTP, .name = GROUP, .method = "POST",
+               .text = "{\"items\": [" MEMBER("a") "]}"),
+        SCRIPT(HTTP, .name = LIST("a"),
+               .text = "{\"items\": [" INSTANCE("a", "10.0.0.1") "]}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *settings[] = {"project=p",      "zone=z",        "instance_group=g",
+                                  "access_token=t", rows[i].setting, NULL};
+
+        script_expect_error(kind, script, settings, rows[i].code, rows[i].words);
+    }
+}
+
+static void test_elsewhere(void **state)
+{
+    static const char *const no_group[] = {"project=p", "zone=z", NULL};
+    static const char *const no_zone[] = {"project=p", "instance_group=g", NULL};
+
+    (void)state;
+    script_expect_error(kind, NULL, NULL, -MU_EPRECONDITION,
+                        "the project is not known: set \"project\"; this is no machine "
+                        "of Google's");
+    script_expect_error(kind, NULL, no_zone, -MU_EPRECONDITION,
+                        "the zone is not known: set \"zone\"");
+    script_expect_error(kind, NULL, no_group, -MU_EPRECONDITION,
+                        "the instance group is not known: set \"instance_group\"");
+}
+
+static void test_machine_of_no_group(void **state)
+{
+    static const char *const settings[] = {"project=p", "zone=z", NULL};
+    static const struct script_row absent[] = {
+        ROW_GCE,
+        ROW_META("instance/attributes/created-by", .status = 404),
+        SCRIPT_END,
+    };
+    static const struct script_row other[] = {
+        ROW_GCE,
+        ROW_META("instance/attributes/created-by", .text = "somebody"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect_error(kind, absent, settings, -MU_EPRECONDITION,
+                        "the instance group is not known: set \"instance_group\"");
+    script_expect_error(kind, other, settings, -MU_EPRECONDITION,
+                        "this machine was not made by one");
+}
+
+/* ---- Detection ---- */
+
+static void test_detection(void **state)
+{
+    static const char *const group[] = {"instance_group=g", NULL};
+    static const char *const all[] = {"instance_group=g", "project=p", "zone=z", NULL};
+    static const struct script_row here[] = {ROW_GCE, SCRIPT_END};
+    static const struct script_row by_variable[] = {
+        SCRIPT_VARIABLE("MUSTER_GCE_INSTANCE_GROUP", "g"),
+        SCRIPT_VARIABLE("GCE_METADATA_HOST", "127.0.0.1:1"),
+        SCRIPT_END,
+    };
+    mu_error why;
+
+    (void)state;
+    assert_int_equal(script_detect(kind, here, NULL, &why), 0);
+    assert_string_equal(why.message, "MUSTER_GCE_INSTANCE_GROUP is not set");
+    assert_int_equal(script_detect(kind, NULL, group, &why), 0);
+    assert_non_null(strstr(why.message, "this is no machine of Google's"));
+    assert_int_equal(script_detect(kind, here, group, &why), 1);
+    assert_int_equal(script_detect(kind, NULL, all, &why), 1);
+    assert_int_equal(script_detect(kind, by_variable, NULL, &why), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_group),
+        cmocka_unit_test(test_one_refusal_is_enough),
+        cmocka_unit_test(test_settings),
+        cmocka_unit_test(test_rpc_layer_is_grpc),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_endless_pages),
+        cmocka_unit_test(test_many_instances),
+        cmocka_unit_test(test_from_this_machine),
+        cmocka_unit_test(test_group_in_this_zone),
+        cmocka_unit_test(test_region),
+        cmocka_unit_test(test_region_of_this_machine),
+        cmocka_unit_test(test_bad_regions),
+        cmocka_unit_test(test_ipv6_alone),
+        cmocka_unit_test(test_index_of_others),
+        cmocka_unit_test(test_type_is_a_setting),
+        cmocka_unit_test(test_statuses),
+        cmocka_unit_test(test_bad_groups),
+        cmocka_unit_test(test_bad_instances),
+        cmocka_unit_test(test_wrong_content_type),
+        cmocka_unit_test(test_huge),
+        cmocka_unit_test(test_bad_settings),
+        cmocka_unit_test(test_elsewhere),
+        cmocka_unit_test(test_machine_of_no_group),
+        cmocka_unit_test(test_detection),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,789 @@
+/* The resolver kubernetes, by rows: files and answers of the API in, cluster and task
+ * out. The answers have the shape of real ones; most of a pod is left out but in the
+ * first. */
+#include "tests/support/script.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct mu__resolver_kind *const kind = &mu__resolver_kubernetes;
+
+#define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
+#define ROWS(...) (const struct script_row[]){__VA_ARGS__, SCRIPT_END}
+
+#define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/"
+#define BEARER "Authorization: Bearer secret-1"
+#define API                                           \
+    "https://10.96.0.1:443/api/v1/namespaces/training/" \
+    "pods?limit=500&labelSelector="
+
+#define DEFAULT API "job-name%3Dtensorflow"
+
+/* What every pod has. */
+#define POD                                                     \
+    SCRIPT_VARIABLE("KUBERNETES_SERVICE_HOST", "10.96.0.1"),    \
+        SCRIPT_VARIABLE("KUBERNETES_SERVICE_PORT", "443"),      \
+        SCRIPT_FILE(ACCOUNT "namespace", "training"),           \
+        SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"),                   \
+        SCRIPT_FILE(ACCOUNT "token", "secret-1\n")
+#define ANSWER(url, ...) \
+    SCRIPT(HTTP, .name = (url), .has_header = BEARER, .text = __VA_ARGS__)
+
+#define LIST(items)                                                                     \
+    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"    \
+    "\"712\"},\"items\":[" items "]}"
+#define PAGE(token, items)                                                              \
+    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"    \
+    "\"712\",\"continue\":\"" token "\",\"remainingItemCount\":1},\"items\":[" items "]}"
+#define POD_OF(metadata, spec, status)                                          \
+    "{\"metadata\":{" metadata ",\"namespace\":\"training\"},\"spec\":{" spec   \
+    "\"nodeName\":\"n\"},\"status\":{" status "}}"
+#define NAME(name) "\"name\":\"" name "\""
+#define UP(ip) "\"phase\":\"Running\",\"hostIP\":\"10.1.0.1\",\"podIP\":\"" ip "\""
+#define RUNNING(name, ip) POD_OF(NAME(name), "", UP(ip))
+#define OWNED(uid)                                                                  \
+    ",\"ownerReferences\":[{\"kind\":\"ReplicaSet\",\"uid\":\"other\"},"            \
+    "{\"kind\":\"Job\",\"uid\":\"" uid "\",\"controller\":true}]"
+#define INDEX(index)                                                                \
+    ",\"labels\":{\"batch.kubernetes.io/job-completion-index\":\"" index "\"}"
+#define INDEXED(name, uid, index, status) \
+    POD_OF(NAME(name) OWNED(uid) INDEX(index), "", status)
+
+static const char one_pod[] =
+    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
+    "\"7192\"},\"items\":[{\"metadata\":{\"name\":\"tensorflow-x7k2p\",\"generateName\":"
+    "\"tensorflow-\",\"namespace\":\"training\",\"uid\":\"3f1e\",\"creationTimestamp\":"
+    "\"2024-05-14T09:12:33Z\",\"labels\":{\"batch.kubernetes.io/job-name\":\"t"
+    "ensorflow\","
+    "\"job-name\":\"tensorflow\"},\"ownerReferences\":[{\"apiVersion\":\"batch/v1\","
+    "\"kind\":\"Job\",\"name\":\"tensorflow\",\"uid\":\"91aa\",\"controller\":true,"
+    "\"blockOwnerDeletion\":true}],\"managedFields\":[{\"manager\":\"kubelet\","
+    "\"operation\":\"Update\",\"fieldsV1\":{\"f:status\":{\"f:phase\":{}}}}]},\"spec\":"
+    "{\"containers\":[{\"name\":\"main\",\"image\":\"tf:1\",\"ports\":[{\"name\":"
+    "\"muster\",\"containerPort\":5000,\"hostPort\":6000,\"protocol\":\"TCP\"}],"
+    "\"resources\":{}}],\"nodeName\":\"node-a\",\"hostNetwork\":false},\"status\":"
+    "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
+    "\"hostIP\":\"10.1.0.7\",\"hostIPs\":[{\"ip\":\"10.1.0.7\"}],\"podIP\":\"10.2.0.3\","
+    "\"podIPs\":[{\"ip\":\"10.2.0.3\"}],\"containerStatuses\":[{\"name\":\"main\","
+    "\"state\":{\"running\":{\"startedAt\":\"2024-05-14T09:12:40Z\"}},\"ready"
+    "\":true}]}}]}";
+
+/* What kube-apiserver 1.32 has answered, of pods that its own controllers had made for an
+ * Indexed Job: one was evicted, and has another in its place. */
+static void test_recorded_answer(void **state)
+{
+    const char *source = getenv("MUSTER_SOURCE");
+    static char text[1 << 16];
+    char path[512];
+    FILE *file;
+
+    (void)state;
+    (void)snprintf(path, sizeof path, "%s/tests/golden/kubernetes_job.json",
+                   source == NULL ? "." : source);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
+    assert_int_equal(fclose(file), 0);
+    script_expect(kind,
+                  ROWS(POD, ANSWER(API "app%3Dtrain", text),
+                       SCRIPT_VARIABLE("HOSTNAME", "train-3")),
+                  NAMES("selectors=worker:app=train"),
+                  "{\"worker\":[\"10.3.0.6:8470\",\"10.9.9.9:8470\"]}", "worker:1");
+}
+
+/* ---- Selectors, order, addresses ---- */
+
+static void test_defaults_within(void **state)
+{
+    (void)state;
+    script_expect(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)), NULL,
+                  "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    /* What kubeconfig says, were it read, would be an error. */
+    script_expect(kind,
+                  ROWS(POD, SCRIPT_VARIABLE("KUBECONFIG", "/bad"),
+                       SCRIPT_FILE("/bad", "a: b: c"), ANSWER(DEFAULT, one_pod)),
+                  NAMES("executable_location=within_cluster"),
+                  "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+}
+
+static void test_addresses(void **state)
+{
+    (void)state;
+    script_expect(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)), NAMES("address=host_ip"),
+                  "{\"worker\":[\"10.1.0.7:8470\"]}", "");
+    script_expect(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)), NAMES("port_name=muster"),
+                  "{\"worker\":[\"10.2.0.3:5000\"]}", "");
+    script_expect(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)),
+                  NAMES("port_name=muster", "address=host_ip"),
+                  "{\"worker\":[\"10.1.0.7:6000\"]}", "");
+    script_expect_error(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)),
+                        NAMES("port_name=web", "address=host_ip"), -MU_ENOTFOUND,
+                        "pods of namespace training with job-name=tensorflow: pod "
+                        "tensorflow-x7k2p: no container has a port named \"web\" with a "
+                        "hostPort");
+    script_expect(kind,
+                  ROWS(POD, ANSWER(DEFAULT, LIST(RUNNING("a", "fd00::1") "," RUNNING(
+                                                "b", "fd00::2")))),
+                  NAMES("port=80"), "{\"worker\":[\"[fd00::1]:80\",\"[fd00::2]:80\"]}",
+                  "");
+}
+
+/* Names are ordered by their bytes; several selectors of a job stand in their order. */
+static void test_order(void **state)
+{
+    static const char workers[] = LIST(RUNNING("w-2", "10.2.0.2") "," RUNNING(
+        "w-10", "10.2.0.10") "," RUNNING("w-1", "10.2.0.1"));
+
+    (void)state;
+    script_expect(
+        kind,
+        ROWS(POD, ANSWER(API "app%3Da%2Crole%20in%20%28w%29", workers),
+             ANSWER(API "app%3Da%2Crole%3Dp", LIST(RUNNING("p", "10.2.0.4"))),
+             ANSWER(API "late", LIST(RUNNING("a", "10.2.0.5"))),
+             SCRIPT_VARIABLE("HOSTNAME", "a")),
+        NAMES("selectors=worker:app=a,role in (w);ps=app=a,role=p;worker:late"),
+        "{\"ps\":[\"10.2.0.4:8470\"],\"worker\":[\"10.2.0.1:8470\",\"10.2.0.10:8470\","
+        "\"10.2.0.2:8470\",\"10.2.0.5:8470\"]}",
+        "worker:3");
+}
+
+#define UP_AT(n) UP("10.2.0." n)
+
+static void test_order_by_index(void **state)
+{
+    (void)state;
+    script_expect(
+        kind,
+        ROWS(POD, ANSWER(DEFAULT, LIST(INDEXED("w-10-b", "u", "10", UP_AT("10")) ","
+                                       INDEXED("w-8-a", "u", "8", UP_AT("8")) ","
+                                       INDEXED("w-9-x", "u", "9", UP_AT("9"))))),
+        NULL, "{\"worker\":[\"10.2.0.8:8470\",\"10.2.0.9:8470\",\"10.2.0.10:8470\"]}",
+        "");
+    /* The index of a StatefulSet; of Kubernetes before 1.28, an annotation. */
+    script_expect(
+        kind,
+        ROWS(POD,
+             ANSWER(DEFAULT,
+                    LIST(POD_OF(NAME("w-10") ",\"labels\":{\"apps.kubernetes.io/"
+                                             "pod-index\":\"10\"}",
+                                "", UP_AT("10")) ","
+                         POD_OF(NAME("w-9") ",\"annotations\":{\"batch.kubernetes.io/"
+                                            "job-completion-index\":\"9\"}",
+                                "", UP_AT("9"))))),
+        NULL, "{\"worker\":[\"10.2.0.9:8470\",\"10.2.0.10:8470\"]}", "");
+    /* Two of the same index: both are ordered by their names. */
+    script_expect(
+        kind,
+        ROWS(POD, ANSWER(DEFAULT, LIST(INDEXED("b", "u", "0", UP_AT("1")) ","
+                                       INDEXED("a", "v", "0", UP_AT("2"))))),
+        NULL, "{\"worker\":[\"10.2.0.2:8470\",\"10.2.0.1:8470\"]}", "");
+    script_expect_error(
+        kind,
+        ROWS(POD, ANSWER(DEFAULT, LIST(INDEXED("a", "u", "0", UP_AT("1")) ","
+                                       INDEXED("c", "u", "2", UP_AT("2"))))),
+        NULL, -MU_EUNAVAILABLE, "there is no pod with index 1, behind a");
+}
+
+#define OF_JOB(name, job, index, n)                                                    \
+    POD_OF(NAME(name) ",\"labels\":{\"jobset.sigs.k8s.io/job-index\":\"" job           \
+                      "\",\"batch.kubernetes.io/job-completion-index\":\"" index "\"}", \
+           "", UP_AT(n))
+
+static void test_jobs_of_a_jobset(void **state)
+{
+    (void)state;
+    script_expect(
+        kind,
+        ROWS(POD, ANSWER(DEFAULT,
+                         LIST(OF_JOB("a", "1", "1", "4") ","
+                              OF_JOB("b", "1", "0", "3") ","
+                              OF_JOB("c", "0", "1", "2") ","
+                              OF_JOB("d", "0", "0", "1")))),
+        NULL,
+        "{\"worker\":[\"10.2.0.1:8470\",\"10.2.0.2:8470\",\"10.2.0.3:8470\","
+        "\"10.2.0.4:8470\"]}",
+        "");
+}
+
+/* ---- Who we are ---- */
+
+/* With the network of their host, two pods of a node have one address and no name of
+ * their own: only POD_NAME tells them apart. */
+static void test_own_task_of_a_host(void **state)
+{
+#define AT_HOST(name, port)                                                         \
+    POD_OF(NAME(name), "\"hostNetwork\":true,\"containers\":[{\"ports\":[{\"name\":"    \
+                       "\"m\",\"containerPort\":" port "}]}],",                       \
+           "\"phase\":\"Running\",\"hostIP\":\"10.1.0.1\",\"podIP\":\"10.1.0.1\","   \
+           "\"podIPs\":[{\"ip\":\"10.1.0.1\"},{\"ip\":\"fd00::1\"}]")
+    static const char pods[] = LIST(AT_HOST("a", "1001") "," AT_HOST("b", "1002"));
+    static const char cluster[] = "{\"worker\":[\"10.1.0.1:1001\",\"10.1.0.1:1002\"]}";
+
+    (void)state;
+    script_expect(kind,
+                  ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "node"),
+                       SCRIPT_VARIABLE("POD_IP", "10.1.0.1")),
+                  NAMES("port_name=m"), cluster, "");
+    script_expect(kind,
+                  ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "node"),
+                       SCRIPT_VARIABLE("POD_IP", "10.1.0.1"),
+                       SCRIPT_VARIABLE("POD_NAME", "b")),
+                  NAMES("port_name=m"), cluster, "worker:1");
+}
+
+static void test_own_task(void **state)
+{
+    static const char pods[] =
+        LIST(POD_OF(NAME("w-0-abc"), "\"hostname\":\"w-0\",", UP_AT("1")) ","
+             POD_OF(NAME("w-1-xyz"), "\"hostname\":\"w-1\",", UP_AT("2")));
+    static const char cluster[] =
+        "{\"worker\":[\"10.2.0.1:8470\",\"10.2.0.2:8470\"]}";
+
+    (void)state;
+    script_expect(kind,
+                  ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "w-1")),
+                  NULL, cluster, "worker:1");
+    script_expect(kind,
+                  ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "node"),
+                       SCRIPT_VARIABLE("POD_NAME", "w-0-abc")),
+                  NULL, cluster, "worker:0");
+    script_expect(kind,
+                  ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "node"),
+                       SCRIPT_VARIABLE("POD_IP", "10.2.0.2")),
+                  NULL, cluster, "worker:1");
+    script_expect(kind,
+                  ROWS(POD, ANSWER(DEFAULT, pods), SCRIPT_VARIABLE("HOSTNAME", "node")),
+                  NULL, cluster, "");
+    /* A pod of that name in another namespace is another pod. */
+    script_expect(
+        kind,
+        ROWS(POD, SCRIPT_VARIABLE("HOSTNAME", "w-1"),
+             ANSWER("https://10.96.0.1:443/api/v1/namespaces/b/"
+                    "pods?limit=500&labelSelector=job-name%3Dtensorflow",
+                    pods)),
+        NAMES("namespace=b"), cluster, "");
+}
+
+/* ---- Pods that do not run ---- */
+
+static void expect_pod_error(const char *list, int code, const char *words)
+{
+    script_expect_error(kind, ROWS(POD, ANSWER(DEFAULT, list)), NULL, code, words);
+}
+
+static void test_not_running(void **state)
+{
+    static const struct {
+        const char *status;
+        const char *words;
+    } rows[] = {
+        {"\"phase\":\"Pending\"",
+         "pods of namespace training with job-name=tensorflow: pod w is Pending (it has "
+         "no node yet); expected it to be Running"},
+        {"\"phase\":\"Pending\",\"hostIP\":\"10.1.0.1\",\"containerStatuses\":"
+         "[{\"state\":"
+         "{\"waiting\":{\"reason\":\"ImagePullBackOff\",\"message\":\"x\"}}}]",
+         "pod w is Pending (ImagePullBackOff)"},
+        {"\"phase\":\"Pending\",\"hostIP\":\"10.1.0.1\",\"containerStatuses\":"
+         "[{\"state\":"
+         "{\"waiting\":{\"reason\":\"PodInitializing\"}}}],\"initContainerStatuses\":"
+         "[{\"state\":{\"waiting\":{\"reason\":\"CrashLoopBackOff\"}}}]",
+         "pod w is Pending (CrashLoopBackOff)"},
+        {"\"phase\":\"Failed\",\"reason\":\"Evicted\"", "pod w is Failed (Evicted)"},
+        {"\"phase\":\"Succeeded\",\"hostIP\":\"10.1.0.1\"",
+         "pod w is Succeeded; expected"},
+        {"\"phase\":\"Unknown\",\"hostIP\":\"10.1.0.1\"", "pod w is Unknown"},
+        {"\"hostIP\":\"10.1.0.1\"", "pod w is without a phase"},
+        {"\"phase\":\"Running\",\"hostIP\":\"10.1.0.1\"", "pod w has no podIP yet"},
+    };
+    char list[1024];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        (void)snprintf(list, sizeof list, LIST(RUNNING("a", "10.2.0.1") "," POD_OF(
+                                              NAME("w"), "", "%s")),
+                       rows[i].status);
+        expect_pod_error(list, -MU_EUNAVAILABLE, rows[i].words);
+    }
+    expect_pod_error(LIST(""), -MU_EUNAVAILABLE,
+                     "pods of namespace training with job-name=tensorflow: there is none "
+                     "yet");
+}
+
+#define FAILED "\"phase\":\"Failed\",\"reason\":\"Evicted\""
+#define ENDED "\"phase\":\"Succeeded\",\"hostIP\":\"10.1.0.1\""
+#define GOING ",\"deletionTimestamp\":\"2024-05-14T09:12:33Z\""
+
+static void expect_left(const char *list, const char *cluster)
+{
+    script_expect(kind, ROWS(POD, ANSWER(DEFAULT, list)), NULL, cluster, "");
+}
+
+static void test_left_over(void **state)
+{
+    static const char one[] = "{\"worker\":[\"10.2.0.1:8470\"]}";
+
+    (void)state;
+    /* The Job has made another pod for one that failed. */
+    expect_left(LIST(POD_OF(NAME("a") OWNED("u"), "", FAILED) ","
+                     POD_OF(NAME("b") OWNED("u"), "", UP_AT("1"))), one);
+    expect_left(LIST(INDEXED("a", "u", "0", FAILED) ","
+                     INDEXED("b", "u", "0", UP_AT("1"))), one);
+    /* An earlier Job with the same labels. */
+    expect_left(LIST(INDEXED("a", "old", "0", ENDED) ","
+                     INDEXED("b", "old", "1", FAILED) ","
+                     INDEXED("c", "u", "0", UP_AT("1"))), one);
+    /* On its way out. */
+    expect_left(LIST(POD_OF(NAME("a") GOING, "", UP_AT("2")) ","
+                     RUNNING("b", "10.2.0.1")), one);
+    /* One that is being deleted while it runs, and who has its index already; it may have
+     * its host's network, and so the same address. */
+    expect_left(LIST(POD_OF(NAME("a") OWNED("u") INDEX("0") GOING, "", UP_AT("1")) ","
+                     INDEXED("b", "u", "0", UP_AT("1"))), one);
+    /* One of an index that nobody has taken over yet. */
+    expect_pod_error(LIST(INDEXED("a", "u", "1", FAILED) ","
+                          INDEXED("b", "u", "0", UP_AT("1"))), -MU_EUNAVAILABLE,
+                     "pod a is Failed (Evicted); expected it to be Running, or another "
+                     "in its place");
+    expect_pod_error(LIST(POD_OF(NAME("a") OWNED("u") INDEX("1") GOING, "",
+                                 UP_AT("2")) ","
+                          INDEXED("b", "u", "0", UP_AT("1"))), -MU_EUNAVAILABLE,
+                     "pod a is being deleted; expected");
+    /* Nobody makes another one. */
+    expect_pod_error(LIST(POD_OF(NAME("a"), "", FAILED) ","
+                          RUNNING("b", "10.2.0.1")), -MU_EUNAVAILABLE,
+                     "pod a is Failed (Evicted); expected it to be Running");
+    /* A task of this Job is over. */
+    expect_pod_error(LIST(INDEXED("a", "u", "0", ENDED) ","
+                          INDEXED("b", "u", "1", UP_AT("1"))), -MU_EUNAVAILABLE,
+                     "pod a is Succeeded");
+}
+
+static void test_same_address(void **state)
+{
+    (void)state;
+    script_expect_error(
+        kind,
+        ROWS(POD, ANSWER(DEFAULT, LIST(RUNNING("a", "10.2.0.1") "," RUNNING(
+                                      "b", "10.2.0.2")))),
+        NAMES("address=host_ip"), -MU_EEXISTS,
+        "pods a and b have the same address 10.1.0.1 port 8470; expected one for each "
+        "(address=pod_ip, or ports of their own)");
+}
+
+static void test_counts(void **state)
+{
+    (void)state;
+    script_expect(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)), NAMES("tasks=worker=1,ps=0"),
+                  "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    script_expect_error(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)),
+                        NAMES("tasks=worker=2"), -MU_EUNAVAILABLE,
+                        "setting tasks of resolver kubernetes: expected 2 pods of "
+                        "worker, but there are 1");
+    script_expect_error(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)),
+                        NAMES("tasks=worker=0"), -MU_EPRECONDITION,
+                        "expected 0 pods of worker, but there are 1");
+    script_expect_error(kind, ROWS(POD, ANSWER(DEFAULT, one_pod)),
+                        NAMES("tasks=worker=1,ps"), -MU_EINVALID,
+                        "at 10: expected TYPE=COUNT");
+}
+
+/* ---- The API ---- */
+
+static void test_pages(void **state)
+{
+    (void)state;
+    script_expect(kind,
+                  ROWS(POD, ANSWER(DEFAULT, PAGE("t+1=", RUNNING("b", "10.2.0.2"))),
+                       ANSWER(DEFAULT "&continue=t%2B1%3D",
+                              PAGE("t2", RUNNING("c", "10.2.0.3"))),
+                       ANSWER(DEFAULT "&continue=t2", LIST(RUNNING("a", "10.2.0.1")))),
+                  NULL,
+                  "{\"worker\":[\"10.2.0.1:8470\",\"10.2.0.2:8470\",\"10.2.0.3:8470\"]}",
+                  "");
+}
+
+#define GONE                                                                           \
+    "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"The provided continue " \
+    "parameter is too old\",\"reason\":\"Expired\",\"code\":410}"
+
+/* The token of a page behind the first has expired: the list is begun anew. */
+static void test_expired_list(void **state)
+{
+    static const char first[] = PAGE("t", RUNNING("a", "10.2.0.1"));
+    static const char second[] = LIST(RUNNING("b", "10.2.0.2"));
+
+    (void)state;
+    script_expect(kind,
+                  ROWS(POD, ANSWER(DEFAULT, first),
+                       ANSWER(DEFAULT "&continue=t", GONE, .status = 410),
+                       ANSWER(DEFAULT, first, .again = 1),
+                       ANSWER(DEFAULT "&continue=t", second, .again = 1)),
+                  NULL, "{\"worker\":[\"10.2.0.1:8470\",\"10.2.0.2:8470\"]}", "");
+    script_expect_error(kind,
+                        ROWS(POD, ANSWER(DEFAULT, GONE, .status = 410),
+                             ANSWER(DEFAULT, GONE, .status = 410, .again = 1),
+                             ANSWER(DEFAULT, GONE, .status = 410, .again = 2)),
+                        NULL, -MU_EUNAVAILABLE,
+                        "the list has expired 3 times before its end was read");
+}
+
+#define REFUSED(words) \
+    "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"" words "\"}"
+
+/* The token's file has a new one meanwhile. */
+static void test_token_is_read_again(void **state)
+{
+    (void)state;
+    script_expect(
+        kind,
+        ROWS(POD, ANSWER(DEFAULT, REFUSED("Unauthorized"), .status = 401),
+             SCRIPT(FILE, .name = ACCOUNT "token", .text = "secret-2", .again = 1),
+             SCRIPT(HTTP, .name = DEFAULT, .text = one_pod, .again = 3,
+                    .has_header = "Authorization: Bearer secret-2")),
+        NULL, "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    script_expect_error(
+        kind,
+        ROWS(POD, ANSWER(DEFAULT, REFUSED("Unauthorized"), .status = 401),
+             SCRIPT(FILE, .name = ACCOUNT "token", .text = "secret-1", .again = 1),
+             ANSWER(DEFAULT, REFUSED("Unauthorized"), .status = 401, .again = 3)),
+        NULL, -MU_EUNAUTHENTICATED, "is the token of this cluster, and still valid?");
+    script_expect_error(
+        kind,
+        ROWS(POD, SCRIPT(HTTP, .name = DEFAULT, .text = REFUSED("Unauthorized"),
+                         .status = 401, .has_header = "Authorization: Bearer given")),
+        NAMES("token=given"), -MU_EUNAUTHENTICATED, "it says \"Unauthorized\"");
+}
+
+static void test_bad_answers(void **state)
+{
+    static const struct {
+        struct script_row row;
+        int code;
+        const char *words;
+    } rows[] = {
+        {ANSWER(DEFAULT, REFUSED("pods is forbidden"), .status = 403), -MU_EPERMISSION,
+         "it says \"pods is forbidden\"; a Role with get and list of pods in this "
+         "namespace is needed, bound to the pod's service account"},
+        {ANSWER(DEFAULT, "404 page not found", .status = 404), -MU_ENOTFOUND,
+         "is api_server the API of a Kubernetes cluster?"},
+        {ANSWER(DEFAULT, "", .status = 429), -MU_EUNAVAILABLE, "too many requests"},
+        {ANSWER(DEFAULT, "", .status = 500), -MU_EUNAVAILABLE, "the server has failed"},
+        {ANSWER(DEFAULT, "", .status = 302), -MU_EINVALID, "a redirect"},
+        {ANSWER(DEFAULT, "refused", .code = -MU_EUNAVAILABLE), -MU_EUNAVAILABLE,
+         "Kubernetes API: refused"},
+        {ANSWER(DEFAULT, "<html>", .content_type = "text/html"), -MU_EINVALID,
+         "Kubernetes API: expected application/json, got \"text/html\"; is there another "
+         "server in between?"},
+        {ANSWER(DEFAULT, "{\"kind\":\"PodList\",\"items\":["), -MU_EINVALID,
+         "job-name=tensorflow: line 1, column 28: expected a value, got the end of the "
+         "text"},
+        {ANSWER(DEFAULT, "{\"kind\":\"Status\"}"), -MU_EINVALID,
+         "kind: expected \"PodList\", got text \"Status\""},
+        {ANSWER(DEFAULT, "{}"), -MU_EINVALID, "kind: expected \"PodList\", got nothing"},
+        {ANSWER(DEFAULT, "{\"kind\":\"PodList\",\"items\":7}"), -MU_EINVALID,
+         "items: expected a list"},
+        {ANSWER(DEFAULT, "{\"kind\":\"PodList\",\"items\":[{},7]}"), -MU_EINVALID,
+         "items[0].metadata.name: expected a pod's name"},
+        {ANSWER(DEFAULT, "{\"kind\":\"PodList\",\"items\":null}"), -MU_EUNAVAILABLE,
+         "there is none yet"},
+        {ANSWER(DEFAULT, LIST(RUNNING("a", "not an ip"))), -MU_EINVALID, "not an ip"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        script_expect_error(kind, ROWS(POD, rows[i].row), NULL, rows[i].code,
+                            rows[i].words);
+}
+
+/* ---- Where the API is ---- */
+
+#define CONFIG(server, namespace_part, user)                                           \
+    "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u"           \
+    namespace_part "}}]\nclusters: [{name: k, cluster: {server: '" server               \
+    "', certificate-authority: ca.crt}}]\nusers: [{name: u, user: {" user "}}]\n"
+#define OUTSIDE "https://k:6443/api/v1/namespaces/training/pods?limit=500&labelSelector="
+#define OUTSIDE_DEFAULT OUTSIDE "job-name%3Dtensorflow"
+
+static void test_kubeconfig(void **state)
+{
+    static const char config[] =
+        CONFIG("https://k:6443", ", namespace: training", "token: secret-1");
+
+    (void)state;
+    script_expect(kind,
+                  ROWS(SCRIPT_VARIABLE("HOME", "/users/me"),
+                       SCRIPT_FILE("/users/me/.kube/config", config),
+                       SCRIPT_FILE("/users/me/.kube/ca.crt", "PEM"),
+                       SCRIPT_VARIABLE("HOSTNAME", "tensorflow-x7k2p"),
+                       ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    /* Several files; in a pod, but from outside all the same. */
+    script_expect(kind,
+                  ROWS(POD, SCRIPT_VARIABLE("KUBECONFIG", "/gone::/a/one:/b/two"),
+                       SCRIPT_FILE("/a/one", "current-context: c\n"),
+                       SCRIPT_FILE("/b/two", config),
+                       SCRIPT_FILE("/b/ca.crt", "PEM"), ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NAMES("executable_location=off_cluster"),
+                  "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    /* In a pod, but by a kubeconfig that was named. */
+    script_expect(kind,
+                  ROWS(POD, SCRIPT_FILE("/c", config), SCRIPT_FILE("/ca.crt", "PEM"),
+                       ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NAMES("kubeconfig=/c"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    /* Without a namespace it is the default one; tokens of files are read. */
+    script_expect(
+        kind,
+        ROWS(SCRIPT_FILE("/x", CONFIG("https://k:6443", "", "tokenFile: t")),
+             SCRIPT_FILE("/t", "secret-1"), SCRIPT_FILE("/ca.crt", "PEM"),
+             ANSWER("https://k:6443/api/v1/namespaces/default/"
+                    "pods?limit=500&labelSelector=job-name%3Dtensorflow",
+                    one_pod)),
+        NAMES("kubeconfig=/x", "context=c"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+}
+
+/* ---- Programs that make credentials ---- */
+
+#define EXEC(rest)                                                                   \
+    CONFIG("https://k:6443", ", namespace: training",                                \
+           "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plug, "    \
+           "args: [get], installHint: 'Get it'" rest "}")
+#define CREDENTIAL(status)                                                        \
+    "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\"," \
+    "\"status\":{" status "}}"
+#define UNTIL(token, time) \
+    CREDENTIAL("\"token\":\"" token "\",\"expirationTimestamp\":\"" time "\"")
+#define PLUG(...) SCRIPT(PROGRAM, .name = "/u/./plug", .text = __VA_ARGS__)
+#define OFF(config, ...)                                                    \
+    ROWS(SCRIPT_VARIABLE("KUBECONFIG", "/u/config"),                        \
+         SCRIPT_FILE("/u/config", config), SCRIPT_FILE("/u/ca.crt", "PEM"), \
+         __VA_ARGS__)
+
+static void test_program(void **state)
+{
+    static const char cluster[] = "{\"worker\":[\"10.2.0.3:8470\"]}";
+
+    (void)state;
+    /* It is told what the kubeconfig says, and of the cluster when that is wanted. */
+    script_expect(kind,
+                  OFF(EXEC(", env: [{name: A, value: b}]"),
+                      PLUG(CREDENTIAL("\"token\":\"secret-1\""),
+                           .body = "aget\nvA=b\nvKUBERNETES_EXEC_INFO={\"kind\":"
+                                   "\"ExecCredential\",\"apiVersion\":\"client."
+                                   "authentication.k8s.io/v1\",\"spec\":{"
+                                   "\"interactive\":false}}\n"),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+    script_expect(kind,
+                  OFF(EXEC(", provideClusterInfo: true"),
+                      PLUG(CREDENTIAL("\"token\":\"secret-1\""),
+                           .body = "\"cluster\":{\"server\":\"https://k:6443\","
+                                   "\"certificate-authority-data\":\"UEVN\"}"),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+    /* A certificate is enough; a token that was given by hand counts more. */
+    script_expect(kind,
+                  OFF(EXEC(""),
+                      PLUG(CREDENTIAL("\"clientCertificateData\":\"C\","
+                                      "\"clientKeyData\":\"K\"")),
+                      SCRIPT(HTTP, .name = OUTSIDE_DEFAULT, .text = one_pod)),
+                  NULL, cluster, "");
+    script_expect(kind, OFF(EXEC(""), ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NAMES("token=secret-1"), cluster, "");
+}
+
+/* What was kept is over: it is run again, and what it prints then is taken. */
+static void test_program_that_printed_before(void **state)
+{
+    static const char cluster[] = "{\"worker\":[\"10.2.0.3:8470\"]}";
+
+    (void)state;
+    script_expect(kind,
+                  OFF(EXEC(""), PLUG(UNTIL("old", "2023-11-14T22:13:20Z")),
+                      PLUG(UNTIL("secret-1", "2023-11-14T22:13:21Z"), .again = 1),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+    script_expect(kind,
+                  OFF(EXEC(""), PLUG(UNTIL("secret-1", "2023-11-14T22:13:21Z")),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+    script_expect(kind,
+                  OFF(EXEC(""), PLUG(UNTIL("old", "2020-01-01T00:00:00Z")),
+                      PLUG(UNTIL("secret-1", "2020-01-01T00:00:00Z"), .again = 1),
+                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NULL, cluster, "");
+}
+
+static void test_refused_credential(void **state)
+{
+    (void)state;
+    script_expect(
+        kind,
+        OFF(EXEC(""), PLUG(CREDENTIAL("\"token\":\"secret-1\"")),
+            ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401),
+            PLUG(CREDENTIAL("\"token\":\"secret-2\""), .again = 2),
+            SCRIPT(HTTP, .name = OUTSIDE_DEFAULT, .text = one_pod, .again = 3,
+                   .has_header = "Authorization: Bearer secret-2")),
+        NULL, "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    script_expect_error(
+        kind,
+        OFF(EXEC(""), PLUG(CREDENTIAL("\"token\":\"secret-1\"")),
+            ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401),
+            PLUG(CREDENTIAL("\"token\":\"secret-1\""), .again = 2),
+            ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401, .again = 3)),
+        NULL, -MU_EUNAUTHENTICATED, "is the token of this cluster, and still valid?");
+}
+
+static void test_bad_programs(void **state)
+{
+    static const struct {
+        struct script_row row;
+        int code;
+        const char *words;
+    } rows[] = {
+        {SCRIPT_VARIABLE("A", "b"), -MU_ENOTFOUND,
+         "/u/config: user \"u\": exec: the program /u/./plug is not there; Get it"},
+        {PLUG("it has ended with status 1: not signed in", .code = -MU_EPRECONDITION),
+         -MU_EPRECONDITION,
+         "/u/config: user \"u\": exec: it has ended with status 1: not signed in"},
+        {PLUG("secret"), -MU_EINVALID, "exec: /u/./plug printed something else"},
+        {PLUG(CREDENTIAL("\"token\":\"se cret\"")), -MU_EINVALID,
+         "/u/config: user \"u\": exec: expected a token: one line of printable"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        script_expect_error(kind, OFF(EXEC(""), rows[i].row), NULL, rows[i].code,
+                            rows[i].words);
+}
+
+static void test_given_api_server(void **state)
+{
+    (void)state;
+    script_expect(
+        kind,
+        ROWS(SCRIPT(HTTP, .text = one_pod,
+                    .name = "http://127.0.0.1:8001/api/v1/namespaces/default/"
+                            "pods?limit=500&labelSelector=job-name%3Dtensorflow")),
+        NAMES("api_server=http://127.0.0.1:8001/"), "{\"worker\":[\"10.2.0.3:8470\"]}",
+        "");
+    script_expect(kind,
+                  ROWS(SCRIPT_FILE("/ca", "PEM"), SCRIPT_FILE("/t", "secret-1"),
+                       ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NAMES("api_server=https://k:6443", "ca_file=/ca", "token_file=/t",
+                        "namespace=training"),
+                  "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+    script_expect(
+        kind,
+        ROWS(SCRIPT_VARIABLE("KUBERNETES_SERVICE_HOST", "fd00::1"),
+             SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"), SCRIPT_FILE(ACCOUNT "token", "t"),
+             SCRIPT(HTTP, .text = one_pod,
+                    .name = "https://[fd00::1]:443/api/v1/namespaces/a/"
+                            "pods?limit=500&labelSelector=job-name%3Dtensorflow")),
+        NAMES("namespace=a"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+}
+
+static void test_no_access(void **state)
+{
+    static const struct {
+        const char *settings[4];
+        int code;
+        const char *words;
+    } rows[] = {
+        {{"executable_location=moon"}, -MU_EINVALID,
+         "executable_location: expected \"auto\", \"within_cluster\" or "
+         "\"off_cluster\", got \"moon\""},
+        {{"executable_location=within_cluster"}, -MU_ENOTFOUND,
+         "KUBERNETES_SERVICE_HOST is not set"},
+        {{"namespace=a"}, -MU_ENOTFOUND, "neither KUBECONFIG nor HOME is set"},
+        {{"kubeconfig=/gone"}, -MU_ENOTFOUND, "kubeconfig: /gone is not there"},
+        {{"kubeconfig=/a:/bad"}, -MU_EINVALID, "/bad: line 1, column 5: expected YAML"},
+        {{"kubeconfig=/exec"}, -MU_EINVALID, "/exec: user \"u\": exec: apiVersion: "},
+        {{"kubeconfig=/exec", "token=a b"}, -MU_EINVALID, "the token: expected a token"},
+        {{"api_server=k:6443"}, -MU_EINVALID, "api_server: expected a url"},
+        {{"api_server=http://k", "token=secret"}, -MU_EINVALID,
+         "the token: expected a server with https for a token, got one with http"},
+        {{"api_server=http://127.example.org", "token=secret"}, -MU_EINVALID,
+         "expected a server with https for a token, got one with http"},
+        {{"api_server=http://localhost.example.org", "token=secret"}, -MU_EINVALID,
+         "expected a server with https for a token, got one with http"},
+        {{"api_server=https://k", "token=a b"}, -MU_EINVALID,
+         "the token: expected a token: one line of printable characters"},
+        {{"api_server=https://k", "token_file=/gone"}, -MU_ENOTFOUND,
+         "the token: \"/gone\" is not there"},
+        {{"api_server=https://k", "ca_file=/gone"}, -MU_ENOTFOUND,
+         "the API's certificate authority: \"/gone\" is not there"},
+        {{"api_server=https://k", "namespace=a/b"}, -MU_EINVALID,
+         "namespace: expected a namespace's name"},
+        {{"api_server=https://k", "address=node"}, -MU_EINVALID,
+         "setting address of resolver kubernetes: expected \"pod_ip\" or \"host_ip\", "
+         "got \"node\""},
+        {{"selectors=worker"}, -MU_EINVALID,
+         "setting selectors of resolver kubernetes: at 1: expected TYPE:LABELS"},
+        {{"selectors=worker:a;;ps:b"}, -MU_EINVALID, "at 10: expected TYPE:LABELS"},
+        {{"selectors="}, -MU_EINVALID, "at 1: expected TYPE:LABELS"},
+        {{"selectors=worker:a;wroker:b"}, -MU_EINVALID, "at 10: "},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        script_expect_error(
+            kind,
+            ROWS(SCRIPT_FILE("/a", ""), SCRIPT_FILE("/bad", "a: b: c"),
+                 SCRIPT_FILE("/ca.crt", "PEM"),
+                 SCRIPT_FILE("/exec", CONFIG("https://k", "", "exec: {command: x}"))),
+            rows[i].settings, rows[i].code, rows[i].words);
+    script_expect_error(kind,
+                        ROWS(SCRIPT_VARIABLE("KUBERNETES_SERVICE_HOST", "10.96.0.1"),
+                             SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"),
+                             SCRIPT_FILE(ACCOUNT "token", "t")),
+                        NULL, -MU_ENOTFOUND,
+                        "namespace: the pod has no service account that tells it");
+}
+
+static void test_detect(void **state)
+{
+    static const struct script_row pod[] = {POD, SCRIPT_END};
+    mu_error why;
+
+    (void)state;
+    assert_int_equal(script_detect(kind, pod, NULL, &why), 0);
+    assert_string_equal(why.message,
+                        "this is a pod, but MUSTER_KUBERNETES_SELECTORS is not set");
+    assert_int_equal(script_detect(kind, NULL, NULL, &why), 0);
+    assert_string_equal(why.message, "KUBERNETES_SERVICE_HOST is not set");
+    assert_int_equal(
+        script_detect(kind,
+                      ROWS(SCRIPT_VARIABLE("MUSTER_KUBERNETES_SELECTORS", "worker:a")),
+                      NULL, &why),
+        1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_recorded_answer),
+        cmocka_unit_test(test_defaults_within), cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_order),           cmocka_unit_test(test_order_by_index),
+        cmocka_unit_test(test_jobs_of_a_jobset), cmocka_unit_test(test_own_task),
+        cmocka_unit_test(test_own_task_of_a_host),
+        cmocka_unit_test(test_not_running),     cmocka_unit_test(test_left_over),
+        cmocka_unit_test(test_same_address),    cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_pages),           cmocka_unit_test(test_expired_list),
+        cmocka_unit_test(test_token_is_read_again), cmocka_unit_test(test_bad_answers),
+        cmocka_unit_test(test_kubeconfig),      cmocka_unit_test(test_given_api_server),
+        cmocka_unit_test(test_no_access),       cmocka_unit_test(test_detect),
+        cmocka_unit_test(test_program),
+        cmocka_unit_test(test_program_that_printed_before),
+        cmocka_unit_test(test_refused_credential),
+        cmocka_unit_test(test_bad_programs),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,217 @@
+/* The manifests of docs/resolvers/: what stands there is YAML, has what the text around
+ * it says, and its variables lead to the cluster that the page shows. */
+#include "resolver/cloud/kubernetes/kubeconfig.h"
+#include "runtime/base/yaml.h"
+#include "tests/support/script.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PAGE_BYTES_MAX = 1 << 16 };
+
+static char *read_page(const char *path)
+{
+    char *text = calloc(1, PAGE_BYTES_MAX);
+    FILE *file = fopen(path, "r");
+    size_t size;
+
+    assert_non_null(text);
+    if (file == NULL)
+        fail_msg("%s is not there", path);
+    size = fread(text, 1, PAGE_BYTES_MAX - 1, file);
+    assert_true(size > 0 && size < PAGE_BYTES_MAX - 1);
+    (void)fclose(file);
+    return text;
+}
+
+/* The next block of a language behind *at, cut out of the page; NULL: there is none. */
+static char *next_block(char **at, const char *language)
+{
+    char mark[32];
+    char *start;
+    char *end;
+
+    (void)snprintf(mark, sizeof mark, "\n```%s\n", language);
+    start = strstr(*at, mark);
+    if (start == NULL)
+        return NULL;
+    start += strlen(mark);
+    end = strstr(start, "\n```");
+    assert_non_null(end);
+    end[1] = '\0';
+    *at = end + 2;
+    return start;
+}
+
+/* Parse one document and give its kind back. */
+static void check_document(const char *text, size_t size, const char *kinds)
+{
+    const cJSON *kind;
+    cJSON *root;
+    mu_error error;
+
+    if (mu__yaml_parse(text, size, "page", &error, &root) != 0)
+        fail_msg("%s in\n%.*s", error.message, (int)size, text);
+    kind = cJSON_GetObjectItemCaseSensitive(root, "kind");
+    assert_true(cJSON_IsString(kind));
+    if (strstr(kinds, kind->valuestring) == NULL)
+        fail_msg("nobody expects a %s", kind->valuestring);
+    assert_true(cJSON_IsString(cJSON_GetObjectItemCaseSensitive(root, "apiVersion")));
+    assert_true(cJSON_IsObject(cJSON_GetObjectItemCaseSensitive(root, "metadata")));
+    cJSON_Delete(root);
+}
+
+static unsigned check_blocks(const char *path, const char *kinds)
+{
+    char *page = read_page(path);
+    char *at = page;
+    unsigned documents = 0;
+
+    for (char *block = next_block(&at, "yaml"); block != NULL;
+         block = next_block(&at, "yaml")) {
+        while (block != NULL) {
+            char *end = strstr(block, "\n---\n");
+
+            check_document(block, end == NULL ? strlen(block) : (size_t)(end - block) + 1,
+                           kinds);
+            documents++;
+            block = end == NULL ? NULL : end + 5;
+        }
+    }
+    free(page);
+    return documents;
+}
+
+static void test_yaml_of_the_pages(void **state)
+{
+    (void)state;
+    assert_int_equal(check_blocks("docs/resolvers/kubernetes.md",
+                                  "Service Job StatefulSet JobSet ServiceAccount Role "
+                                  "RoleBinding"),
+                     9);
+    assert_int_equal(check_blocks("docs/resolvers/kubeflow.md", "TFJob"), 1);
+}
+
+/* The users of clouds: each has a program, and is told how it is called there. */
+static void check_user(const char *block, const char *command)
+{
+    struct mu__kubeconfig_file files[2] = {{.path = "/page"}, {.path = "/rest"}};
+    struct mu__kube_access access;
+    char rest[512];
+    const cJSON *name;
+    cJSON *users;
+    cJSON *others;
+    mu_error error;
+
+    assert_int_equal(
+        mu__kubeconfig_parse(block, strlen(block), "/page", &error, &users), 0);
+    name = cJSON_GetObjectItemCaseSensitive(
+        cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(users, "users"), 0), "name");
+    (void)snprintf(rest, sizeof rest,
+                   "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: "
+                   "'%s'}}]\nclusters: [{name: k, cluster: {server: 'https://k'}}]\n",
+                   name->valuestring);
+    assert_int_equal(mu__kubeconfig_parse(rest, strlen(rest), "/rest", &error, &others),
+                     0);
+    files[0].root = users;
+    files[1].root = others;
+    if (mu__kubeconfig_find(files, 2, NULL, true, &error, &access) != 0)
+        fail_msg("%s", error.message);
+    assert_non_null(access.exec);
+    assert_string_equal(access.exec->command, command);
+    mu__kube_access_done(&access);
+    cJSON_Delete(users);
+    cJSON_Delete(others);
+}
+
+static void test_users_of_clouds(void **state)
+{
+    static const char *const commands[] = {"gke-gcloud-auth-plugin", "aws", "kubelogin"};
+    char *page = read_page("docs/resolvers/kubernetes.md");
+    char *at = page;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
+        char *block = next_block(&at, "yml");
+
+        assert_non_null(block);
+        check_user(block, commands[i]);
+    }
+    assert_null(next_block(&at, "yml"));
+    free(page);
+}
+
+/* What the Indexed Job sets comes to the cluster behind it. */
+static void test_indexed_job_of_the_page(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT_VARIABLE("MUSTER_KUBERNETES_JOB_SERVICE", "train"),
+        SCRIPT_VARIABLE("MUSTER_KUBERNETES_JOB_TASKS", "4"),
+        SCRIPT_VARIABLE("MUSTER_KUBERNETES_JOB_JOBS", "chief=1,worker=*"),
+        SCRIPT_VARIABLE("JOB_COMPLETION_INDEX", "2"),
+        SCRIPT_VARIABLE("HOSTNAME", "train-2"),
+        SCRIPT(ADDRESSES, .name = "train-0.train", .text = "10.0.0.1\n"),
+        SCRIPT_END,
+    };
+    char *page = read_page("docs/resolvers/kubernetes.md");
+    char *at = page;
+    char *block = next_block(&at, "json");
+    mu_cluster *cluster;
+    mu_error error;
+    char *json;
+
+    (void)state;
+    assert_non_null(block);
+    assert_int_equal(mu_cluster_parse(block, strlen(block), "page", &error, &cluster), 0);
+    json = mu_cluster_json(cluster);
+    for (size_t i = 0; i < 3; i++)
+        if (strstr(page, rows[i].name) == NULL)
+            fail_msg("%s is not in the page", rows[i].name);
+    script_expect(&mu__resolver_kubernetes_job, rows, NULL, json, "worker:1");
+    free(json);
+    mu_cluster_free(cluster);
+    free(page);
+}
+
+/* The TF_CONFIG of a TFJob, with its "environment": "cloud". */
+static void test_tf_config_of_a_tfjob(void **state)
+{
+    char *page = read_page("docs/resolvers/kubeflow.md");
+    char *at = page;
+    char *block = next_block(&at, "json");
+    const struct script_row rows[] = {SCRIPT_VARIABLE("TF_CONFIG", block), SCRIPT_END};
+    mu_resolution resolution;
+    mu_error error;
+
+    (void)state;
+    assert_non_null(block);
+    script_expect(&mu__resolver_tf_config, rows, NULL,
+                  "{\"chief\":[\"train-chief-0.training.svc:2222\"],"
+                  "\"ps\":[\"train-ps-0.training.svc:2222\"],"
+                  "\"worker\":[\"train-worker-0.training.svc:2222\","
+                  "\"train-worker-1.training.svc:2222\"]}",
+                  "worker:1");
+    assert_int_equal(
+        script_resolve(&mu__resolver_tf_config, rows, NULL, &error, &resolution), 0);
+    assert_string_equal(resolution.environment, "cloud");
+    mu_cluster_free(resolution.cluster);
+    free(page);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_yaml_of_the_pages),
+        cmocka_unit_test(test_users_of_clouds),
+        cmocka_unit_test(test_indexed_job_of_the_page),
+        cmocka_unit_test(test_tf_config_of_a_tfjob),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

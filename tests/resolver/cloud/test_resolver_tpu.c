@@ -1,0 +1,1071 @@
+/* The resolver tpu, by rows. */
+#include "resolver/cloud/google/tpu.h"
+#include "tests/support/script.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define META "http://metadata.google.internal/computeMetadata/v1/"
+#define NODES "https://tpu.googleapis.com/v2/projects/p/locations/z/nodes"
+#define QUEUES "https://tpu.googleapis.com/v2/projects/p/locations/z/queuedResources"
+#define ROW_GCE SCRIPT_FILE("/sys/class/dmi/id/product_name", "Google Compute Engine\n")
+#define ROW_META(path, ...) \
+    SCRIPT(HTTP, .name = META path, .header = "Google", .content_type = "text/plain", \
+           __VA_ARGS__)
+#define ROW_NODE(node, ...)                                              \
+    SCRIPT(HTTP, .name = NODES "/" node,                                 \
+           .has_header = "Authorization: Bearer secret", __VA_ARGS__)
+#define TWO_ENDPOINTS                                                                 \
+    "{\"state\": \"READY\", \"health\": \"HEALTHY\", \"acceleratorType\": \"v2-16\"," \
+    "\"networkEndpoints\": [{\"ipAddress\": \"10.0.0.2\", \"port\": 8470},"           \
+    "{\"ipAddress\": \"10.0.0.3\"}]}"
+
+static const struct mu__resolver_kind *const kind = &mu__resolver_tpu;
+static const char *const named[] = {"tpu=n", "project=p", "zone=z",
+                                    "access_token=secret", NULL};
+
+static mu_resolution resolved(const struct script_row *rows, const char *const *settings)
+{
+    mu_resolution resolution;
+    mu_error error;
+
+    if (script_resolve(kind, rows, settings, &error, &resolution) != 0)
+        fail_msg("%s", error.message);
+    mu_cluster_free(resolution.cluster);
+    resolution.cluster = NULL;
+    return resolution;
+}
+
+/* ---- By name ---- */
+
+static void test_node(void **state)
+{
+    static const struct script_row rows[] = {ROW_NODE("n", .text = TWO_ENDPOINTS),
+                                             SCRIPT_END};
+    mu_resolution resolution = resolved(rows, named);
+
+    (void)state;
+    script_expect(kind, rows, named, "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}",
+                  "");
+    assert_string_equal(resolution.master, "grpc://10.0.0.2:8470");
+    assert_false(resolution.master_fixed);
+    assert_string_equal(resolution.rpc_layer, "grpc");
+    assert_string_equal(resolution.environment, "");
+    assert_string_equal(resolution.accelerator, "TPU");
+    assert_int_equal(resolution.accelerators, 8);
+}
+
+static void test_old_endpoint(void **state)
+{
+    static const struct script_row rows[] = {
+        ROW_NODE("n", .text = "{\"state\": \"READY\", \"ipAddress\": \"10.0.0.2\", "
+                              "\"port\": \"8471\"}"),
+        SCRIPT_END,
+    };
+    static const struct script_row no_port[] = {
+        ROW_NODE("n", .text = "{\"state\": \"READY\", \"ipAddress\": \"10.0.0.2\"}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, named, "{\"worker\":[\"10.0.0.2:8471\"]}", "");
+    script_expect(kind, no_port, named, "{\"worker\":[\"10.0.0.2:8470\"]}", "");
+    assert_int_equal(resolved(rows, named).accelerators, -1);
+}
+
+static void test_full_name(void **state)
+{
+    static const char *const settings[] = {"tpu=projects/p/locations/z/nodes/n",
+                                           "access_token=secret", NULL};
+    static const char *const bad[] = {"tpu=projects/p/locations/z/n", NULL};
+    static const char *const longer[] = {"tpu=projects/p/locations/z/nodes/n/m", NULL};
+    static const struct script_row rows[] = {ROW_NODE("n", .text = TWO_ENDPOINTS),
+                                             SCRIPT_END};
+
+    (void)state;
+    script_expect(kind, rows, settings,
+                  "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}", "");
+    script_expect_error(kind, rows, bad, -MU_EINVALID,
+                        "setting tpu[0]: expected a name or "
+                        "projects/PROJECT/locations/ZONE/nodes/NAME");
+    script_expect_error(kind, rows, longer, -MU_EINVALID, "setting tpu[0]: expected");
+}
+
+static void test_several_are_merged(void **state)
+{
+    const char *settings[] = {
+        "tpu=b, a ,grpc://10.1.0.1:99,10.1.0.2", "project=p", "zone=z",
+        "access_token=secret", "port=7000", NULL};
+    static const struct script_row rows[] = {
+        ROW_NODE("a", .text = TWO_ENDPOINTS),
+        ROW_NODE("b", .text = "{\"state\": \"READY\", \"networkEndpoints\": "
+                              "[{\"ipAddress\": \"10.0.0.9\", \"port\": 1}]}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, settings,
+                  "{\"worker\":[\"10.0.0.9:7000\",\"10.0.0.2:7000\",\"10.0.0.3:7000\","
+                  "\"10.1.0.1:99\",\"10.1.0.2:7000\"]}",
+                  "");
+    assert_string_equal(resolved(rows, settings).master, "grpc://10.0.0.9:7000");
+    settings[4] = NULL;         /* no port */
+    script_expect(kind, rows, settings,
+                  "{\"worker\":[\"10.0.0.9:1\",\"10.0.0.2:8470\",\"10.0.0.3:8470\","
+                  "\"10.1.0.1:99\",\"10.1.0.2:8470\"]}",
+                  "");
+}
+
+static void test_two_of_a_kind(void **state)
+{
+    static const char *const settings[] = {"tpu=a,b", "project=p", "zone=z",
+                                           "access_token=secret", NULL};
+    static const struct script_row rows[] = {
+        ROW_NODE("a", .text = TWO_ENDPOINTS),
+        ROW_NODE("b", .text = "{\"state\": \"READY\", \"acceleratorType\": \"v2-16\", "
+                              "\"networkEndpoints\": [{\"ipAddress\": \"10.0.1.1\"}, "
+                              "{\"ipAddress\": \"10.0.1.2\"}]}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    assert_int_equal(resolved(rows, settings).accelerators, 8);
+}
+
+static void test_by_metadata(void **state)
+{
+    static const char *const settings[] = {"tpu=n", "access_token=secret", NULL};
+    static const struct script_row rows[] = {
+        ROW_GCE,
+        ROW_META("project/project-id", .text = "p"),
+        ROW_META("instance/zone", .text = "projects/1/zones/z"),
+        ROW_META("instance/network-interfaces/0/ip", .text = "10.0.0.9\n"),
+        ROW_NODE("n", .text = TWO_ENDPOINTS),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, settings,
+                  "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}", "");
+    script_expect_error(kind, NULL, settings, -MU_EPRECONDITION,
+                        "TPU \"n\": resolver tpu: the project is not known");
+}
+
+/* One that waits must not hide one that is gone. */
+static void test_one_is_gone(void **state)
+{
+    static const char *const settings[] = {"tpu=a,b,c", "project=p", "zone=z",
+                                           "access_token=secret", NULL};
+    static const struct script_row rows[] = {
+        ROW_NODE("a", .text = "{\"state\": \"CREATING\"}"),
+        ROW_NODE("b", .text = "{\"state\": \"STARTING\"}"),
+        ROW_NODE("c", .text = "{\"state\": \"PREEMPTED\"}"),
+        SCRIPT_END,
+    };
+    static const struct script_row waiting[] = {
+        ROW_NODE("a", .text = "{\"state\": \"CREATING\"}"),
+        ROW_NODE("b", .text = "{\"state\": \"STARTING\"}"),
+        ROW_NODE("c", .text = TWO_ENDPOINTS),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect_error(kind, rows, settings, -MU_EPRECONDITION, "TPU \"c\"");
+    script_expect_error(kind, waiting, settings, -MU_EUNAVAILABLE, "TPU \"a\"");
+}
+
+/* Several slices by their names, on a host of the second: its own address tells which. */
+static void test_own_host(void **state)
+{
+    static const char *const settings[] = {"tpu=a,b", "project=p", "zone=z",
+                                           "access_token=secret", "port=8482", NULL};
+    static const struct script_row rows[] = {
+        ROW_GCE,
+        ROW_META("instance/network-interfaces/0/ip", .text = "10.0.1.2"),
+        ROW_NODE("a", .text = TWO_ENDPOINTS),
+        ROW_NODE("b", .text = "{\"state\": \"READY\", \"networkEndpoints\": "
+                              "[{\"ipAddress\": \"10.0.1.1\"}, "
+                              "{\"ipAddress\": \"10.0.1.2\"}]}"),
+        SCRIPT_END,
+    };
+    static const struct script_row unknown[] = {
+        ROW_GCE,
+        ROW_META("instance/network-interfaces/0/ip", .status = 404),
+        ROW_NODE("n", .text = TWO_ENDPOINTS),
+        SCRIPT_END,
+    };
+    static const struct script_row silent[] = {
+        ROW_GCE,
+        ROW_META("instance/network-interfaces/0/ip", .code = -MU_EUNAVAILABLE,
+                 .text = "connection refused"),
+        ROW_NODE("n", .text = TWO_ENDPOINTS),
+        SCRIPT_END,
+    };
+    static const struct script_row skipped[] = {
+        ROW_GCE,
+        SCRIPT_VARIABLE("TPU_SKIP_MDS_QUERY", "true"),
+        ROW_NODE("n", .text = TWO_ENDPOINTS),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, settings,
+                  "{\"worker\":[\"10.0.0.2:8482\",\"10.0.0.3:8482\","
+                  "\"10.0.1.1:8482\",\"10.0.1.2:8482\"]}",
+                  "worker:3");
+    assert_int_equal(resolved(unknown, named).task_index, -1);
+    assert_int_equal(resolved(silent, named).task_index, -1);
+    assert_int_equal(resolved(skipped, named).task_index, -1);
+}
+
+/* A node that was made by its chips and their arrangement says no type, or as much. */
+static void test_chips(void **state)
+{
+    static const struct script_row rows[] = {
+        ROW_NODE("n", .text = "{\"state\": \"READY\", \"acceleratorConfig\": "
+                              "{\"type\": \"V4\", \"topology\": \"2x2x2\"}, "
+                              "\"networkEndpoints\": [{\"ipAddress\": \"10.0.0.2\", "
+                              "\"port\": 8470, \"accessConfig\": "
+                              "{\"externalIp\": \"192.0.2.1\"}}, "
+                              "{\"ipAddress\": \"10.0.0.3\"}]}"),
+        SCRIPT_END,
+    };
+    static const struct {
+        const char *chip;
+        const char *topology;
+        size_t tasks;
+        int devices;
+    } chips[] = {
+        {"V2", "4x4", 4, 8},      {"V3", "2x2", 1, 8},
+        {"V4", "2x2x4", 4, 4},    {"V5P", "2x2x1", 1, 4},
+        {"V6E", "16x16", 64, 4},  {"V5LITE_POD", "2x4", 1, 8},
+        {"V4", "2x2x2", 3, -1},   {"V4", "2x2x", 1, -1},
+        {"V4", "", 1, -1},        {"V4", "2x0x2", 1, -1},
+        {"V4", "2 x2", 1, -1},    {"", "2x2", 1, -1},
+        {"V4", "99999x1", 1, -1}, {"V4", "9999x9999x9999", 1, -1},
+        {"V9", "2x2", 1, -1},     {"V4", "2x2x1", 0, -1},
+    };
+
+    (void)state;
+    script_expect(kind, rows, named,
+                  "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}", "");
+    assert_int_equal(resolved(rows, named).accelerators, 4);
+    for (size_t i = 0; i < sizeof chips / sizeof chips[0]; i++)
+        assert_int_equal(mu__tpu_chip_devices(chips[i].chip, chips[i].topology,
+                                              chips[i].tasks),
+                         chips[i].devices);
+}
+
+/* ---- By variables ---- */
+
+static void test_order_of_variables(void **state)
+{
+    static const char *const settings[] = {"project=p", "zone=z", "access_token=secret",
+                                           NULL};
+    static const struct script_row rows[] = {
+        SCRIPT_VARIABLE("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS",
+                        "grpc://10.0.0.5:8470,grpc://10.0.0.6:8471"),
+        SCRIPT_VARIABLE("TPU_WORKER_HOSTNAMES", "host-a,host-b"),
+        SCRIPT_VARIABLE("TPU_WORKER_ID", "1"),
+        SCRIPT_VARIABLE("TPU_NAME", "n"),
+        SCRIPT_VARIABLE("TPU_CONFIG", "{\"tpu_node_name\": \"m\"}"),
+        ROW_NODE("n", .text = "{\"state\": \"READY\", \"ipAddress\": \"10.0.0.2\"}"),
+        ROW_NODE("m", .text = "{\"state\": \"READY\", \"ipAddress\": \"10.0.0.3\"}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, settings,
+                  "{\"worker\":[\"10.0.0.5:8470\",\"10.0.0.6:8471\"]}", "");
+    script_expect(kind, rows + 1, settings,
+                  "{\"worker\":[\"host-a:8482\",\"host-b:8482\"]}", "worker:1");
+    script_expect(kind, rows + 3, settings, "{\"worker\":[\"10.0.0.2:8470\"]}", "");
+    script_expect(kind, rows + 4, settings, "{\"worker\":[\"10.0.0.3:8470\"]}", "");
+    script_expect_error(kind, NULL, NULL, -MU_EPRECONDITION,
+                        "neither the setting tpu nor KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS, "
+                        "TPU_WORKER_HOSTNAMES, TPU_NAME or TPU_CONFIG says which TPU");
+}
+
+static void test_setting_wins(void **state)
+{
+    static const char *const settings[] = {"tpu=grpc://10.0.0.1", NULL};
+    static const struct script_row rows[] = {
+        SCRIPT_VARIABLE("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", "grpc://10.0.0.5:8470"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, settings, "{\"worker\":[\"10.0.0.1:8470\"]}", "");
+}
+
+static void test_config(void **state)
+{
+    static const char *const token[] = {"access_token=secret", NULL};
+    static const char *const moved[] = {"access_token=secret", "zone=z", NULL};
+    static const struct script_row rows[] = {
+        SCRIPT_VARIABLE("TPU_CONFIG", "/etc/tpu.json"),
+        SCRIPT_FILE("/etc/tpu.json", "{\"tpu_node_name\": \"n\", \"project\": \"p\", "
+                                     "\"zone\": \"z\"}"),
+        ROW_NODE("n", .text = "{\"state\": \"READY\", \"ipAddress\": \"10.0.0.2\"}"),
+        SCRIPT_END,
+    };
+    static const struct script_row other_zone[] = {
+        SCRIPT_VARIABLE("TPU_CONFIG", "{\"tpu_node_name\": \"n\", \"project\": \"p\", "
+                                      "\"zone\": \"y\"}"),
+        ROW_NODE("n", .text = "{\"state\": \"READY\", \"ipAddress\": \"10.0.0.2\"}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, token, "{\"worker\":[\"10.0.0.2:8470\"]}", "");
+    script_expect(kind, other_zone, moved, "{\"worker\":[\"10.0.0.2:8470\"]}", "");
+}
+
+static void test_bad_config(void **state)
+{
+    static const struct {
+        const char *text;
+        int code;
+        const char *words;
+    } rows[] = {
+        {"{\"tpu_node_name\": ", -MU_EINVALID, "TPU_CONFIG: line 1, column 19"},
+        {"{}", -MU_EINVALID, "TPU_CONFIG: tpu_node_name is missing"},
+        {"{\"tpu_node_name\": \"\"}", -MU_EINVALID, "tpu_node_name is missing"},
+        {"{\"tpu_node_name\": 7}", -MU_EINVALID, "tpu_node_name: expected a text"},
+        {"{\"tpu_node_name\": \"n\", \"zone\": []}", -MU_EINVALID,
+         "zone: expected a text"},
+        {"/none", -MU_ENOTFOUND, "TPU_CONFIG: \"/none\" is not there"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {SCRIPT_VARIABLE("TPU_CONFIG", rows[i].text),
+                                            SCRIPT_END};
+
+        script_expect_error(kind, script, NULL, rows[i].code, rows[i].words);
+    }
+}
+
+/* ---- On a TPU's host ---- */
+
+static void test_host_of_metadata(void **state)
+{
+    static const struct script_row rows[] = {
+        ROW_GCE,
+        ROW_META("instance/attributes/agent-worker-number", .text = "1"),
+        ROW_META("instance/attributes/worker-network-endpoints",
+                 .text = "unknown:unknown:10.0.0.2,unknown:unknown:10.0.0.3"),
+        ROW_META("instance/attributes/accelerator-type", .text = "v4-16"),
+        ROW_META("instance/attributes/tpu-env", .status = 404),
+        SCRIPT_END,
+    };
+    mu_error why;
+
+    (void)state;
+    assert_int_equal(script_detect(kind, rows, NULL, &why), 1);
+    script_expect(kind, rows, NULL, "{\"worker\":[\"10.0.0.2:8482\",\"10.0.0.3:8482\"]}",
+                  "worker:1");
+    assert_int_equal(resolved(rows, NULL).accelerators, 4);
+}
+
+static void test_host_of_several_slices(void **state)
+{
+    static const struct script_row metadata[] = {
+        ROW_GCE,
+        ROW_META("instance/attributes/agent-worker-number", .text = "0"),
+        ROW_META("instance/attributes/worker-network-endpoints", .text = "10.0.0.2"),
+        ROW_META("instance/attributes/accelerator-type", .status = 404),
+        ROW_META("instance/attributes/tpu-env",
+                 .text = "ZONE: 'z'\nMEGASCALE_NUM_SLICES: '2'\n"),
+        SCRIPT_END,
+    };
+    static const struct script_row variables[] = {
+        SCRIPT_VARIABLE("TPU_WORKER_HOSTNAMES", "a"),
+        SCRIPT_VARIABLE("TPU_WORKER_ID", "0"),
+        SCRIPT_VARIABLE("MEGASCALE_NUM_SLICES", "2"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect_error(kind, metadata, NULL, -MU_EPRECONDITION, "MEGASCALE_NUM_SLICES");
+    script_expect_error(kind, variables, NULL, -MU_EPRECONDITION,
+                        "use the resolver kubernetes_job");
+}
+
+static void test_bad_hosts(void **state)
+{
+    static const struct {
+        const char *hosts;
+        const char *own;
+        int code;
+        const char *words;
+    } rows[] = {
+        {"a,b", NULL, -MU_EPRECONDITION, "TPU_WORKER_ID is not set"},
+        {"a,b", "2", -MU_EINVALID, "TPU_WORKER_ID: expected a number below 2"},
+        {"a,b", "x", -MU_EINVALID, "TPU_WORKER_ID: expected a number below 2"},
+        {"a,b", "-1", -MU_EINVALID, "TPU_WORKER_ID: expected a number below 2"},
+        {"a,,b", "0", -MU_EINVALID, "TPU_WORKER_HOSTNAMES[1]: expected HOST"},
+        {"a,b:x", "0", -MU_EINVALID, "TPU_WORKER_HOSTNAMES[1]: expected HOST"},
+        {"a,b:0", "0", -MU_EINVALID, "TPU_WORKER_HOSTNAMES[1]: expected HOST"},
+        {"a,b:70000", "0", -MU_EINVALID, "TPU_WORKER_HOSTNAMES[1]: expected HOST"},
+        {"a,[::1", "0", -MU_EINVALID, "TPU_WORKER_HOSTNAMES[1]: expected HOST"},
+        {"a,b c", "0", -MU_EINVALID, "TPU_WORKER_HOSTNAMES[1]: expected HOST"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {
+            SCRIPT_VARIABLE("TPU_WORKER_HOSTNAMES", rows[i].hosts),
+            rows[i].own == NULL
+                ? (struct script_row)SCRIPT_END
+                : (struct script_row)SCRIPT_VARIABLE("TPU_WORKER_ID", rows[i].own),
+            SCRIPT_END,
+        };
+
+        script_expect_error(kind, script, NULL, rows[i].code, rows[i].words);
+    }
+}
+
+static void test_hosts_of_version_6(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT_VARIABLE("TPU_WORKER_HOSTNAMES", "fd00::1,[fd00::2],[fd00::3]:99"),
+        SCRIPT_VARIABLE("TPU_WORKER_ID", "0"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, NULL,
+                  "{\"worker\":[\"[fd00::1]:8482\",\"[fd00::2]:8482\","
+                  "\"[fd00::3]:99\"]}",
+                  "worker:0");
+    assert_string_equal(resolved(rows, NULL).master, "grpc://[fd00::1]:8482");
+}
+
+/* Names have neither dots nor colons. */
+static void test_addresses_without_a_scheme(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *cluster;
+    } cases[] = {
+        {"1.2.3.4:1234", "{\"worker\":[\"1.2.3.4:1234\"]}"},
+        {"1.2.3.4:1234,5.6.7.8", "{\"worker\":[\"1.2.3.4:1234\",\"5.6.7.8:8470\"]}"},
+        {"host.svc:99", "{\"worker\":[\"host.svc:99\"]}"},
+        {"[fd00::1]:99", "{\"worker\":[\"[fd00::1]:99\"]}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct script_row rows[] = {
+            SCRIPT_VARIABLE("KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", cases[i].text),
+            SCRIPT_END};
+
+        script_expect(kind, rows, NULL, cases[i].cluster, "");
+    }
+}
+
+/* ---- Not in the cloud ---- */
+
+static void test_noncloud_names(void **state)
+{
+    static const struct {
+        const char *setting;
+        const char *master;
+    } rows[] = {
+        {"tpu=", ""},
+        {"tpu=local", ""},
+        {"tpu=localhost:8470", "localhost:8470"},
+        {"tpu=/bns/cell/job/0", "/bns/cell/job/0"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *const settings[] = {rows[i].setting, NULL};
+        mu_resolution resolution = resolved(NULL, settings);
+
+        script_expect(kind, NULL, settings, "", "");
+        assert_string_equal(resolution.master, rows[i].master);
+        assert_true(resolution.master_fixed);
+        assert_string_equal(resolution.environment, "google");
+        assert_string_equal(resolution.rpc_layer, "");
+    }
+}
+
+static void test_empty_name_on_gce(void **state)
+{
+    static const char *const settings[] = {"tpu=", NULL};
+    static const struct script_row rows[] = {ROW_GCE, SCRIPT_END};
+
+    (void)state;
+    script_expect_error(kind, rows, settings, -MU_EPRECONDITION,
+                        "setting tpu is empty: expected the name of a TPU on Google "
+                        "Compute Engine");
+}
+
+/* ---- The coordinator ---- */
+
+static void test_coordinator(void **state)
+{
+    static const char *const given[] = {
+        "tpu=grpc://10.0.0.1", "coordinator_name=chief",
+        "coordinator_address=10.9.9.9:77", "job_name=ps", NULL};
+    static const char *const by_itself[] = {"tpu=grpc://10.0.0.1",
+                                            "coordinator_name=chief", NULL};
+    static const char *const same[] = {"tpu=grpc://10.0.0.1", "coordinator_name=worker",
+                                       NULL};
+    static const char *const wrong[] = {"tpu=grpc://10.0.0.1", "coordinator_name=Boss",
+                                        "coordinator_address=a:1", NULL};
+    static const struct script_row here[] = {
+        ROW_GCE, ROW_META("instance/network-interfaces/0/ip", .text = "10.4.4.4"),
+        SCRIPT_END};
+
+    (void)state;
+    script_expect(kind, NULL, given,
+                  "{\"chief\":[\"10.9.9.9:77\"],\"ps\":[\"10.0.0.1:8470\"]}", "chief:0");
+    script_expect(kind, here, by_itself,
+                  "{\"chief\":[\"10.4.4.4:0\"],\"worker\":[\"10.0.0.1:8470\"]}",
+                  "chief:0");
+    script_expect(kind, NULL, by_itself,
+                  "{\"chief\":[\"this-host:0\"],\"worker\":[\"10.0.0.1:8470\"]}",
+                  "chief:0");
+    assert_string_equal(resolved(NULL, given).master, "grpc://10.0.0.1:8470");
+    script_expect_error(kind, NULL, same, -MU_EINVALID, "setting coordinator_name");
+    script_expect_error(kind, NULL, wrong, -MU_EINVALID, "setting coordinator_address");
+}
+
+/* ---- States and bad answers ---- */
+
+static void test_states(void **state)
+{
+    static const struct {
+        const char *state;
+        int code;
+    } rows[] = {
+        {"CREATING", -MU_EUNAVAILABLE},      {"STARTING", -MU_EUNAVAILABLE},
+        {"RESTARTING", -MU_EUNAVAILABLE},    {"REIMAGING", -MU_EUNAVAILABLE},
+        {"REPAIRING", -MU_EUNAVAILABLE},     {"UNHIDING", -MU_EUNAVAILABLE},
+        {"STOPPING", -MU_EPRECONDITION},     {"STOPPED", -MU_EPRECONDITION},
+        {"DELETING", -MU_EPRECONDITION},     {"PREEMPTED", -MU_EPRECONDITION},
+        {"TERMINATED", -MU_EPRECONDITION},   {"HIDING", -MU_EPRECONDITION},
+        {"HIDDEN", -MU_EPRECONDITION},       {"SOMETHING", -MU_EPRECONDITION},
+        {"UNKNOWN", -MU_EPRECONDITION},
+        {"STATE_UNSPECIFIED", -MU_EUNAVAILABLE},
+    };
+    char text[256];
+    char words[256];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {ROW_NODE("n", .text = text), SCRIPT_END};
+
+        (void)snprintf(text, sizeof text,
+                       "{\"state\": \"%s\", \"ipAddress\": \"10.0.0.2\"}",
+                       rows[i].state);
+        (void)snprintf(words, sizeof words,
+                       "TPU \"n\" (project p, zone z) is not ready: state \"%s\"",
+                       rows[i].state);
+        script_expect_error(kind, script, named, rows[i].code, words);
+    }
+}
+
+static void test_bad_nodes(void **state)
+{
+    static const struct {
+        struct script_row row;
+        int code;
+        const char *words;
+    } rows[] = {
+        {ROW_NODE("n", .text = "{}"), -MU_EUNAVAILABLE, "it does not say its state"},
+        {ROW_NODE("n", .text = "{\"state\": 7}"), -MU_EINVALID, "state: expected a text"},
+        {ROW_NODE("n", .text = "{\"state\": \"READY\"}"), -MU_EUNAVAILABLE,
+         "the API tells no network endpoints of it"},
+        {ROW_NODE("n", .text = "{\"state\": \"READY\", \"networkEndpoints\": []}"),
+         -MU_EUNAVAILABLE, "the API tells no network endpoints of it"},
+        {ROW_NODE("n", .text = "{\"state\": \"READY\", \"networkEndpoints\": 7}"),
+         -MU_EINVALID, "networkEndpoints: expected a list"},
+        {ROW_NODE("n", .text = "{\"state\": \"READY\", \"networkEndpoints\": [7]}"),
+         -MU_EINVALID, "networkEndpoints[0]: ipAddress: expected an address"},
+        {ROW_NODE("n", .text = "{\"state\": \"READY\", \"networkEndpoints\": "
+                               "[{\"ipAddress\": \"a\", \"port\": \"x\"}]}"),
+         -MU_EINVALID, "networkEndpoints[0]: port: expected a number of 1 to 65535"},
+        {ROW_NODE("n", .text = "{\"state\": \"READY\", \"networkEndpoints\": "
+                               "[{\"ipAddress\": \"a b\"}]}"),
+         -MU_EINVALID, "TPU \"n\" (project p, zone z)[0]: expected HOST"},
+        {ROW_NODE("n", .text = "{\"state\": "), -MU_EINVALID, "line 1, column 11"},
+        {ROW_NODE("n", .text = "[]"), -MU_EINVALID, "expected an object"},
+        {ROW_NODE("n", .text = "<a>", .content_type = "text/html"), -MU_EINVALID,
+         "expected an answer of type application/json, got text/html"},
+        {ROW_NODE("n", .status = 403,
+                  .text = "{\"error\": {\"message\": \"Permission 'tpu.nodes.get' "
+                          "denied\"}}"),
+         -MU_EPERMISSION, "it says \"Permission 'tpu.nodes.get' denied\""},
+        {ROW_NODE("n", .status = 401, .text = "{}"), -MU_EUNAUTHENTICATED,
+         "TPU \"n\" (project p, zone z): setting access_token is not accepted"},
+        {ROW_NODE("n", .status = 503, .text = "{}"), -MU_EUNAVAILABLE,
+         "the server has failed"},
+        {ROW_NODE("n", .code = -MU_EEXHAUSTED, .text = "too large"), -MU_EEXHAUSTED,
+         "TPU \"n\" (project p, zone z): too large"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {rows[i].row, SCRIPT_END};
+
+        script_expect_error(kind, script, named, rows[i].code, rows[i].words);
+    }
+}
+
+static void test_no_such_node(void **state)
+{
+    static const char *const meant[] = {"tpu=node-l", "project=p", "zone=z",
+                                        "access_token=secret", NULL};
+    static const struct script_row rows[] = {
+        ROW_NODE("node-l", .status = 404, .text = "{}"),
+        SCRIPT(HTTP, .name = NODES "?pageSize=1000",
+               .text = "{\"nodes\": [{\"name\": \"projects/p/locations/z/nodes/node-1\"},"
+                       "7, {\"name\": 7}]}"),
+        SCRIPT(HTTP, .name = QUEUES "?pageSize=1000", .text = "{}"),
+        SCRIPT_END,
+    };
+    static const struct script_row forbidden[] = {
+        ROW_NODE("n", .status = 404, .text = "{}"),
+        SCRIPT(HTTP, .name = QUEUES "?pageSize=1000", .status = 403, .text = "{}"),
+        SCRIPT(HTTP, .name = NODES "?pageSize=1000", .status = 403, .text = "{}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect_error(kind, rows, meant, -MU_ENOTFOUND,
+                        "TPU \"node-l\" (project p, zone z): the API knows no such TPU "
+                        "there; did you mean \"node-1\"?");
+    script_expect_error(kind, forbidden, named, -MU_ENOTFOUND,
+                        "the API knows no such TPU there: check name, project and zone");
+}
+
+/* ---- Queued resources ---- */
+
+#define QUEUE(name, state, specs)                                                    \
+    "{\"name\": \"projects/p/locations/z/queuedResources/" name "\", \"state\": "       \
+    "{\"state\": \"" state "\"}, \"tpu\": {\"nodeSpec\": [" specs "]}}"
+#define SPEC(node) \
+    "{\"parent\": \"projects/1/locations/z\", \"nodeId\": \"" node "\", \"node\": {}}"
+#define SLICES(more) \
+    "{\"parent\": \"projects/1/locations/z\", \"multisliceParams\": {" more "}}"
+#define READY_AT(ip) \
+    "{\"state\": \"READY\", \"networkEndpoints\": [{\"ipAddress\": \"" ip "\"}]}"
+
+static const char *const queued[] = {"tpu=projects/p/locations/z/queuedResources/q",
+                                     "access_token=secret", NULL};
+
+/* All nodes of a queued resource, which may be slices of one job. */
+static void test_queued_resource(void **state)
+{
+    static const char *const mixed[] = {
+        "tpu=projects/p/locations/z/nodes/n, projects/p/locations/z/queuedResources/q,"
+        "grpc://10.0.0.9",
+        "access_token=secret", NULL};
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = QUEUES "/q",
+               .text = QUEUE("q", "ACTIVE", SLICES("\"nodeCount\": 2") "," SPEC("m"))),
+        ROW_NODE("q-0", .text = READY_AT("10.0.0.1")),
+        ROW_NODE("q-1", .text = READY_AT("10.0.0.2")),
+        ROW_NODE("m", .text = READY_AT("10.0.0.3")),
+        ROW_NODE("n", .text = READY_AT("10.0.0.4")),
+        SCRIPT_END,
+    };
+    static const struct script_row named_slices[] = {
+        SCRIPT(HTTP, .name = QUEUES "/q",
+               .text = QUEUE("q", "ACTIVE", SLICES("\"nodeCount\": 1, \"nodeIdPrefix\": "
+                                                   "\"slice\""))),
+        ROW_NODE("slice-0", .text = READY_AT("10.0.0.1")),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, queued,
+                  "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.2:8470\","
+                  "\"10.0.0.3:8470\"]}",
+                  "");
+    script_expect(kind, rows, mixed,
+                  "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.1:8470\","
+                  "\"10.0.0.2:8470\",\"10.0.0.3:8470\",\"10.0.0.9:8470\"]}",
+                  "");
+    script_expect(kind, named_slices, queued, "{\"worker\":[\"10.0.0.1:8470\"]}", "");
+}
+
+static void test_states_of_queues(void **state)
+{
+    static const struct {
+        const char *state;
+        int code;
+    } rows[] = {
+        {"CREATING", -MU_EUNAVAILABLE},      {"ACCEPTED", -MU_EUNAVAILABLE},
+        {"PROVISIONING", -MU_EUNAVAILABLE},  {"WAITING_FOR_RESOURCES", -MU_EUNAVAILABLE},
+        {"STATE_UNSPECIFIED", -MU_EUNAVAILABLE}, {"", -MU_EUNAVAILABLE},
+        {"FAILED", -MU_EPRECONDITION},       {"SUSPENDING", -MU_EPRECONDITION},
+        {"SUSPENDED", -MU_EPRECONDITION},    {"DELETING", -MU_EPRECONDITION},
+        {"SOMETHING", -MU_EPRECONDITION},
+    };
+    char words[128];
+    char text[512];
+    char list[600];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {
+            SCRIPT(HTTP, .name = QUEUES "/q", .text = text),
+            ROW_NODE("n", .status = 404, .text = "{}"),
+            SCRIPT(HTTP, .name = QUEUES "?pageSize=1000", .text = list),
+            SCRIPT(HTTP, .name = NODES "?pageSize=1000", .text = "{}"),
+            SCRIPT_END,
+        };
+
+        (void)snprintf(text, sizeof text,
+                       QUEUE("q", "%s", SPEC("nn") "," SPEC("m") "," SPEC("n")),
+                       rows[i].state);
+        (void)snprintf(list, sizeof list, "{\"queuedResources\": [7, {}, %s]}", text);
+        (void)snprintf(words, sizeof words,
+                       "queued resource \"q\" (project p, zone z): state \"%s\"",
+                       rows[i].state);
+        script_expect_error(kind, script, queued, rows[i].code, words);
+        (void)snprintf(words, sizeof words,
+                       "TPU \"n\" (project p, zone z): queued resource q: state \"%s\"",
+                       rows[i].state);
+        script_expect_error(kind, script, named, rows[i].code, words);
+    }
+}
+
+static void test_bad_queues(void **state)
+{
+    static const struct {
+        const char *text;
+        int status;
+        int code;
+        const char *words;
+    } rows[] = {
+        {QUEUE("q", "ACTIVE", ""), 200, -MU_EINVALID, "it names no nodes"},
+        {QUEUE("q", "ACTIVE", "{}"), 200, -MU_EINVALID, "it names no nodes"},
+        {QUEUE("q", "ACTIVE", "7"), 200, -MU_EINVALID, "it names no nodes"},
+        {QUEUE("q", "ACTIVE", SPEC("a/b")), 200, -MU_EINVALID,
+         "queued resource \"q\" (project p, zone z): nodeId: expected a name"},
+        {QUEUE("q", "ACTIVE", SLICES("")), 200, -MU_EINVALID, "nodeCount: expected"},
+        {QUEUE("q", "ACTIVE", SLICES("\"nodeCount\": 257")), 200, -MU_EEXHAUSTED,
+         "more than 256 TPUs are too many"},
+        {QUEUE("q", "ACTIVE", SLICES("\"nodeCount\": 1, \"nodeIdPrefix\": 7")), 200,
+         -MU_EINVALID, "nodeIdPrefix: expected a text"},
+        {"{\"state\": {\"state\": 7}}", 200, -MU_EINVALID, "state: expected a text"},
+        {"{\"state\": \"ACTIVE\"}", 200, -MU_EUNAVAILABLE, "it does not say its state"},
+        {"{}", 404, -MU_ENOTFOUND,
+         "queued resource \"q\" (project p, zone z): status 404"},
+        {"{}", 403, -MU_EPERMISSION, "status 403"},
+    };
+    static const char *const bad[] = {"tpu=projects/p/queuedResources/q", NULL};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {
+            SCRIPT(HTTP, .name = QUEUES "/q", .text = rows[i].text,
+                   .status = rows[i].status),
+            SCRIPT_END};
+
+        script_expect_error(kind, script, queued, rows[i].code, rows[i].words);
+    }
+    script_expect_error(kind, NULL, bad, -MU_EINVALID,
+                        "setting tpu[0]: expected a name or "
+                        "projects/PROJECT/locations/ZONE/queuedResources/NAME");
+}
+
+static void test_bad_names(void **state)
+{
+    static const struct {
+        const char *setting;
+        const char *words;
+    } rows[] = {
+        {"tpu=a,,b", "setting tpu[1]: expected a name or an address between commas"},
+        {"tpu=,", "setting tpu[0]: expected a name or an address between commas"},
+        {"tpu=a b", "TPU \"a b\": setting tpu[0]: expected a name"},
+        {"tpu=a?b", "setting tpu[0]: expected a name"},
+        {"tpu=grpc://", "setting tpu[0]: expected HOST"},
+        {"tpu=grpc://a:b", "setting tpu[0]: expected HOST"},
+        {"tpu=grpc://a,b/c", "setting tpu[1]: expected HOST"},
+    };
+    static const struct script_row script[] = {
+        ROW_NODE("a", .text = TWO_ENDPOINTS), ROW_NODE("b", .text = TWO_ENDPOINTS),
+        SCRIPT_END};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *const settings[] = {rows[i].setting, "project=p", "zone=z",
+                                        "access_token=secret", NULL};
+
+        script_expect_error(kind, script, settings, -MU_EINVALID, rows[i].words);
+    }
+}
+
+/* ---- Where the API is ---- */
+
+static void test_discovery(void **state)
+{
+    static const char *const settings[] = {
+        "tpu=n", "project=p", "zone=z", "access_token=secret", "api_version=v1",
+        "discovery_url=https://by-setting/{api}", NULL};
+    static const struct script_row by_setting[] = {
+        SCRIPT(HTTP, .name = "https://by-setting/tpu",
+               .text = "{\"rootUrl\": \"https://one/\"}"),
+        SCRIPT(HTTP, .name = "https://one/v1/projects/p/locations/z/nodes/n",
+               .text = "{\"state\": \"READY\", \"ipAddress\": \"10.0.0.1\"}"),
+        SCRIPT_END,
+    };
+    static const struct script_row by_variable[] = {
+        SCRIPT_VARIABLE("TPU_API_DISCOVERY_URL", "https://d/{api}/{apiVersion}?x=1"),
+        SCRIPT(HTTP, .name = "https://d/tpu/v1?x=1",
+               .text = "{\"rootUrl\": \"https://two/\", \"servicePath\": \"base/\"}"),
+        SCRIPT(HTTP, .name = "https://two/base/v1/projects/p/locations/z/nodes/n",
+               .text = "{\"state\": \"READY\", \"ipAddress\": \"10.0.0.2\"}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, by_setting, settings, "{\"worker\":[\"10.0.0.1:8470\"]}", "");
+    script_expect(kind, by_variable, settings, "{\"worker\":[\"10.0.0.2:8470\"]}", "");
+}
+
+static void test_bad_discovery(void **state)
+{
+    static const struct {
+        const char *url;
+        const char *text;
+        const char *words;
+    } rows[] = {
+        {"http://d/", "", "expected a url that begins with https://"},
+        {"https://d", "{}", "discovery document: rootUrl is missing"},
+        {"https://d", "{\"rootUrl\": 7}", "discovery document: rootUrl: expected a text"},
+        {"https://d", "{\"rootUrl\": \"http://e/\"}",
+         "expected a url that begins with https://"},
+        {"https://d", "7", "discovery document: JSON: line 1, column 1"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct script_row script[] = {
+            SCRIPT_VARIABLE("TPU_API_DISCOVERY_URL", rows[i].url),
+            SCRIPT(HTTP, .name = "https://d", .text = rows[i].text),
+            SCRIPT_END,
+        };
+
+        script_expect_error(kind, script, named, -MU_EINVALID, rows[i].words);
+    }
+}
+
+static void test_endpoint(void **state)
+{
+    static const char *const settings[] = {"tpu=n", "project=p", "zone=z",
+                                           "credentials=none",
+                                           "api_endpoint=http://localhost:99/", NULL};
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = "http://localhost:99/v2/projects/p/locations/z/nodes/n",
+               .text = "{\"state\": \"READY\", \"ipAddress\": \"10.0.0.1\"}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, rows, settings, "{\"worker\":[\"10.0.0.1:8470\"]}", "");
+}
+
+/* ---- Detection ---- */
+
+static void test_detection(void **state)
+{
+    static const char *const variables[] = {"KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS",
+                                            "TPU_WORKER_HOSTNAMES", "TPU_NAME",
+                                            "TPU_CONFIG"};
+    static const struct script_row elsewhere[] = {
+        ROW_GCE, ROW_META("instance/attributes/agent-worker-number", .status = 404),
+        SCRIPT_END};
+    static const struct script_row broken[] = {
+        ROW_GCE,
+        ROW_META("instance/attributes/agent-worker-number", .code = -MU_EDEADLINE,
+                 .text = "no answer within 1 s"),
+        SCRIPT_END};
+    static const struct script_row skipped[] = {
+        ROW_GCE, SCRIPT_VARIABLE("TPU_SKIP_MDS_QUERY", "1"), SCRIPT_END};
+    mu_error why;
+
+    (void)state;
+    for (size_t i = 0; i < 4; i++) {
+        const struct script_row rows[] = {SCRIPT_VARIABLE(variables[i], "n"), SCRIPT_END};
+
+        assert_int_equal(script_detect(kind, rows, NULL, &why), 1);
+    }
+    assert_int_equal(script_detect(kind, NULL, named, &why), 1);
+    assert_int_equal(script_detect(kind, NULL, NULL, &why), 0);
+    assert_non_null(strstr(why.message, "this is no machine of Google's"));
+    assert_int_equal(script_detect(kind, elsewhere, NULL, &why), 0);
+    assert_int_equal(script_detect(kind, broken, NULL, &why), 0);
+    assert_non_null(strstr(why.message, "no answer within 1 s"));
+    assert_int_equal(script_detect(kind, skipped, NULL, &why), 0);
+    assert_non_null(strstr(why.message, "TPU_SKIP_MDS_QUERY"));
+}
+
+/* ---- Small parts ---- */
+
+static void test_devices(void **state)
+{
+    static const struct {
+        const char *type;
+        size_t tasks;
+        int devices;
+    } rows[] = {
+        {"v2-8", 1, 8},         {"v3-32", 4, 8},  {"v4-8", 1, 4},  {"v5p-16", 2, 4},
+        {"v5litepod-16", 4, 4}, {"v6e-8", 2, 4},  {"v2-8", 3, -1}, {"v9-8", 1, -1},
+        {"v2", 1, -1},          {"v2-x", 1, -1},  {"", 1, -1},     {"v2-8", 0, -1},
+        {"-8", 1, -1},          {"v22-8", 1, -1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        assert_int_equal(mu__tpu_devices(rows[i].type, rows[i].tasks), rows[i].devices);
+}
+
+static void test_recoverable(void **state)
+{
+#define SYMPTOM(type, time)                                 \
+    "{\"symptoms\": [7, {}, {\"symptomType\": \"" type "\", " \
+    "\"createTime\": \"" time "\"}]}"
+    static const struct {
+        const char *text;
+        bool recoverable;
+        const char *why;
+    } rows[] = {
+        {"{}", true, ""},
+        {"{\"state\": \"READY\"}", true, ""},
+        {"{\"state\": \"STOPPED\"}", true, ""},
+        {"{\"state\": \"PREEMPTED\"}", false, "its state is PREEMPTED"},
+        {"{\"state\": \"TERMINATED\"}", false, "its state is TERMINATED"},
+        {SYMPTOM("OUT_OF_MEMORY", "2023-11-14T22:12:00.5Z"), false,
+         "it was out of memory 80 s ago"},
+        {SYMPTOM("HBM_OUT_OF_MEMORY", "2023-11-14T22:13:20Z"), false,
+         "it was out of memory 0 s ago"},
+        {SYMPTOM("OUT_OF_MEMORY", "2023-11-14T22:13:50Z"), false,
+         "it was out of memory 0 s ago"},
+        {SYMPTOM("OUT_OF_MEMORY", "2023-11-14T22:11:50Z"), true, ""},
+        {SYMPTOM("LOW_MEMORY", "2023-11-14T22:13:20Z"), true, ""},
+        {SYMPTOM("OUT_OF_MEMORY", "yesterday"), true, ""},
+        {"{\"symptoms\": 7}", true, ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        cJSON *root = cJSON_Parse(rows[i].text);
+        struct mu__tpu_node node;
+        char why[256] = "";
+        mu_error error;
+
+        assert_non_null(root);
+        assert_int_equal(mu__tpu_node_read(root, "TPU", &error, &node), 0);
+        assert_int_equal(mu__tpu_node_recoverable(&node, 1700000000, why),
+                         rows[i].recoverable);
+        assert_string_equal(why, rows[i].why);
+        cJSON_Delete(root);
+    }
+}
+
+/* ---- Tokens ---- */
+
+#define NEW_TOKEN .again = 1, .has_header = "Authorization: Bearer fresh"
+#define TOKENS                     \
+    SCRIPT_FILE("/t", "stale"), SCRIPT(FILE, .name = "/t", .text = "fresh", .again = 1)
+
+/* Whatever is asked after a refusal is asked with the new token alone: the old one would
+ * be a failure of the script, which has no row for it. */
+static void test_one_refusal_is_enough(void **state)
+{
+    static const char *const in_a_queue[] = {
+        "tpu=projects/p/locations/z/queuedResources/q", "access_token_file=/t", NULL};
+    static const char *const by_name[] = {"tpu=n", "project=p", "zone=z",
+                                          "access_token_file=/t", NULL};
+    static const struct script_row queue[] = {
+        TOKENS,
+        SCRIPT(HTTP, .name = QUEUES "/q", .status = 401, .text = "{}",
+               .has_header = "Authorization: Bearer stale"),
+        SCRIPT(HTTP, .name = QUEUES "/q", .text = QUEUE("q", "ACTIVE", SPEC("n")),
+               NEW_TOKEN),
+        SCRIPT(HTTP, .name = NODES "/n", .text = TWO_ENDPOINTS, NEW_TOKEN),
+        SCRIPT_END,
+    };
+    static const struct script_row none[] = {
+        TOKENS,
+        SCRIPT(HTTP, .name = NODES "/n", .status = 401, .text = "{}",
+               .has_header = "Authorization: Bearer stale"),
+        SCRIPT(HTTP, .name = NODES "/n", .status = 404, .text = "{}", NEW_TOKEN),
+        SCRIPT(HTTP, .name = NODES "?pageSize=1000",
+               .text = "{\"nodes\": [{\"name\": \"n1\"}]}", NEW_TOKEN),
+        SCRIPT(HTTP, .name = QUEUES "?pageSize=1000", .text = "{}", NEW_TOKEN),
+        SCRIPT_END,
+    };
+    static const struct script_row twice[] = {
+        TOKENS,
+        SCRIPT(HTTP, .name = QUEUES "/q", .status = 401, .text = "{}",
+               .has_header = "Authorization: Bearer stale"),
+        SCRIPT(HTTP, .name = QUEUES "/q", .text = QUEUE("q", "ACTIVE", SPEC("n")),
+               NEW_TOKEN),
+        SCRIPT(HTTP, .name = NODES "/n", .status = 401, .text = "{}", NEW_TOKEN),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    script_expect(kind, queue, in_a_queue,
+                  "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}", "");
+    script_expect_error(kind, none, by_name, -MU_ENOTFOUND, "did you mean \"n1\"?");
+    script_expect_error(kind, twice, in_a_queue, -MU_EUNAUTHENTICATED, "status 401");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_node),
+        cmocka_unit_test(test_old_endpoint),
+        cmocka_unit_test(test_full_name),
+        cmocka_unit_test(test_several_are_merged),
+        cmocka_unit_test(test_two_of_a_kind),
+        cmocka_unit_test(test_by_metadata),
+        cmocka_unit_test(test_one_is_gone),
+        cmocka_unit_test(test_own_host),
+        cmocka_unit_test(test_chips),
+        cmocka_unit_test(test_order_of_variables),
+        cmocka_unit_test(test_setting_wins),
+        cmocka_unit_test(test_config),
+        cmocka_unit_test(test_bad_config),
+        cmocka_unit_test(test_host_of_metadata),
+        cmocka_unit_test(test_host_of_several_slices),
+        cmocka_unit_test(test_bad_hosts),
+        cmocka_unit_test(test_hosts_of_version_6),
+        cmocka_unit_test(test_addresses_without_a_scheme),
+        cmocka_unit_test(test_noncloud_names),
+        cmocka_unit_test(test_empty_name_on_gce),
+        cmocka_unit_test(test_coordinator),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_bad_nodes),
+        cmocka_unit_test(test_no_such_node),
+        cmocka_unit_test(test_one_refusal_is_enough),
+        cmocka_unit_test(test_queued_resource),
+        cmocka_unit_test(test_states_of_queues),
+        cmocka_unit_test(test_bad_queues),
+        cmocka_unit_test(test_bad_names),
+        cmocka_unit_test(test_discovery),
+        cmocka_unit_test(test_bad_discovery),
+        cmocka_unit_test(test_endpoint),
+        cmocka_unit_test(test_detection),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_recoverable),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,290 @@
+/* How Cloud TPUs are, and versions for them, by rows. */
+#include "resolver/cloud/google/tpu_state.h"
+#include "tests/support/script.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define NODES "https://tpu.googleapis.com/v2/projects/p/locations/z/nodes/"
+
+/* ---- Running ---- */
+
+struct asked {
+    const char *tpu;            /* the setting */
+    const char *version;        /* NULL: describe */
+    const char *restart_type;
+    mu_tpu_state states[4];
+    size_t count;
+};
+
+static int run_once(struct asked *asked, struct mu__notes *notes,
+                    const struct mu__settings *settings, mu_error *ret_error)
+{
+    if (asked->version == NULL)
+        return mu__tpu_describe(notes, settings, ret_error, asked->states, 4,
+                                &asked->count);
+    return mu__tpu_request_version(notes, settings, asked->version, asked->restart_type,
+                                   ret_error);
+}
+
+static int run(const struct script_row *rows, struct asked *asked, mu_error *ret_error)
+{
+    const char *const pairs[][2] = {{"project", "p"}, {"zone", "z"},
+                                    {"access_token", "secret"}, {"tpu", asked->tpu}};
+    struct mu__settings settings;
+    struct mu__notes *notes;
+    struct script script;
+    int rv = MU__LATER;
+
+    script_init(&script, rows);
+    script.late = true;
+    *ret_error = (mu_error){0};
+    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+    assert_int_equal(mu__settings_init(&settings, "tpu", mu__tpu_settings), 0);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(mu__settings_set(&settings, pairs[i][0], pairs[i][1], NULL), 0);
+    for (int i = 0; rv == MU__LATER; i++) {
+        assert_true(i < 20);
+        mu__notes_begin(notes, NULL);
+        rv = run_once(asked, notes, &settings, ret_error);
+        if (rv == MU__LATER)
+            assert_true(script.waiting_count > 0);
+        script_answer(&script);
+    }
+    assert_int_equal(ret_error->code, rv);
+    mu__notes_free(notes);
+    mu__settings_done(&settings);
+    return rv;
+}
+
+static void expect_error(const struct script_row *rows, struct asked asked, int code,
+                         const char *words)
+{
+    mu_error error;
+
+    assert_int_equal(run(rows, &asked, &error), code);
+    if (strstr(error.message, words) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", words, error.message);
+}
+
+/* ---- State ---- */
+
+static void test_state(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = NODES "n",
+               .text = "{\"name\": \"projects/p/locations/z/nodes/n\", "
+                       "\"state\": \"READY\", \"health\": \"UNHEALTHY_TENSORFLOW\", "
+                       "\"healthDescription\": \"it is not well\", "
+                       "\"acceleratorType\": \"v4-8\", \"runtimeVersion\": \"tpu-vm-x\", "
+                       "\"acceleratorConfig\": {\"topology\": \"2x2x1\"}, "
+                       "\"networkEndpoints\": [{\"ipAddress\": \"a\"}, "
+                       "{\"ipAddress\": \"b\"}]}"),
+        SCRIPT_END,
+    };
+    struct asked asked = {.tpu = "n"};
+    const mu_tpu_state *one = &asked.states[0];
+    mu_error error;
+
+    (void)state;
+    assert_int_equal(run(rows, &asked, &error), 0);
+    assert_int_equal(asked.count, 1);
+    assert_string_equal(one->name, "n");
+    assert_string_equal(one->project, "p");
+    assert_string_equal(one->zone, "z");
+    assert_string_equal(one->state, "READY");
+    assert_string_equal(one->health, "UNHEALTHY_TENSORFLOW");
+    assert_string_equal(one->health_description, "it is not well");
+    assert_string_equal(one->accelerator_type, "v4-8");
+    assert_string_equal(one->runtime_version, "tpu-vm-x");
+    assert_string_equal(one->topology, "2x2x1");
+    assert_int_equal(one->endpoints, 2);
+    assert_int_equal(one->recoverable, 1);
+    assert_int_equal(mu__tpu_check_health(one, 1, &error), -MU_EUNAVAILABLE);
+    assert_string_equal(error.message,
+                        "TPU \"n\" (project p, zone z) is not healthy: state \"READY\", "
+                        "health \"UNHEALTHY_TENSORFLOW\": it is not well");
+}
+
+static void test_old_version_and_symptoms(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = NODES "n",
+               .text = "{\"state\": \"READY\", \"health\": \"HEALTHY\", "
+                       "\"tensorflowVersion\": \"2.1\", \"symptoms\": "
+                       "[{\"symptomType\": \"OUT_OF_MEMORY\", "
+                       "\"createTime\": \"2023-11-14T22:13:00Z\"}]}"),
+        SCRIPT_END,
+    };
+    struct asked asked = {.tpu = "n"};
+    mu_error error;
+
+    (void)state;
+    assert_int_equal(run(rows, &asked, &error), 0);
+    assert_string_equal(asked.states[0].runtime_version, "2.1");
+    assert_int_equal(asked.states[0].recoverable, 0);
+    assert_string_equal(asked.states[0].why, "it was out of memory 20 s ago");
+    assert_int_equal(asked.states[0].endpoints, 0);
+    assert_int_equal(mu__tpu_check_health(asked.states, 1, &error), 0);
+}
+
+static void test_several(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = NODES "n",
+               .text = "{\"state\": \"CREATING\", \"health\": \"\"}"),
+        SCRIPT(HTTP, .name = NODES "m", .text = "{\"state\": \"PREEMPTED\"}"),
+        SCRIPT(HTTP, .name = "http://10.0.0.1:8475/requestversion",
+               .text = "{\"currentVersion\": \"1.15\"}"),
+        SCRIPT_END,
+    };
+    struct asked asked = {.tpu = "n,m,grpc://10.0.0.1:8470,10.0.0.2"};
+    mu_error error;
+
+    (void)state;
+    assert_int_equal(run(rows, &asked, &error), 0);
+    assert_int_equal(asked.count, 3);
+    assert_string_equal(asked.states[2].name, "10.0.0.1");
+    assert_string_equal(asked.states[2].runtime_version, "1.15");
+    assert_int_equal(asked.states[2].endpoints, 2);
+    assert_int_equal(asked.states[1].recoverable, 0);
+    assert_int_equal(mu__tpu_check_health(asked.states, 1, &error), -MU_EUNAVAILABLE);
+    assert_int_equal(mu__tpu_check_health(asked.states, 2, &error), -MU_EPRECONDITION);
+    assert_non_null(strstr(error.message, "TPU \"m\""));
+    assert_int_equal(mu__tpu_check_health(asked.states + 2, 1, &error),
+                     -MU_EPRECONDITION);
+    assert_non_null(strstr(error.message, "it is only known by its address"));
+}
+
+/* Each node of a queued resource has a state of its own. */
+static void test_queued_resource(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = "https://tpu.googleapis.com/v2/projects/p/locations/z/"
+                             "queuedResources/q",
+               .text = "{\"state\": {\"state\": \"ACTIVE\"}, \"tpu\": {\"nodeSpec\": "
+                       "[{\"multisliceParams\": {\"nodeCount\": 2, "
+                       "\"nodeIdPrefix\": \"s\"}}]}}"),
+        SCRIPT(HTTP, .name = NODES "s-0",
+               .text = "{\"state\": \"READY\", \"health\": \"HEALTHY\", "
+                       "\"networkEndpoints\": [{\"ipAddress\": \"10.0.0.1\"}]}"),
+        SCRIPT(HTTP, .name = NODES "s-1", .text = "{\"state\": \"PREEMPTED\"}"),
+        SCRIPT_END,
+    };
+    struct asked asked = {.tpu = "projects/p/locations/z/queuedResources/q"};
+    mu_error error;
+
+    (void)state;
+    assert_int_equal(run(rows, &asked, &error), 0);
+    assert_int_equal(asked.count, 2);
+    assert_string_equal(asked.states[0].name, "s-0");
+    assert_string_equal(asked.states[1].state, "PREEMPTED");
+    assert_int_equal(asked.states[1].recoverable, 0);
+    assert_int_equal(mu__tpu_check_health(asked.states, 2, &error), -MU_EPRECONDITION);
+    expect_error(rows,
+                 (struct asked){.tpu = "projects/p/locations/z/queuedResources/q",
+                                .version = "2.9", .restart_type = "always"},
+                 -MU_EPRECONDITION, "TPU \"s-1\" (project p, zone z) is not ready");
+}
+
+static void test_no_state(void **state)
+{
+    static const struct script_row silent[] = {
+        SCRIPT(HTTP, .name = "http://[fd00::1]:8475/requestversion", .status = 404),
+        SCRIPT_END,
+    };
+    static const struct script_row forbidden[] = {
+        SCRIPT(HTTP, .name = NODES "n", .status = 403, .text = "{}"), SCRIPT_END};
+    struct asked asked = {.tpu = "grpc://fd00::1"};
+    mu_error error;
+
+    (void)state;
+    assert_int_equal(run(silent, &asked, &error), 0);
+    assert_string_equal(asked.states[0].runtime_version, "");
+    expect_error(NULL, (struct asked){.tpu = "local"}, -MU_EPRECONDITION,
+                 "setting tpu: expected names or addresses of Cloud TPUs");
+    expect_error(forbidden, (struct asked){.tpu = "n"}, -MU_EPERMISSION,
+                 "TPU \"n\" (project p, zone z): status 403");
+    expect_error(forbidden, (struct asked){.tpu = "n,n,n,n,n"}, -MU_EEXHAUSTED,
+                 "setting tpu: there are more TPUs than 4");
+}
+
+/* ---- Versions ---- */
+
+static void test_request_version(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .name = NODES "n",
+               .text = "{\"state\": \"READY\", \"networkEndpoints\": "
+                       "[{\"ipAddress\": \"10.0.0.1\"}, {\"ipAddress\": \"10.0.0.2\"}]}"),
+        SCRIPT(HTTP, .method = "POST", .content_type = "text/plain",
+               .name = "http://10.0.0.1:8475/requestversion/2.9?restartType=always"),
+        SCRIPT(HTTP, .method = "POST", .content_type = "text/plain",
+               .name = "http://10.0.0.2:8475/requestversion/2.9?restartType=always"),
+        SCRIPT(HTTP, .method = "POST", .content_type = "text/plain",
+               .name = "http://10.0.0.9:8475/requestversion/2.9?restartType=ifNeeded"),
+        SCRIPT_END,
+    };
+    struct asked named = {.tpu = "n", .version = "2.9", .restart_type = "always"};
+    struct asked address = {
+        .tpu = "grpc://10.0.0.9:8470", .version = "2.9", .restart_type = "ifNeeded"};
+    mu_error error;
+
+    (void)state;
+    assert_int_equal(run(rows, &named, &error), 0);
+    assert_int_equal(run(rows, &address, &error), 0);
+}
+
+static void test_bad_versions(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(HTTP, .method = "POST",
+               .name = "http://10.0.0.1:8475/requestversion/2.9?restartType=always"),
+        SCRIPT(HTTP, .method = "POST", .status = 404,
+               .name = "http://10.0.0.2:8475/requestversion/2.9?restartType=always"),
+        SCRIPT(HTTP, .method = "POST", .code = -MU_EUNAVAILABLE,
+               .text = "connection refused",
+               .name = "http://10.0.0.3:8475/requestversion/2.9?restartType=always"),
+        SCRIPT(HTTP, .name = NODES "n", .text = "{\"state\": \"STOPPED\"}"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    expect_error(rows,
+                 (struct asked){.tpu = "grpc://10.0.0.1,10.0.0.2", .version = "2.9",
+                                .restart_type = "always"},
+                 -MU_ENOTFOUND, "TPU host 10.0.0.2: there is no version \"2.9\" for it");
+    expect_error(rows,
+                 (struct asked){.tpu = "grpc://10.0.0.1,10.0.0.3", .version = "2.9",
+                                .restart_type = "always"},
+                 -MU_EUNAVAILABLE, "TPU host 10.0.0.3: connection refused");
+    expect_error(rows,
+                 (struct asked){.tpu = "n", .version = "2.9", .restart_type = "always"},
+                 -MU_EPRECONDITION, "is not ready: state \"STOPPED\"");
+    expect_error(rows,
+                 (struct asked){.tpu = "n", .version = "2/9", .restart_type = "always"},
+                 -MU_EINVALID, "the version: expected a name");
+    expect_error(rows,
+                 (struct asked){.tpu = "n", .version = "2.9", .restart_type = "never"},
+                 -MU_EINVALID, "expected \"always\" or \"ifNeeded\", got \"never\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_state),
+        cmocka_unit_test(test_old_version_and_symptoms),
+        cmocka_unit_test(test_several),
+        cmocka_unit_test(test_queued_resource),
+        cmocka_unit_test(test_no_state),
+        cmocka_unit_test(test_request_version),
+        cmocka_unit_test(test_bad_versions),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,121 @@
+/* Which questions are the same: one answer is right for both. */
+#include "resolver/engine/question.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char *const headers[] = {"Authorization: Bearer one", "Accept: a", NULL};
+static const char *const no_headers[] = {NULL};
+static const struct mu__ask_tls no_tls;
+
+static const struct mu__question base = {
+    .kind = MU__ASK_HTTP, .name = "https://h/", .headers = headers, .body = "body",
+    .body_size = 4, .secret = "s", .limit_ms = 5000,
+    .tls = &(const struct mu__ask_tls){.ca = "ca", .certificate = "c", .key = "k",
+                                       .server_name = "n"},
+};
+
+/* One field of each is another one. */
+static void test_each_field_counts(void **state)
+{
+    static const char *const other_value[] = {"Authorization: Bearer two", "Accept: a",
+                                              NULL};
+    static const char *const less[] = {"Authorization: Bearer one", NULL};
+    static const char *const more[] = {"Authorization: Bearer one", "Accept: a", "B: c",
+                                       NULL};
+#define WITH(...) {.kind = MU__ASK_HTTP, .name = "https://h/", __VA_ARGS__}
+    const struct {
+        struct mu__question a;
+        struct mu__question b;
+    } rows[] = {
+        {{.kind = MU__ASK_FILE, .name = "/f"}, {.kind = MU__ASK_FOLDER, .name = "/f"}},
+        {WITH(.again = 0), {.kind = MU__ASK_HTTP, .name = "https://i/"}},
+        {WITH(.again = 0), WITH(.again = 1)},
+        {WITH(.limit_ms = 7), WITH(.limit_ms = 8)},
+        {WITH(.bytes_max = 7), WITH(.bytes_max = 8)},
+        {WITH(.tries = 1), WITH(.tries = 0)},
+        {WITH(.missing_is_passing = true), WITH(.missing_is_passing = false)},
+        {WITH(.new_only = true), WITH(.new_only = false)},
+        {WITH(.method = "POST"), WITH(.method = NULL)},
+        {WITH(.headers = headers), WITH(.headers = NULL)},
+        {WITH(.headers = headers), WITH(.headers = other_value)},
+        {WITH(.headers = headers), WITH(.headers = less)},
+        {WITH(.headers = headers), WITH(.headers = more)},
+        {WITH(.header = "ETag"), WITH(.header = NULL)},
+        {WITH(.body = "a", .body_size = 1), WITH(.body = NULL)},
+        {WITH(.body = "ab", .body_size = 1), WITH(.body = "ab", .body_size = 2)},
+        {WITH(.body = "a", .body_size = 1), WITH(.body = "b", .body_size = 1)},
+        {WITH(.secret = "k"), WITH(.secret = "l")},
+        {WITH(.tls = &(const struct mu__ask_tls){.ca = "a"}), WITH(.tls = NULL)},
+        {WITH(.tls = &(const struct mu__ask_tls){.ca = "a"}),
+         WITH(.tls = &(const struct mu__ask_tls){.ca = "b"})},
+        {WITH(.tls = &(const struct mu__ask_tls){.certificate = "a"}),
+         WITH(.tls = &(const struct mu__ask_tls){.certificate = "b"})},
+        {WITH(.tls = &(const struct mu__ask_tls){.key = "a"}),
+         WITH(.tls = &(const struct mu__ask_tls){.key = "b"})},
+        {WITH(.tls = &(const struct mu__ask_tls){.server_name = "a"}),
+         WITH(.tls = &(const struct mu__ask_tls){.server_name = "b"})},
+        {WITH(.tls = &(const struct mu__ask_tls){.insecure = true}), WITH(.tls = NULL)},
+        {WITH(.keep_ms = 100), WITH(.keep_ms = 0)},
+        {WITH(.takes_proxy = true), WITH(.takes_proxy = false)},
+        {WITH(.dns_server = "127.0.0.1:53"), WITH(.dns_server = "127.0.0.1:54")},
+        {WITH(.dns_server = "127.0.0.1:53"), WITH(.dns_server = NULL)},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (mu__question_same(&rows[i].a, &rows[i].b) ||
+            mu__question_same(&rows[i].b, &rows[i].a))
+            fail_msg("row %zu: they count as the same", i);
+}
+
+static void test_defaults_are_what_they_stand_for(void **state)
+{
+    static const struct {
+        struct mu__question a;
+        struct mu__question b;
+    } rows[] = {
+        {WITH(.method = NULL), WITH(.method = "GET")},
+        {WITH(.limit_ms = 0), WITH(.limit_ms = MU__ASK_LIMIT_MS)},
+        {WITH(.bytes_max = 0), WITH(.bytes_max = MU__ASK_BYTES_MAX)},
+        {WITH(.headers = NULL), WITH(.headers = no_headers)},
+        {WITH(.tls = NULL), WITH(.tls = &no_tls)},
+        {{.kind = MU__ASK_CLOCK}, {.kind = MU__ASK_CLOCK, .name = ""}},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        if (!mu__question_same(&rows[i].a, &rows[i].b))
+            fail_msg("row %zu: they count as different", i);
+        assert_true(mu__question_hash(&rows[i].a) == mu__question_hash(&rows[i].b));
+    }
+}
+
+static void test_copy(void **state)
+{
+    struct mu__question copy;
+
+    (void)state;
+    assert_int_equal(mu__question_copy(&base, &copy), 0);
+    assert_true(mu__question_same(&base, &copy));
+    assert_true(mu__question_hash(&base) == mu__question_hash(&copy));
+    assert_ptr_not_equal(copy.headers[0], base.headers[0]);
+    assert_ptr_not_equal(copy.tls->key, base.tls->key);
+    assert_ptr_not_equal(copy.body, base.body);
+    mu__question_done(&copy);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_field_counts),
+        cmocka_unit_test(test_defaults_are_what_they_stand_for),
+        cmocka_unit_test(test_copy),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,172 @@
+/* Settings by rows: by hand, by variable, by default. */
+#include "tests/support/script.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { PORT, NAME, DEEP, PLAIN };
+
+static const struct mu__setting_spec specs[] = {
+    [PORT] = {.name = "port", .form = MU__SETTING_NUMBER, .variable = "X_PORT",
+              .initial = "8888", .low = 1, .high = 65535, .help = "the port"},
+    [NAME] = {.name = "name", .variable = "X_NAME", .help = "a name"},
+    [DEEP] = {.name = "deep", .form = MU__SETTING_SWITCH, .variable = "X_DEEP",
+              .initial = "0", .help = "whether"},
+    [PLAIN] = {.name = "plain", .form = MU__SETTING_NUMBER, .low = -5, .high = 5,
+               .help = "neither variable nor default"},
+    {.name = NULL},
+};
+
+static struct script script;
+static struct mu__notes *notes;
+static struct mu__settings settings;
+static mu_error error;
+
+static void begin(const struct script_row *rows)
+{
+    script_init(&script, rows);
+    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+    assert_int_equal(mu__settings_init(&settings, "x", specs), 0);
+}
+
+static void end(void)
+{
+    mu__settings_done(&settings);
+    mu__notes_free(notes);
+}
+
+static void test_order(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT_VARIABLE("X_PORT", "7"), SCRIPT_VARIABLE("X_NAME", "of the variable"),
+        SCRIPT_END};
+    char origin[128];
+    long number = 0;
+
+    (void)state;
+    begin(NULL);
+    assert_int_equal(mu__setting_number(notes, &settings, PORT, &error, &number), 0);
+    assert_int_equal(number, 8888);
+    assert_false(mu__setting_given(notes, &settings, PORT));
+    mu__setting_origin(notes, &settings, PORT, origin);
+    assert_string_equal(origin, "the default of port");
+    assert_null(mu__setting(notes, &settings, NAME));
+    number = 42;
+    assert_int_equal(mu__setting_number(notes, &settings, PLAIN, &error, &number), 0);
+    assert_int_equal(number, 42);
+    end();
+
+    begin(rows);
+    assert_int_equal(mu__setting_number(notes, &settings, PORT, &error, &number), 0);
+    assert_int_equal(number, 7);
+    assert_true(mu__setting_given(notes, &settings, PORT));
+    mu__setting_origin(notes, &settings, PORT, origin);
+    assert_string_equal(origin, "X_PORT");
+    assert_int_equal(mu__settings_set(&settings, "name", "by hand", &error), 0);
+    assert_string_equal(mu__setting(notes, &settings, NAME), "by hand");
+    mu__setting_origin(notes, &settings, NAME, origin);
+    assert_string_equal(origin, "setting name of resolver x");
+    assert_int_equal(mu__settings_set(&settings, "name", NULL, &error), 0);
+    assert_string_equal(mu__setting(notes, &settings, NAME), "of the variable");
+    end();
+}
+
+/* Empty by hand is empty, and not absent. */
+static void test_empty_by_hand(void **state)
+{
+    static const struct script_row rows[] = {SCRIPT_VARIABLE("X_NAME", "v"), SCRIPT_END};
+
+    (void)state;
+    begin(rows);
+    assert_int_equal(mu__settings_set(&settings, "name", "", &error), 0);
+    assert_string_equal(mu__setting(notes, &settings, NAME), "");
+    end();
+}
+
+static void test_values(void **state)
+{
+    static const struct {
+        const char *name;
+        const char *value;
+        int rv;
+        const char *words;
+    } rows[] = {
+        {"port", "1", 0, NULL},
+        {"port", "65535", 0, NULL},
+        {"port", "0", -MU_EINVALID,
+         "setting port of resolver x: expected a whole number of 1 to 65535, got \"0\""},
+        {"port", "65536", -MU_EINVALID, "got \"65536\""},
+        {"port", "", -MU_EINVALID, "got \"\""},
+        {"port", " 1", -MU_EINVALID, "got \" 1\""},
+        {"port", "+1", -MU_EINVALID, "got \"+1\""},
+        {"port", "1x", -MU_EINVALID, "got \"1x\""},
+        {"port", "1-", -MU_EINVALID, "got \"1-\""},
+        {"port", "-", -MU_EINVALID, "got \"-\""},
+        {"port", "99999999999999999999", -MU_EINVALID, "expected a whole number"},
+        {"plain", "-5", 0, NULL},
+        {"plain", "-6", -MU_EINVALID, "expected a whole number of -5 to 5"},
+        {"deep", "true", 0, NULL},
+        {"deep", "false", 0, NULL},
+        {"deep", "1", 0, NULL},
+        {"deep", "yes", -MU_EINVALID,
+         "setting deep of resolver x: expected 0 or 1, got \"yes\""},
+        {"prt", "1", -MU_EINVALID,
+         "resolver x has no setting \"prt\"; did you mean \"port\"?"},
+        {"something", "1", -MU_EINVALID, "resolver x has no setting \"something\""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        begin(NULL);
+        assert_int_equal(
+            mu__settings_set(&settings, rows[i].name, rows[i].value, &error),
+            rows[i].rv);
+        if (rows[i].rv != 0 && strstr(error.message, rows[i].words) == NULL)
+            fail_msg("\"%s\"", error.message);
+        end();
+    }
+}
+
+static void test_bad_variable(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT_VARIABLE("X_PORT", "many"), SCRIPT_VARIABLE("X_DEEP", "2"), SCRIPT_END};
+    long number = 5;
+
+    (void)state;
+    begin(rows);
+    assert_int_equal(mu__setting_number(notes, &settings, PORT, &error, &number),
+                     -MU_EINVALID);
+    assert_string_equal(error.message,
+                        "X_PORT: expected a whole number of 1 to 65535, got \"many\"");
+    assert_int_equal(mu__setting_number(notes, &settings, DEEP, &error, &number),
+                     -MU_EINVALID);
+    assert_int_equal(number, 5);
+    end();
+}
+
+static void test_no_table(void **state)
+{
+    (void)state;
+    assert_int_equal(mu__settings_init(&settings, "x", NULL), 0);
+    assert_int_equal(mu__settings_set(&settings, "port", "1", &error), -MU_EINVALID);
+    mu__settings_done(&settings);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_empty_by_hand),
+        cmocka_unit_test(test_values),
+        cmocka_unit_test(test_bad_variable),
+        cmocka_unit_test(test_no_table),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,143 @@
+/* Every allocation of the resolver dns and of the reader of answers fails once. */
+#include "resolver/engine/dns_answer.h"
+#include "tests/support/fault.h"
+#include "tests/support/script.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int read_text(char **ret_text)
+{
+    static const uint8_t answer[] =
+        "\x12\x34\x81\x80\0\1\0\2\0\0\0\0\1a\1b\0\0\x21\0\1"
+        "\xC0\x0C\0\x21\0\1\0\0\0\x3C\0\x0A\0\1\0\7\0\x50\1z\xC0\x0C"
+        "\xC0\x0C\0\x21\0\1\0\0\0\x3C\0\x0A\0\1\0\7\0\x50\1y\xC0\x0C";
+    struct mu__dns_records records = {0};
+    size_t size;
+    mu_error error = {0};
+    int rv =
+        mu__dns_answer_read(answer, sizeof answer - 1, MU__DNS_SRV, &error, &records);
+
+    if (rv == 0)
+        *ret_text = mu__dns_records_text(&records, &size);
+    if (rv == 0 && *ret_text == NULL)
+        rv = -MU_ENOMEM;
+    mu__dns_records_done(&records);
+    return rv;
+}
+
+static void test_answers(void **state)
+{
+    char *text = NULL;
+    bool failed = true;
+    long n;
+
+    (void)state;
+    for (n = 0; failed; n++) {
+        int rv;
+
+        fault_arm(n);
+        rv = read_text(&text);
+        failed = fault_disarm();
+        assert_int_equal(rv, failed ? -MU_ENOMEM : 0);
+    }
+    assert_int_equal(n, 3); /* the records, the text, and nothing */
+    assert_string_equal(text, "1 7 80 y.a.b\n1 7 80 z.a.b\n");
+    free(text);
+}
+
+static int resolve_with(struct mu__notes *notes, const struct mu__settings *settings,
+                        mu_resolution *resolution)
+{
+    const struct mu__resolver_kind *kind = &mu__resolver_dns;
+    mu_error error = {0};
+    int rv;
+
+    mu_resolution_init(resolution);
+    rv = kind->resolve(notes, settings, &error, resolution);
+    assert_int_equal(rv, error.code);
+    if (rv != 0) {
+        mu_cluster_free(resolution->cluster);
+        resolution->cluster = NULL;
+    }
+    return rv;
+}
+
+static int resolve(struct script *script, mu_resolution *resolution)
+{
+    static const char *const texts[][2] = {
+        {"names", "worker=w.test:1,ps=_ps.test"}, {"address", "ip"}, {"host", "w-0"}};
+    struct mu__settings settings;
+    struct mu__notes *notes;
+    int rv = mu__notes_new(&script->asker, NULL, NULL, &notes);
+
+    if (rv != 0)
+        return rv;
+    rv = mu__settings_init(&settings, "dns", mu__resolver_dns.settings);
+    if (rv == 0) {
+        for (size_t i = 0; i < sizeof texts / sizeof texts[0] && rv == 0; i++)
+            rv = mu__settings_set(&settings, texts[i][0], texts[i][1], NULL);
+        if (rv == 0)
+            rv = resolve_with(notes, &settings, resolution);
+        mu__settings_done(&settings);
+    }
+    mu__notes_free(notes);
+    return rv;
+}
+
+/* What stands in no setting is as it is by default, also when there is no memory to ask
+ * for its variable; the outcome is the whole one or none. */
+static void test_resolver(void **state)
+{
+    static const struct script_row rows[] = {
+        SCRIPT(ADDRESSES, .name = "w.test", .text = "10.0.0.1\n10.0.0.2\n"),
+        SCRIPT(SERVICES, .name = "_ps.test", .text = "0 0 7 ps-0.test\n"),
+        SCRIPT(ADDRESSES, .name = "ps-0.test", .text = "10.0.0.3\n"),
+        SCRIPT(ADDRESSES, .name = "w-0", .text = "10.0.0.2\n"),
+        SCRIPT_END,
+    };
+    bool failed = true;
+    long n;
+
+    (void)state;
+    for (n = 0; failed; n++) {
+        struct script script;
+        mu_resolution resolution;
+        char *json;
+        int rv;
+
+        script_init(&script, rows);
+        fault_arm(n);
+        rv = resolve(&script, &resolution);
+        failed = fault_disarm();
+        assert_true(n < 1000);
+        if (rv != 0) {
+            assert_true(failed && rv == -MU_ENOMEM);
+            continue;
+        }
+        json = mu_cluster_json(resolution.cluster);
+        assert_string_equal(json, "{\"ps\":[\"10.0.0.3:7\"],\"worker\":[\"10.0.0.1:1\","
+                                  "\"10.0.0.2:1\"]}");
+        assert_string_equal(resolution.task_type, "worker");
+        assert_int_equal(resolution.task_index, 1);
+        free(json);
+        mu_cluster_free(resolution.cluster);
+    }
+    assert_true(n > 20);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_resolver),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,350 @@
+/* The resolvers environment and aws, by rows. */
+#include "tests/support/script.h"
+
+#include <muster/cluster.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define V SCRIPT_VARIABLE
+#define COUNT(array) (sizeof(array) / sizeof(array)[0])
+#define OWN_ADDRESSES                                   \
+    {                                                   \
+        .kind = MU__ASK_ADDRESSES, .name = "this-host", \
+        .text = "127.0.1.1\n10.0.0.7\nfd00::7\n"        \
+    }
+
+static const struct mu__resolver_kind *const kind = &mu__resolver_environment;
+static const struct mu__resolver_kind *const batch = &mu__resolver_aws;
+
+static void expect_bind(const struct mu__resolver_kind *resolver,
+                        const struct script_row *rows, const char *const *settings,
+                        const char *cluster, const char *task, const char *bind)
+{
+    mu_resolution resolution;
+    mu_error error;
+
+    script_expect(resolver, rows, settings, cluster, task);
+    assert_int_equal(script_resolve(resolver, rows, settings, &error, &resolution), 0);
+    assert_string_equal(resolution.bind_address, bind);
+    mu_cluster_free(resolution.cluster);
+}
+
+/* ---- All hosts ---- */
+
+static void test_hosts(void **state)
+{
+    static const struct script_row rows[] = {
+        V("MUSTER_HOSTS", "a,n[1-2],n1,b:99"), V("MUSTER_RANK", "3"), SCRIPT_END};
+    static const char *const settings[] = {"jobs=chief=1,worker=*", "port=500",
+                                           "bind_address=0.0.0.0:501", NULL};
+
+    (void)state;
+    expect_bind(kind, rows, NULL,
+                "{\"worker\":[\"a:8888\",\"n1:8888\",\"n2:8888\",\"n1:8889\",\"b:99\"]}",
+                "worker:3", "");
+    expect_bind(kind, rows, settings,
+                "{\"chief\":[\"a:500\"],"
+                "\"worker\":[\"n1:500\",\"n2:500\",\"n1:501\",\"b:99\"]}",
+                "worker:2", "tcp://0.0.0.0:501");
+}
+
+static void test_hosts_refused(void **state)
+{
+    static const struct {
+        const char *variable;
+        const char *text;
+        int code;
+        const char *words;
+    } rows[] = {
+        {"NOTHING", "", -MU_ENOTFOUND,
+         "MUSTER_RANK is not set: the place of this process"},
+        {"MUSTER_RANK", "2", -MU_EINVALID,
+         "MUSTER_RANK: expected a number below 2 (MUSTER_HOSTS), got 2"},
+        {"MUSTER_NUM_PROCESSES", "3", -MU_EINVALID,
+         "MUSTER_HOSTS: it has 2 hosts, one for each process, but MUSTER_NUM_PROCESSES"},
+        {"MUSTER_PROCESS_ID", "x", -MU_EINVALID, "MUSTER_PROCESS_ID: expected a whole"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct script_row script[] = {
+            V("MUSTER_HOSTS", "a,b"), V(rows[i].variable, rows[i].text), SCRIPT_END};
+
+        script_expect_error(kind, script, NULL, rows[i].code, rows[i].words);
+    }
+}
+
+/* ---- The address of process 0 ---- */
+
+#define JAX(id)                                                                          \
+    V("JAX_COORDINATOR_ADDRESS", "10.0.0.1:1234"), V("JAX_NUM_PROCESSES", "3"), \
+        V("JAX_PROCESS_ID", id)
+
+static void test_jax(void **state)
+{
+    static const struct script_row first[] = {
+        JAX("0"), V("JAX_COORDINATOR_BIND_ADDRESS", "[::]:1234"), SCRIPT_END};
+    static const struct script_row last[] = {
+        JAX("2"), V("JAX_COORDINATOR_BIND_ADDRESS", "[::]:1234"), OWN_ADDRESSES,
+        SCRIPT_END};
+    static const char *const settings[] = {"jobs=chief=1,worker=2",
+                                           "bind_address=0.0.0.0:0", NULL};
+    static const char cluster[] = "{\"chief\":[\"10.0.0.1:1234\"]}";
+
+    (void)state;
+    expect_bind(kind, first, NULL, cluster, "chief:0", "tcp://[::]:1234");
+    expect_bind(kind, last, NULL, cluster, "worker:1", "tcp://10.0.0.7:0");
+    expect_bind(kind, last, settings, cluster, "worker:1", "tcp://0.0.0.0:0");
+    expect_bind(kind, first, settings, cluster, "chief:0", "tcp://0.0.0.0:1234");
+}
+
+static void test_other_families(void **state)
+{
+    static const struct script_row torch[] = {
+        V("MASTER_ADDR", "head"), V("MASTER_PORT", "29500"), V("WORLD_SIZE", "4"),
+        V("RANK", "1"),           OWN_ADDRESSES,             SCRIPT_END};
+    static const struct script_row ours[] = {
+        V("MUSTER_COORDINATOR_ADDRESS", "127.0.0.1:77"), V("MUSTER_NUM_PROCESSES", "2"),
+        V("MUSTER_PROCESS_ID", "1"), JAX("0"), SCRIPT_END};
+    static const struct script_row v6[] = {
+        V("JAX_COORDINATOR_ADDRESS", "fd00::1"), V("JAX_COORDINATOR_PORT", "70"),
+        V("JAX_NUM_PROCESSES", "1"), V("JAX_PROCESS_ID", "0"), SCRIPT_END};
+
+    (void)state;
+    expect_bind(kind, torch, NULL, "{\"chief\":[\"head:29500\"]}", "worker:0",
+                "tcp://10.0.0.7:0");
+    expect_bind(kind, ours, NULL, "{\"chief\":[\"127.0.0.1:77\"]}", "worker:0",
+                "tcp://127.0.0.1:0");
+    expect_bind(kind, v6, NULL, "{\"chief\":[\"[fd00::1]:70\"]}", "chief:0", "");
+}
+
+static void expect_partition(const struct script_row *rows, int partition)
+{
+    mu_resolution resolution;
+    mu_error error;
+
+    assert_int_equal(script_resolve(kind, rows, NULL, &error, &resolution), 0);
+    assert_int_equal(resolution.partition, partition);
+    mu_cluster_free(resolution.cluster);
+}
+
+static void test_devices(void **state)
+{
+    static const struct script_row two[] = {JAX("0"), V("JAX_LOCAL_DEVICE_IDS", "1,3"),
+                                            SCRIPT_END};
+    static const struct script_row all[] = {JAX("0"), V("JAX_LOCAL_DEVICE_IDS", "all"),
+                                            SCRIPT_END};
+    static const struct script_row bad[] = {JAX("0"), V("JAX_LOCAL_DEVICE_IDS", "1;3"),
+                                            SCRIPT_END};
+    mu_resolution resolution;
+    mu_error error;
+
+    (void)state;
+    assert_int_equal(script_resolve(kind, two, NULL, &error, &resolution), 0);
+    assert_string_equal(resolution.visible_devices, "1,3");
+    mu_cluster_free(resolution.cluster);
+    assert_int_equal(script_resolve(kind, all, NULL, &error, &resolution), 0);
+    assert_string_equal(resolution.visible_devices, "");
+    mu_cluster_free(resolution.cluster);
+    script_expect_error(kind, bad, NULL, -MU_EINVALID,
+                        "JAX_LOCAL_DEVICE_IDS: expected numbers with commas between");
+}
+
+static void test_partitions(void **state)
+{
+    static const struct {
+        const char *variable;
+        const char *text;
+        int partition;
+    } rows[] = {
+        {"JAX_PARTITION_INDEX", "3", 3},
+        {"JAX_SLICE_INDEX", "0", 0},
+        {"NOTHING", "1", -1},
+        {"MUSTER_PARTITION_INDEX", "1", -1},
+    };
+    static const struct script_row both[] = {JAX("0"), V("JAX_SLICE_INDEX", "2"),
+                                             V("JAX_PARTITION_INDEX", "1"), SCRIPT_END};
+    static const struct script_row ours[] = {
+        V("MUSTER_COORDINATOR_ADDRESS", "127.0.0.1:77"), V("MUSTER_NUM_PROCESSES", "2"),
+        V("MUSTER_PROCESS_ID", "1"), V("MUSTER_PARTITION_INDEX", "5"), SCRIPT_END};
+    static const struct script_row bad[] = {JAX("0"), V("JAX_PARTITION_INDEX", "-1"),
+                                            SCRIPT_END};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++) {
+        const struct script_row script[] = {
+            JAX("0"), V(rows[i].variable, rows[i].text), SCRIPT_END};
+
+        expect_partition(script, rows[i].partition);
+    }
+    expect_partition(both, 1);
+    expect_partition(ours, 5);
+    script_expect_error(kind, bad, NULL, -MU_EINVALID,
+                        "JAX_PARTITION_INDEX: expected a whole number of 0 to");
+}
+
+static void test_missing(void **state)
+{
+    static const struct {
+        struct script_row rows[3];
+        const char *words;
+    } rows[] = {
+        {{SCRIPT_END},
+         "none of these is set: MUSTER_HOSTS, MUSTER_COORDINATOR_ADDRESS, JAX_"},
+        {{V("MUSTER_PROCESS_ID", "0"), SCRIPT_END},
+         "MUSTER_NUM_PROCESSES is not set: how many processes there are"},
+        {{V("JAX_COORDINATOR_ADDRESS", "a:1"), SCRIPT_END},
+         "JAX_NUM_PROCESSES is not set"},
+        {{V("JAX_COORDINATOR_ADDRESS", "a:1"), V("JAX_NUM_PROCESSES", "2"), SCRIPT_END},
+         "JAX_PROCESS_ID is not set: which process this is, from 0"},
+        {{V("MUSTER_PROCESS_ID", "0"), V("MUSTER_NUM_PROCESSES", "2"), SCRIPT_END},
+         "MUSTER_COORDINATOR_ADDRESS is not set: where process 0 is, HOST:PORT"},
+        {{V("MASTER_ADDR", "a"), V("WORLD_SIZE", "2"), SCRIPT_END}, "RANK is not set"},
+    };
+    static const struct script_row no_port[] = {
+        V("MASTER_ADDR", "a"), V("WORLD_SIZE", "2"), V("RANK", "0"), SCRIPT_END};
+
+    (void)state;
+    for (size_t i = 0; i < COUNT(rows); i++)
+        script_expect_error(kind, rows[i].rows, NULL, -MU_ENOTFOUND, rows[i].words);
+    script_expect_error(kind, no_port, NULL, -MU_ENOTFOUND,
+                        "MASTER_PORT is not set, and the address has no port");
+}
+
+static void test_family_refused(void **state)
+{
+    static const struct script_row above[] = {JAX("3"), SCRIPT_END};
+    static const struct script_row chief[] = {JAX("0"), SCRIPT_END};
+    static const struct script_row lost[] = {JAX("1"), SCRIPT_END};
+    static const char *const with_ps[] = {"jobs=chief=1,ps=1,worker=1", NULL};
+    static const char *const no_chief[] = {"jobs=worker=3", NULL};
+    static const char *const bind[] = {"bind_address=nowhere", NULL};
+
+    (void)state;
+    script_expect_error(kind, above, NULL, -MU_EINVALID,
+                        "JAX_PROCESS_ID: expected a number below 3 (JAX_NUM_PROCESSES)");
+    script_expect_error(kind, chief, with_ps, -MU_EINVALID,
+                        "only the address of rank 0 is known");
+    script_expect_error(kind, chief, no_chief, -MU_EINVALID,
+                        "only the address of rank 0 is known");
+    script_expect_error(kind, chief, bind, -MU_EINVALID, "bind_address: ");
+    script_expect_error(
+        kind, lost, NULL, -MU_EINVALID,
+        "this host's name, \"this-host\", has no address at which others");
+}
+
+static void test_detection(void **state)
+{
+    static const struct script_row hosts[] = {V("MUSTER_HOSTS", "a"), SCRIPT_END};
+    static const struct script_row ours[] = {V("MUSTER_PROCESS_ID", "1"), SCRIPT_END};
+    static const struct script_row address[] = {V("JAX_COORDINATOR_ADDRESS", "a:1"),
+                                                V("MASTER_ADDR", "a"), SCRIPT_END};
+    static const struct script_row torch[] = {V("MASTER_ADDR", "a"), V("RANK", "1"),
+                                              SCRIPT_END};
+    mu_error why;
+
+    (void)state;
+    assert_int_equal(script_detect(kind, hosts, NULL, &why), 1);
+    assert_int_equal(script_detect(kind, ours, NULL, &why), 1);
+    assert_int_equal(script_detect(kind, torch, NULL, &why), 1);
+    assert_int_equal(script_detect(kind, address, NULL, &why), 0);
+    assert_int_equal(script_detect(kind, NULL, NULL, &why), 0);
+    assert_non_null(strstr(why.message, "MUSTER_HOSTS"));
+}
+
+/* Proxies are said, and change nothing. */
+static void test_proxies_are_noted(void **state)
+{
+    static const struct script_row rows[] = {
+        JAX("0"), V("https_proxy", "http://user:secret@proxy:1"), SCRIPT_END};
+    struct mu__settings settings;
+    struct mu__notes *notes;
+    struct script script;
+    mu_resolution resolution;
+    mu_error error;
+
+    (void)state;
+    script_init(&script, rows);
+    mu_resolution_init(&resolution);
+    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+    assert_int_equal(mu__settings_init(&settings, kind->name, kind->settings), 0);
+    mu__notes_begin(notes, NULL);
+    mu__notes_begin(notes, kind->name);
+    assert_int_equal(kind->resolve(notes, &settings, &error, &resolution), 0);
+    assert_non_null(mu__notes_said(notes, 0));
+    assert_non_null(strstr(mu__notes_said(notes, 0), "https_proxy is set"));
+    assert_null(strstr(mu__notes_said(notes, 0), "secret"));
+    assert_null(mu__notes_said(notes, 1));
+    mu_cluster_free(resolution.cluster);
+    mu__notes_free(notes);
+    mu__settings_done(&settings);
+}
+
+/* ---- AWS Batch ---- */
+
+#define BATCH(node)                                                                      \
+    V("AWS_BATCH_JOB_NUM_NODES", "3"), V("AWS_BATCH_JOB_MAIN_NODE_INDEX", "1"), \
+        V("AWS_BATCH_JOB_NODE_INDEX", node), OWN_ADDRESSES
+#define MAIN V("AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS", "10.0.0.7")
+
+static void test_batch(void **state)
+{
+    static const struct script_row main_node[] = {BATCH("1"), SCRIPT_END};
+    static const struct script_row first[] = {BATCH("0"), MAIN, SCRIPT_END};
+    static const struct script_row last[] = {BATCH("2"), MAIN, SCRIPT_END};
+    static const char *const settings[] = {"port=9", "bind_address=10.9.9.9:5",
+                                           "jobs=chief=1,worker=*", NULL};
+    static const char cluster[] = "{\"chief\":[\"10.0.0.7:8888\"]}";
+
+    (void)state;
+    expect_bind(batch, main_node, NULL, cluster, "chief:0", "");
+    expect_bind(batch, first, NULL, cluster, "worker:0", "tcp://10.0.0.7:0");
+    expect_bind(batch, last, NULL, cluster, "worker:1", "tcp://10.0.0.7:0");
+    expect_bind(batch, last, settings, "{\"chief\":[\"10.0.0.7:9\"]}", "worker:1",
+                "tcp://10.9.9.9:5");
+}
+
+static void test_batch_refused(void **state)
+{
+    static const struct script_row no_main[] = {BATCH("0"), SCRIPT_END};
+    static const struct script_row above[] = {BATCH("3"), MAIN, SCRIPT_END};
+    mu_error why;
+
+    (void)state;
+    script_expect_error(batch, NULL, NULL, -MU_ENOTFOUND,
+                        "AWS_BATCH_JOB_NUM_NODES is not set");
+    script_expect_error(batch, no_main, NULL, -MU_ENOTFOUND,
+                        "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS is not set: where "
+                        "the main node (1) is, which is not this one (0)");
+    script_expect_error(batch, above, NULL, -MU_EINVALID,
+                        "AWS_BATCH_JOB_NODE_INDEX: expected a number below 3");
+    assert_int_equal(script_detect(batch, above, NULL, &why), 1);
+    assert_int_equal(script_detect(batch, NULL, NULL, &why), 0);
+    assert_string_equal(why.message, "AWS_BATCH_JOB_NODE_INDEX is not set");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_hosts_refused),
+        cmocka_unit_test(test_jax),
+        cmocka_unit_test(test_other_families),
+        cmocka_unit_test(test_devices),
+        cmocka_unit_test(test_partitions),
+        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_family_refused),
+        cmocka_unit_test(test_detection),
+        cmocka_unit_test(test_proxies_are_noted),
+        cmocka_unit_test(test_batch),
+        cmocka_unit_test(test_batch_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

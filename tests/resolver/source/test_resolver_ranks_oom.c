@@ -1,0 +1,157 @@
+/* Every allocation of the resolvers of launchers fails once: an error in words or the
+ * same as without, nothing leaked. */
+#include "resolver/engine/kind.h"
+#include "tests/support/fault.h"
+#include "tests/support/script.h"
+
+#include <muster/cluster.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define V SCRIPT_VARIABLE
+
+/* One run of a resolver with all answers at once, of which allocation `n` fails. */
+static int run(const struct mu__resolver_kind *kind, const struct script_row *rows,
+               long n, bool *ret_failed)
+{
+    struct mu__settings settings;
+    struct mu__notes *notes;
+    struct script script;
+    mu_resolution resolution;
+    mu_error error = {0};
+    int rv;
+
+    script_init(&script, rows);
+    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+    assert_int_equal(mu__settings_init(&settings, kind->name, kind->settings), 0);
+    mu__notes_begin(notes, NULL);
+    mu__notes_begin(notes, kind->name);
+    mu_resolution_init(&resolution);
+    fault_arm(n);
+    rv = kind->resolve(notes, &settings, &error, &resolution);
+    *ret_failed = fault_disarm();
+    assert_int_equal(error.code, rv);
+    assert_true(rv == 0 || error.message[0] != '\0');
+    mu_cluster_free(resolution.cluster);
+    mu__notes_free(notes);
+    mu__settings_done(&settings);
+    return rv;
+}
+
+static void expect_failures(const struct mu__resolver_kind *kind,
+                            const struct script_row *rows)
+{
+    unsigned errors = 0;
+    bool failed = true;
+    int rv = 0;
+
+    for (long n = 0; failed; n++) {
+        rv = run(kind, rows, n, &failed);
+        errors += rv == -MU_ENOMEM;
+        assert_true(n < 10000);
+    }
+    assert_int_equal(rv, 0);
+    assert_true(errors >= 3);   /* the hosts, their places, the cluster */
+}
+
+static void test_slurm(void **state)
+{
+    static const struct script_row rows[] = {
+        V("SLURM_STEP_NODELIST", "n[1-2,4],m"),
+        V("SLURM_STEP_NUM_TASKS", "5"),
+        V("SLURM_STEP_TASKS_PER_NODE", "2,1(x3)"),
+        V("SLURM_PROCID", "1"),
+        V("SLURM_DISTRIBUTION", "arbitrary"),
+        V("SLURM_HOSTFILE", "/hosts"),
+        SCRIPT_FILE("/hosts", "m\nn1\nn1\nn2\nn4\n"),
+        V("CUDA_VISIBLE_DEVICES", "0,1"),
+        SCRIPT_END,
+    };
+    static const struct script_row dealt[] = {
+        V("SLURM_STEP_NODELIST", "n[1-2]"), V("SLURM_STEP_NUM_TASKS", "3"),
+        V("SLURM_STEP_TASKS_PER_NODE", "2,1"), V("SLURM_PROCID", "0"),
+        V("MUSTER_SLURM_TASKS_PER_NODE", "n1=2,n2=1"), SCRIPT_END};
+
+    (void)state;
+    expect_failures(&mu__resolver_slurm, rows);
+    expect_failures(&mu__resolver_slurm, dealt);
+}
+
+static void test_open_mpi(void **state)
+{
+    static const struct script_row rows[] = {
+        V("OMPI_COMM_WORLD_SIZE", "3"),
+        V("OMPI_COMM_WORLD_RANK", "1"),
+        V("MUSTER_OPEN_MPI_HOSTFILE", "/hosts"),
+        SCRIPT_FILE("/hosts", "a slots=2\nb:1\n"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    expect_failures(&mu__resolver_open_mpi, rows);
+}
+
+static void test_batch_systems(void **state)
+{
+    static const struct script_row lsf[] = {
+        V("LSF_PM_TASKID", "2"), V("LSB_MCPU_HOSTS", "a 1 b 2"), SCRIPT_END};
+    static const struct script_row pbs[] = {
+        V("PBS_VNODENUM", "1"), V("PBS_NODEFILE", "/nodes"),
+        SCRIPT_FILE("/nodes", "a\nb\nb\n"), SCRIPT_END};
+    static const struct script_row components[] = {
+        V("SLURM_PROCID", "1"),
+        V("SLURM_STEP_NUM_TASKS", "2"),
+        V("SLURM_STEP_NUM_NODES", "2"),
+        V("SLURM_HET_SIZE", "2"),
+        V("SLURM_NNODES_HET_GROUP_0", "1"),
+        V("SLURM_NNODES_HET_GROUP_1", "1"),
+        V("SLURM_JOB_NODELIST_HET_GROUP_0", "n2"),
+        V("SLURM_JOB_NODELIST_HET_GROUP_1", "n1"),
+        V("SLURM_TASKS_PER_NODE_HET_GROUP_0", "1"),
+        V("SLURM_TASKS_PER_NODE_HET_GROUP_1", "1"),
+        SCRIPT_END,
+    };
+
+    (void)state;
+    expect_failures(&mu__resolver_lsf, lsf);
+    expect_failures(&mu__resolver_pbs, pbs);
+    expect_failures(&mu__resolver_slurm, components);
+}
+
+static void test_lists(void **state)
+{
+    static const struct script_row hosts[] = {
+        V("MUSTER_HOSTS", "a,b,a"), V("MUSTER_RANK", "1"), SCRIPT_END};
+    static const struct script_row machines[] = {
+        V("SM_HOSTS", "[\"b\", \"a\"]"), V("SM_CURRENT_HOST", "a"), SCRIPT_END};
+    static const struct script_row groups[] = {
+        V("SM_HOSTS", "[\"b\", \"a\"]"), V("SM_CURRENT_HOST", "a"),
+        V("MUSTER_SAGEMAKER_GROUPS", "worker=g,ps=h"),
+        V("SM_RESOURCE_CONFIG",
+          "{\"instance_groups\": [{\"instance_group_name\": \"g\", \"hosts\": [\"a\"]}, "
+          "{\"instance_group_name\": \"h\", \"hosts\": [\"b\"]}]}"),
+        SCRIPT_END};
+
+    (void)state;
+    expect_failures(&mu__resolver_environment, hosts);
+    expect_failures(&mu__resolver_sagemaker, machines);
+    expect_failures(&mu__resolver_sagemaker, groups);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_slurm),
+        cmocka_unit_test(test_open_mpi),
+        cmocka_unit_test(test_batch_systems),
+        cmocka_unit_test(test_lists),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,66 @@
+/* Text from outside: what of it may be shown. */
+#include "runtime/base/text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct {
+    const char *text;
+    const char *quoted;
+    const char *hidden;     /* NULL: it has no control character */
+} rows[] = {
+    {"", "\"\"", NULL},
+    {"a b", "\"a b\"", NULL},
+    {"\xc3\xa4\xe2\x82\xac", "\"\xc3\xa4\xe2\x82\xac\"", NULL},
+    {"\xc2\xa0", "\"\xc2\xa0\"", NULL},
+    {"\"\\", "\"\\\"\\\\\"", NULL},
+    {"a\n\x1b[31m", "\"a\\x0a\\x1b[31m\"", "a??[31m"},
+    {"\x7f", "\"\\x7f\"", "?"},
+    {"a\xc2\x9b" "2J", "\"a\\xc2\\x9b2J\"", "a??2J"},
+    {"\xc2", "\"\\xc2\"", NULL},
+    {"\xff\x01", "\"\\xff\\x01\"", "\xff?"},
+};
+
+static void test_rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        char shown[MU__QUOTE_BYTES];
+        char text[32];
+
+        memcpy(text, rows[i].text, strlen(rows[i].text) + 1);
+        mu__quote(shown, sizeof shown, text, strlen(text));
+        assert_string_equal(shown, rows[i].quoted);
+        assert_int_equal(mu__has_control(text), rows[i].hidden != NULL);
+        mu__hide_control(text);
+        assert_string_equal(text,
+                            rows[i].hidden == NULL ? rows[i].text : rows[i].hidden);
+    }
+}
+
+/* However little room there is, it ends with a quote. */
+static void test_no_room(void **state)
+{
+    char shown[16];
+
+    (void)state;
+    mu__quote(shown, sizeof shown, "\xc2\x9b\xc2\x9b\xc2\x9b", 6);
+    assert_string_equal(shown, "\"\\xc2\\x9b...\"");
+    mu__quote(shown, sizeof shown, "0123456789abcdef", 16);
+    assert_string_equal(shown, "\"0123456789...\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_no_room),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

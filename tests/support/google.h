@@ -1,0 +1,125 @@
+/* Asking what the resolvers of Google's cloud share, by rows. */
+#ifndef MU_TESTS_GOOGLE_H
+#define MU_TESTS_GOOGLE_H
+
+#include "resolver/cloud/google/metadata.h"
+#include "tests/support/script.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define META "http://metadata.google.internal/computeMetadata/v1/"
+#define ROW_GCE SCRIPT_FILE("/sys/class/dmi/id/product_name", "Google Compute Engine\n")
+#define METADATA_TOKEN META "instance/service-accounts/default/token"
+#define TOKEN(word) "{\"access_token\": \"" word "\", \"token_type\": \"Bearer\"}"
+
+/* No words of what was asked may have what is secret. */
+static inline void check_words(struct mu__notes *notes, const mu_error *error)
+{
+    char line[1024];
+
+    for (size_t i = 0; mu__notes_at(notes, i) != NULL; i++) {
+        mu__note_words(mu__notes_at(notes, i), line, sizeof line);
+        assert_null(strstr(line, "SECRET"));
+    }
+    for (size_t i = 0; mu__notes_said(notes, i) != NULL; i++)
+        assert_null(strstr(mu__notes_said(notes, i), "SECRET"));
+    assert_null(strstr(error->message, "SECRET"));
+}
+
+/* What is asked for; the result is a text. */
+typedef int (*ask_fn)(const struct mu__google *google, mu_error *ret_error,
+                      char **ret_text);
+
+static inline int run(ask_fn ask, const struct script_row *rows, struct mu__google google,
+                      mu_error *ret_error, char **ret_text)
+{
+    struct mu__notes *notes;
+    struct script script;
+    int rv = MU__LATER;
+
+    *ret_error = (mu_error){0};
+    script_init(&script, rows);
+    script.late = true;
+    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+    google.notes = notes;
+    google.resolver = "test";
+    for (int i = 0; rv == MU__LATER; i++) {
+        assert_true(i < 100);
+        mu__notes_begin(notes, NULL);
+        rv = ask(&google, ret_error, ret_text);
+        if (rv == MU__LATER)
+            assert_true(script.waiting_count > 0);
+        script_answer(&script);
+    }
+    check_words(notes, ret_error);
+    mu__notes_free(notes);
+    return rv;
+}
+
+static inline int first_token(const struct mu__google *google, mu_error *ret_error,
+                              char **ret_text)
+{
+    return mu__google_token(google, 0, ret_error, ret_text);
+}
+
+static inline int second_token(const struct mu__google *google, mu_error *ret_error,
+                               char **ret_text)
+{
+    return mu__google_token(google, 1, ret_error, ret_text);
+}
+
+static inline int copy_text(const char *text, char **ret_text)
+{
+    *ret_text = strdup(text);
+    assert_non_null(*ret_text);
+    return 0;
+}
+
+/* The member "m" of an API's answer. */
+static inline int api(const struct mu__google *google, mu_error *ret_error,
+                      char **ret_text)
+{
+    const char *text = NULL;
+    const cJSON *root;
+    int rv = mu__google_ask(
+        google,
+        &(struct mu__google_request){.url = "https://api.example/a", .what = "thing"},
+        ret_error, &root);
+
+    if (rv == 0)
+        rv = mu__google_text(root, "m", "thing", ret_error, &text);
+    return rv != 0 ? rv : copy_text(text == NULL ? "" : text, ret_text);
+}
+
+static inline void expect(ask_fn ask, const struct script_row *rows,
+                          struct mu__google google, const char *text)
+{
+    char *got = NULL;
+    mu_error error;
+
+    if (run(ask, rows, google, &error, &got) != 0)
+        fail_msg("%s", error.message);
+    assert_string_equal(got, text);
+    free(got);
+}
+
+static inline void expect_error(ask_fn ask, const struct script_row *rows,
+                                struct mu__google google, int code, const char *words)
+{
+    char *got = NULL;
+    mu_error error;
+
+    assert_int_equal(run(ask, rows, google, &error, &got), code);
+    assert_null(got);
+    if (strstr(error.message, words) == NULL)
+        fail_msg("\"%s\" is not in \"%s\"", words, error.message);
+}
+
+#endif

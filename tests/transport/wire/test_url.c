@@ -1,0 +1,103 @@
+/* Addresses of wires, taken apart. */
+#include "transport/wire/url.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Host or path when right; part of the complaint when wrong. */
+static const struct row {
+    const char *text;
+    bool listening;
+    bool right;
+    bool ipc;
+    unsigned port;
+    const char *words;
+} rows[] = {
+    {"tcp://host:7000", false, true, false, 7000, "host"},
+    {"tcp://10.0.0.1:1", false, true, false, 1, "10.0.0.1"},
+    {"tcp://[::1]:7000", false, true, false, 7000, "::1"},
+    {"tcp://*:0", true, true, false, 0, "*"},
+    {"tcp://127.0.0.1:65535", true, true, false, 65535, "127.0.0.1"},
+    {"ipc:///run/muster/a", false, true, true, 0, "/run/muster/a"},
+    {"tcp://host:0", false, false, false, 0, "port 0"},
+    {"tcp://host:65536", false, false, false, 0, "up to 65535"},
+    {"tcp://host:999999", false, false, false, 0, "up to 65535"},
+    {"tcp://host:7000/path", false, false, false, 0, "port"},
+    {"tcp://host:", false, false, false, 0, "port"},
+    {"tcp://host:-1", false, false, false, 0, "port"},
+    {"tcp://host", false, false, false, 0, "tcp://host:port"},
+    {"tcp://:7000", false, false, false, 0, "host"},
+    {"tcp://", false, false, false, 0, "tcp://host:port"},
+    {"tcp://a b:7000", false, false, false, 0, "plain"},
+    {"tcp://a/b:7000", false, false, false, 0, "plain"},
+    {"tcp://::1:7000", false, false, false, 0, "brackets"},
+    {"tcp://[::1:7000", false, false, false, 0, "bracket"},
+    {"tcp://[]:7000", false, false, false, 0, "bracket"},
+    {"ipc://relative", false, false, false, 0, "absolute"},
+    {"ipc://", false, false, false, 0, "absolute"},
+    {"udp://host:7000", false, false, false, 0, "tcp:// or ipc://"},
+    {"", false, false, false, 0, "tcp:// or ipc://"},
+};
+
+static void check_row(const struct row *row)
+{
+    struct mu__url url;
+    const char *fault;
+
+    memset(&url, 0x5a, sizeof url);
+    fault = mu__url_parse(row->text, row->listening, &url);
+    if (!row->right) {
+        if (fault == NULL || strstr(fault, row->words) == NULL)
+            fail_msg("\"%s\": \"%s\" lacks \"%s\"", row->text,
+                     fault == NULL ? "(no complaint)" : fault, row->words);
+        assert_int_equal(url.port, 0x5a5a);
+        return;
+    }
+    if (fault != NULL)
+        fail_msg("\"%s\": %s", row->text, fault);
+    assert_int_equal(url.ipc, row->ipc);
+    assert_int_equal(url.port, row->port);
+    assert_string_equal(row->ipc ? url.path : url.host, row->words);
+}
+
+static void test_rows(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        check_row(&rows[i]);
+}
+
+/* One byte beyond each bound, and the bound itself. */
+static void test_bounds_of_length(void **state)
+{
+    char text[400] = "ipc://";
+    struct mu__url url;
+
+    (void)state;
+    memset(text + 6, '/', MU__URL_PATH_MAX);
+    assert_null(mu__url_parse(text, false, &url));
+    text[6 + MU__URL_PATH_MAX] = '/';
+    assert_non_null(mu__url_parse(text, false, &url));
+
+    memset(text, 0, sizeof text);
+    memcpy(text, "tcp://", 6);
+    memset(text + 6, 'h', MU__URL_HOST_MAX);
+    memcpy(text + 6 + MU__URL_HOST_MAX, ":1", 2);
+    assert_null(mu__url_parse(text, false, &url));
+    memcpy(text + 6 + MU__URL_HOST_MAX, "h:1", 3);
+    assert_non_null(mu__url_parse(text, false, &url));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_bounds_of_length),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,676 @@
+/* How a link comes up, seen from one side:
+ *
+ *      DIALLING --out_up, say HELLO--> GREETING --their HELLO--> UP
+ *
+ * The peer's HELLO may also come first (it dialled us): it is remembered, and the link is
+ * up as soon as ours is said. A HELLO whose `to` is not our incarnation asks for ours;
+ * one that names it answers ours. So two nodes that dial each other at the same moment
+ * say at most two HELLOs each, and never go on answering.
+ *
+ * A link lives from one dial to the next, and each HELLO says which life it is of. What
+ * the peer sends names our life: with delays enough, a connection of its former life may
+ * be taken for one of the present, and what still comes over it must not be believed.
+ *
+ * Who is reached may be somebody else: another task, at an address that was the peer's,
+ * or a name that leads to several machines. HELLO says whom it is for, and is refused
+ * then. After a refusal or no answer the link goes on with the next address of the name,
+ * and it rests when all of them were tried.
+ *
+ * A task is one process. While a link to it is up, a HELLO of another incarnation is
+ * refused, and both are named; the one that is refused tries again, and gets in once the
+ * former one has hung up or fallen silent. Two processes may say the same address; then
+ * only one is there: the one that answers our own HELLO. The other one is told by the
+ * address where it listens, and that is dialled, too, when the one at the address fell
+ * silent, and holds its port: a process that is stopped, say.
+ *
+ * Two nodes see the end of a link at different times. What one has dialled meanwhile the
+ * other may take for a new beginning, and end its own part again; where frames take about
+ * as long as the pause before a dial, that could go on for ever. So a link that was lost
+ * soon after it came up, twice in a row or more often, rests longer each time, and a
+ * HELLO does not cut that short: nothing of a former life is under way any more then. The
+ * rests after that one, when it was dialled in vain, are cut short as always: of two that
+ * both rest for long, the one that is awake wakes the other.
+ *
+ * Going down always starts over with a fresh outgoing connection, because nobody can tell
+ * whether the old one leads to the peer's old life or its new one. */
+#include "transport/link/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- coming up ---- */
+
+static void come_up(struct mu__links *links, struct mu__link *link)
+{
+    uint32_t node = links->node_next + 1;
+
+    if (mu__map_set(&links->by_node, node, link) != 0) {
+        mu__link_go_down(links, link, "out of memory");
+        return;
+    }
+    links->node_next = node;
+    link->node = node;
+    link->backoff_ms = 0;
+    link->taken_since_ms = 0;
+    link->left = false;
+    if (link->detour == NULL)
+        mu__links_not_silent(links, link->url);
+    mu__link_keep_words(&link->why, "");
+    mu__link_keep_words(&link->told, "");
+    if (link->tried != NULL)
+        link->tried->count = 0;
+    links->counters.links_up++;
+    mu__link_set_state(links, link, MU__LINK_UP);
+    mu__links_log(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
+                  link->index, link->detour == NULL ? link->url : link->detour);
+    links->upcalls.up(links->upcalls.owner, node, link->type, link->index, link->peer,
+                      link->url);
+}
+
+void mu__links_out_up(struct mu__links *links, uint32_t out)
+{
+    struct mu__link *link = mu__map_get(&links->by_out, out);
+
+    if (link == NULL)
+        return;
+    if (link->state == MU__LINK_REFUSING) {
+        mu__link_say_refuse(links, link);
+        return;
+    }
+    if (link->state != MU__LINK_DIALLING)
+        return;
+    if (links->wire->ops->place != NULL)
+        link->place = links->wire->ops->place(links->wire, out, &link->places_count);
+    mu__link_set_state(links, link, MU__LINK_GREETING);
+    mu__link_say_hello(links, link);
+    if (link->heard)
+        come_up(links, link);
+}
+
+/* ---- whose link it is ---- */
+
+static bool is_client(struct mu__view type)
+{
+    return mu__view_is(type, "client");
+}
+
+/* The link whose very dial a frame answers; NULL: there is none. */
+static struct mu__link *answered(const struct mu__links *links,
+                             const struct mu__frame_header *header)
+{
+    return header->life == 0 ? NULL : mu__map_get(&links->by_life, header->life);
+}
+
+/* The link that a HELLO is of. Clients have no place in the cluster spec, so several may
+ * share an index: they are told apart by incarnation. */
+static struct mu__link *link_of(struct mu__links *links, const struct mu__hello *hello,
+                                const struct mu__frame_header *header)
+{
+    struct mu__link *link = answered(links, header);
+
+    if (link != NULL && link->any)
+        return link;
+    link = mu__link_first(links, hello->type, hello->index);
+    for (; link != NULL; link = mu__link_next(link)) {
+        if (!mu__view_is(hello->type, link->type) || link->index != hello->index)
+            continue;
+        if (!is_client(hello->type) || link->keep || link->peer == header->from)
+            return link;
+    }
+    return NULL;
+}
+
+/* ---- processes ---- */
+
+/* Where a process is, and which one it is. */
+static const char *describe(const char *url, const char *host, uint64_t pid,
+                            uint64_t incarnation, char *out, size_t size)
+{
+    int used = snprintf(out, size, "%s (", url);
+
+    if (used > 0 && (size_t)used < size && host[0] != '\0')
+        used += snprintf(out + used, size - (size_t)used, "host %s, ", host);
+    if (used > 0 && (size_t)used < size && pid != 0)
+        used += snprintf(out + used, size - (size_t)used, "pid %" PRIu64 ", ", pid);
+    if (used > 0 && (size_t)used < size)
+        (void)snprintf(out + used, size - (size_t)used, "incarnation %016" PRIx64 ")",
+                       incarnation);
+    return out;
+}
+
+/* Who says HELLO; `full`: and from which process. */
+static const char *who_says(const struct mu__frame_header *header,
+                            const struct mu__hello *hello, bool full, char *out,
+                            size_t size)
+{
+    char url[MU__LINK_URL_BYTES];
+    char host[64];
+
+    mu__view_copy(hello->address, url, sizeof url);
+    mu__view_copy(hello->host, host, sizeof host);
+    if (full)
+        return describe(url, host, hello->pid, header->from, out, size);
+    (void)snprintf(out, size, "%s", url);
+    return out;
+}
+
+static const char *who_is_up(const struct mu__link *link, char *out, size_t size)
+{
+    return describe(mu__link_address(link), mu__link_words(link->host), link->pid,
+                    link->peer, out, size);
+}
+
+static const char *who_are_we(const struct mu__links *links, char *out, size_t size)
+{
+    return describe(links->address, links->host, links->config.pid,
+                    links->config.incarnation, out, size);
+}
+
+/* ---- refusing ---- */
+
+/* The link by which somebody is told already why he is refused; NULL: none. */
+static struct mu__link *refusing_link(const struct mu__links *links, const char *url)
+{
+    uint64_t key = UINT64_C(1) << 63 | mu__view_hash(mu__view_str(url));
+    struct mu__link *link = (struct mu__link *)mu__chains_first(&links->chains, key);
+
+    while (link != NULL && strcmp(link->url, url) != 0)
+        link = mu__link_next(link);
+    return link;
+}
+
+/* Why somebody is refused. */
+struct refusal {
+    const char *reason;
+    const char *url;        /* where he is told */
+    bool taken;             /* another process plays his task */
+};
+
+static void note_refusal(const struct mu__links *links, struct mu__link *link,
+                         const struct mu__frame_header *header,
+                         const struct mu__hello *hello, const struct refusal *refusal)
+{
+    mu__link_keep_words(&link->why, refusal->reason);
+    link->peer = header->from;
+    link->peer_life = hello->life;
+    link->taken_since_ms = refusal->taken ? mu__links_now(links) + 1 : 0;
+}
+
+/* He has come to us by another address of this node, or looks for another task. */
+static void refuse_again(struct mu__links *links, struct mu__link *link)
+{
+    if (link->said_ms == 0)
+        return;     /* it is not connected yet */
+    link->since_ms = mu__links_now(links);
+    mu__link_say_refuse(links, link);
+}
+
+/* A process that tries again every second is named once. */
+static enum mu__log_level refusal_level(struct mu__links *links, uint64_t incarnation,
+                                        bool taken)
+{
+    bool is_named = taken && links->refused_twin == incarnation;
+
+    if (taken)
+        links->refused_twin = incarnation;
+    return links->config.only != NULL || is_named ? MU__LOG_DEBUG : MU__LOG_WARN;
+}
+
+/* " (from 10.0.0.7)": where it comes from, unless it says that itself. */
+static void where_from(const struct mu__links *links, uint32_t in, const char *says,
+                       char *out, size_t size)
+{
+    const struct mu__wire_ops *ops = links->wire->ops;
+    char address[MU__LINK_URL_BYTES] = "";
+    char *colon;
+
+    out[0] = '\0';
+    if (ops->peer != NULL)
+        ops->peer(links->wire, in, address, sizeof address);
+    colon = strrchr(address, ':');
+    if (colon != NULL)
+        *colon = '\0';
+    if (address[0] != '\0' && strstr(says, address) == NULL)
+        (void)snprintf(out, size, " (from %.80s)", address);
+}
+
+/* Dial back once, to say why. Bounded by the number of links. */
+static void refuse(struct mu__links *links, const struct mu__frame_header *header,
+                   const struct mu__hello *hello, uint32_t in,
+                   const struct refusal *refusal)
+{
+    static const char by_client[] = " (`muster check` or another client, no task)";
+    char who[MU__LINK_WHO_BYTES];
+    char from[96];
+    char type[16];
+    struct mu__link *link;
+
+    mu__view_copy(hello->type, type, sizeof type);
+    (void)who_says(header, hello, refusal->taken, who, sizeof who);
+    where_from(links, in, who, from, sizeof from);
+    mu__links_log_limited(links, refusal_level(links, header->from, refusal->taken),
+                          "refused /job:%s/task:%" PRIu32 "%s at %s%s: %s", type,
+                          hello->index, is_client(hello->type) ? by_client : "", who,
+                          from, refusal->reason);
+    links->wire->ops->drop(links->wire, in);
+    link = refusing_link(links, refusal->url);
+    if (link != NULL && (link->peer == header->from || !refusal->taken)) {
+        note_refusal(links, link, header, hello, refusal);
+        refuse_again(links, link);
+        return;
+    }
+    link = mu__link_new(links, type, hello->index, refusal->url, MU__LINK_REFUSING);
+    if (link == NULL)
+        return;
+    note_refusal(links, link, header, hello, refusal);
+    if (link->why == NULL || mu__link_dial(links, link) != 0)
+        mu__link_free(links, link);
+}
+
+/* Its task left the cluster, or is elsewhere now. */
+static bool is_barred(const struct mu__links *links,
+                      const struct mu__frame_header *header,
+                      const struct mu__hello *hello, char *why, size_t size)
+{
+    const char *words = mu__barred_why(&links->barred, hello->type, hello->index,
+                                       header->from, hello->address);
+
+    if (words != NULL)
+        (void)snprintf(why, size, "%s", words);
+    return words != NULL;
+}
+
+/* Whether somebody else was dialled, and this node was found at that address: a name that
+ * leads to several machines, an address that was another task's before. */
+static bool is_misled(const struct mu__links *links, const struct mu__hello *hello,
+                      char *why, size_t size)
+{
+    char wanted[16];
+
+    if (hello->wanted_type.size == 0 ||
+        (mu__view_is(hello->wanted_type, links->task_type) &&
+         hello->wanted_index == links->config.task_index))
+        return false;
+    mu__view_copy(hello->wanted_type, wanted, sizeof wanted);
+    (void)snprintf(why, size,
+                   "task /job:%s/task:%" PRIu32 " is not here, but /job:%s/task:%" PRIu32,
+                   wanted, hello->wanted_index, links->task_type,
+                   links->config.task_index);
+    return true;
+}
+
+/* Writes why a HELLO cannot be accepted; false when it can. */
+static bool is_unfit(const struct mu__links *links, const struct mu__frame_header *header,
+                     const struct mu__hello *hello, char *why, size_t size)
+{
+    char cluster[64];
+
+    mu__view_copy(hello->cluster, cluster, sizeof cluster);
+    if (header->version != MU__FRAME_VERSION) {
+        (void)snprintf(why, size,
+                       "protocol version %u, but /job:%s/task:%" PRIu32
+                       " speaks version %u",
+                       header->version, links->task_type, links->config.task_index,
+                       MU__FRAME_VERSION);
+        return true;
+    }
+    if (!mu__view_is(hello->cluster, links->cluster_name)) {
+        (void)snprintf(why, size,
+                       "cluster name \"%s\", but /job:%s/task:%" PRIu32
+                       " belongs to cluster \"%s\"",
+                       cluster, links->task_type, links->config.task_index,
+                       links->cluster_name);
+        return true;
+    }
+    if (links->config.only != NULL && !mu__view_is(hello->type, links->config.only)) {
+        (void)snprintf(why, size, "%s", links->config.only_why);
+        return true;
+    }
+    return false;
+}
+
+/* Whether another process plays the peer's task: this one, or one whose link is up. What
+ * answers our very dial comes from who is at the peer's address: then the other one is
+ * not there. */
+static bool is_twin(struct mu__links *links, const struct mu__frame_header *header,
+                    const struct mu__hello *hello, char *why, size_t size)
+{
+    char who[MU__LINK_WHO_BYTES];
+    const struct mu__link *link;
+
+    if (is_client(hello->type))
+        return false;
+    if (mu__view_is(hello->type, links->task_type) &&
+        hello->index == links->config.task_index) {
+        (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
+                       links->task_type, links->config.task_index,
+                       who_are_we(links, who, sizeof who));
+        return true;
+    }
+    link = link_of(links, hello, header);
+    if (link == NULL || link->state != MU__LINK_UP || link->peer == header->from ||
+        (header->life != 0 && header->life == link->life))
+        return false;
+    (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
+                   link->type, link->index, who_is_up(link, who, sizeof who));
+    return true;
+}
+
+/* Where a process that is refused as a second one is told: at the address that it says,
+ * unless the first one is there. */
+static const char *twin_url(struct mu__links *links,
+                            const struct mu__frame_header *header,
+                            const struct mu__hello *hello, char *out, size_t size)
+{
+    const struct mu__link *link = link_of(links, hello, header);
+    bool is_shared = link == NULL ? mu__view_is(hello->address, links->address)
+                                  : mu__view_is(hello->address, link->url) ||
+                                        mu__view_is(hello->address,
+                                                    mu__link_address(link));
+
+    mu__view_copy(is_shared && hello->listens.size > 0 ? hello->listens : hello->address,
+                  out, size);
+    return out;
+}
+
+/* True: it was refused. */
+static bool refuse_hello(struct mu__links *links, const struct mu__frame_header *header,
+                         const struct mu__hello *hello, uint32_t in)
+{
+    char why[MU__LINK_REASON_BYTES];
+    char url[MU__LINK_URL_BYTES];
+    struct refusal refusal = {.reason = why, .url = url};
+
+    mu__view_copy(hello->address, url, sizeof url);
+    if (is_unfit(links, header, hello, why, sizeof why) ||
+        is_barred(links, header, hello, why, sizeof why)) {
+        refuse(links, header, hello, in, &refusal);
+        return true;
+    }
+    if (is_twin(links, header, hello, why, sizeof why)) {
+        refusal.taken = true;
+        refusal.url = twin_url(links, header, hello, url, sizeof url);
+        refuse(links, header, hello, in, &refusal);
+        return true;
+    }
+    if (is_misled(links, hello, why, sizeof why)) {
+        refuse(links, header, hello, in, &refusal);
+        return true;
+    }
+    return false;
+}
+
+/* ---- HELLO ---- */
+
+/* The peer's HELLO has come on `in`. */
+static void bind_in(struct mu__links *links, struct mu__link *link, uint32_t in,
+                    const struct mu__frame_header *header)
+{
+    if (mu__map_set(&links->by_in, in, link) != 0) {
+        links->wire->ops->drop(links->wire, in);
+        return;
+    }
+    link->in = in;
+    link->heard = true;
+    link->peer = header->from;
+    link->heard_ms = mu__links_now(links);
+    if (link->state == MU__LINK_RESTING && !mu__link_settles(links, link) &&
+        mu__link_dial(links, link) != 0) {
+        mu__link_go_down(links, link, "cannot be dialled");
+        return;
+    }
+    if (link->state != MU__LINK_GREETING)
+        return;
+    if (header->to != links->config.incarnation)
+        mu__link_say_hello(links, link);
+    come_up(links, link);
+}
+
+/* The process that our dial leads to is `header->from`, and not the one that had said
+ * HELLO before with the same address. The connection to it stays. */
+static void replace_peer(struct mu__links *links, struct mu__link *link)
+{
+    bool was_up = link->state == MU__LINK_UP;
+    uint32_t node = link->node;
+
+    mu__links_log_limited(links, MU__LOG_WARN,
+                          "/job:%s/task:%" PRIu32 ": the process at %s is another one "
+                          "than incarnation %016" PRIx64 ", which said that it was there",
+                          link->type, link->index, link->url, link->peer);
+    (void)mu__map_remove(&links->by_in, link->in);
+    links->wire->ops->drop(links->wire, link->in);
+    link->in = 0;
+    link->heard = false;
+    mu__buf_unref(link->assembling);
+    link->assembling = NULL;
+    mu__link_undirty(links, link);
+    mu__outbox_clear(&link->outbox);
+    if (!was_up)
+        return;
+    (void)mu__map_remove(&links->by_node, node);
+    links->counters.links_up--;
+    link->node = 0;
+    mu__link_set_state(links, link, MU__LINK_GREETING);
+    links->upcalls.down(links->upcalls.owner, node,
+                        "another process is at its address");
+}
+
+/* The former process at this address fell silent, and may hold the port. */
+static void take_detour(struct mu__links *links, struct mu__link *link,
+                        const struct mu__frame_header *header,
+                        const struct mu__hello *hello)
+{
+    char url[MU__LINK_URL_BYTES];
+
+    if (hello->listens.size == 0 ||
+        !mu__links_is_silent(links, link->url, header->from))
+        return;
+    if (link->out != 0)
+        mu__link_go_down(links, link, "the process at its address fell silent");
+    mu__view_copy(hello->listens, url, sizeof url);
+    mu__link_keep_words(&link->detour, url);
+}
+
+static struct mu__link *new_link(struct mu__links *links, const struct mu__hello *hello,
+                                 const struct mu__frame_header *header)
+{
+    char type[16];
+    char url[MU__LINK_URL_BYTES];
+    struct mu__link *link;
+
+    mu__view_copy(hello->type, type, sizeof type);
+    mu__view_copy(hello->address, url, sizeof url);
+    link = mu__link_new(links, type, hello->index, url, MU__LINK_RESTING);
+    if (link == NULL)
+        return NULL;
+    take_detour(links, link, header, hello);
+    if (mu__link_dial(links, link) == 0)
+        return link;
+    mu__links_log_limited(links, MU__LOG_WARN,
+                          "/job:%s/task:%" PRIu32
+                          " says its address is \"%s\", which cannot be dialled",
+                          type, hello->index, url);
+    mu__link_free(links, link);
+    return NULL;
+}
+
+static struct mu__link *link_for_hello(struct mu__links *links,
+                                       const struct mu__hello *hello,
+                                       const struct mu__frame_header *header)
+{
+    struct mu__link *link = link_of(links, hello, header);
+    bool is_new = link == NULL;
+
+    /* Another incarnation, or the same one over a new connection: the old one has gone,
+     * even though its end was not seen yet. */
+    if (link != NULL && link->heard) {
+        bool keep = link->keep;
+        bool is_same = link->peer == header->from;
+
+        if (!is_same && link->out != 0 && header->life != 0 &&
+            header->life == link->life) {
+            replace_peer(links, link);
+            return link;
+        }
+        mu__link_go_down(links, link,
+                         is_same ? "it connected anew" : "it was restarted");
+        is_new = !keep;
+    }
+    if (is_new)
+        return new_link(links, hello, header);
+    if (link->keep && !link->any)
+        take_detour(links, link, header, hello);
+    return link;
+}
+
+/* Whoever answers is that task from now on. */
+static bool call(struct mu__links *links, struct mu__link *link,
+                 const struct mu__hello *hello)
+{
+    mu__chains_remove(&links->chains, &link->chained);
+    mu__view_copy(hello->type, link->type, sizeof link->type);
+    link->index = hello->index;
+    if (mu__chains_add(&links->chains, mu__link_key(link), &link->chained) == 0)
+        return true;
+    mu__link_go_down(links, link, "out of memory");
+    return false;
+}
+
+static bool keep_address(struct mu__link *link, struct mu__view address)
+{
+    char text[MU__LINK_URL_BYTES];
+
+    mu__link_keep_words(&link->says, "");
+    mu__view_copy(address, text, sizeof text);
+    if (strcmp(text, link->url) == 0)
+        return true;
+    link->says = mu__link_copy(text, sizeof text);
+    return link->says != NULL;
+}
+
+/* For messages; out of memory it has no name. */
+static void keep_process(struct mu__link *link, const struct mu__hello *hello)
+{
+    char host[64];
+
+    mu__view_copy(hello->host, host, sizeof host);
+    mu__link_keep_words(&link->host, host);
+    link->pid = hello->pid;
+}
+
+void mu__links_hello(struct mu__links *links, uint32_t in,
+                     const struct mu__frame_header *header, struct mu__msg *msg)
+{
+    struct mu__hello *hello = (void *)msg->body;
+    struct mu__link *link;
+
+    if (mu__map_get(&links->by_in, in) != NULL)
+        return;     /* said twice on one connection: the answer to a question */
+    if (links->leaving) {
+        links->wire->ops->drop(links->wire, in);
+        return;
+    }
+    if (refuse_hello(links, header, hello, in))
+        return;
+    link = link_for_hello(links, hello, header);
+    if (link == NULL) {
+        links->wire->ops->drop(links->wire, in);
+        return;
+    }
+    if ((link->any && !call(links, link, hello)) ||
+        !keep_address(link, hello->address)) {
+        links->wire->ops->drop(links->wire, in);
+        return;
+    }
+    link->peer_life = hello->life;
+    keep_process(link, hello);
+    bind_in(links, link, in, header);
+}
+
+/* ---- REFUSE ---- */
+
+/* Whether a link is to who refuses, and has said the HELLO that is refused, in its life
+ * before. A refusal without a life, of earlier versions, may be of any HELLO. */
+static bool is_of_refuser(const struct mu__link *link,
+                          const struct mu__frame_header *header,
+                          const struct mu__refuse *refusal)
+{
+    return link->state != MU__LINK_UP && link->index == refusal->index &&
+           mu__view_is(refusal->type, link->type) &&
+           (header->life == 0 || header->life == link->former_life);
+}
+
+/* Who refuses may be another task than the one that was dialled. A link may be up by the
+ * peer's own HELLO when ours, of the same life, is refused: then it leads to somebody
+ * else. What refuses our HELLO of the life before came late, and counts when the refuser
+ * is whom we dialled; else it was for a link that has gone on. */
+static struct mu__link *refused_link(struct mu__links *links,
+                                     const struct mu__frame_header *header,
+                                     const struct mu__refuse *refusal)
+{
+    struct mu__link *link = answered(links, header);
+
+    if (link != NULL && link->state != MU__LINK_REFUSING)
+        return link;
+    link = mu__link_first(links, refusal->type, refusal->index);
+    while (link != NULL && !is_of_refuser(link, header, refusal))
+        link = mu__link_next(link);
+    return link;
+}
+
+/* Another process plays this task, as that peer says, and has said for a while. */
+static void note_taken(struct mu__links *links, struct mu__link *link, const char *why)
+{
+    uint64_t now_ms = mu__links_now(links);
+    char type[16];
+    uint32_t index = link->index;
+
+    memcpy(type, link->type, sizeof type);
+    if (link->taken_since_ms == 0)
+        link->taken_since_ms = now_ms + 1;
+    if (links->config.claim_ms != 0 && links->upcalls.taken != NULL &&
+        now_ms >= link->taken_since_ms - 1 + links->config.claim_ms)
+        links->upcalls.taken(links->upcalls.owner, type, index, why);
+}
+
+static bool is_for_another(const struct mu__links *links,
+                           const struct mu__frame_header *header)
+{
+    return header->to != 0 && header->to != links->config.incarnation;
+}
+
+void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *header,
+                       struct mu__msg *msg)
+{
+    struct mu__refuse *refusal = (void *)msg->body;
+    struct mu__link *link = refused_link(links, header, refusal);
+    char reason[MU__LINK_REASON_BYTES];
+    char why[MU__LINK_REASON_BYTES];
+
+    if (is_for_another(links, header)) {
+        links->counters.stale_frames++;
+        return;     /* a process that says to be where this one is */
+    }
+    mu__view_copy(refusal->reason, reason, sizeof reason);
+    if (link == NULL) {
+        mu__links_log_limited(links, MU__LOG_WARN,
+                              "refused by somebody who plays %.*s %" PRIu32 ": %s",
+                              (int)refusal->type.size, (const char *)refusal->type.data,
+                              refusal->index, reason);
+        return;
+    }
+    (void)snprintf(why, sizeof why, "it refused us: %.480s", reason);
+    mu__links_log(links, refusal->taken && link->taken_since_ms != 0 ? MU__LOG_DEBUG
+                                                                    : MU__LOG_WARN,
+                  "/job:%s/task:%" PRIu32 ": %s", link->type, link->index, why);
+    links->upcalls.trouble(links->upcalls.owner, link->type, link->index, why);
+    if (!refusal->taken) {
+        link->taken_since_ms = 0;
+        mu__link_try_elsewhere(links, link, why, MU__LINK_RETRY_MAX_MS);
+        return;
+    }
+    note_taken(links, link, why);
+    link->backoff_ms = MU__LINK_TAKEN_RETRY_MS;
+    mu__link_try_elsewhere(links, link, why, MU__LINK_TAKEN_RETRY_MS);
+}

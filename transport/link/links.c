@@ -1,0 +1,235 @@
+/* What the owner asks of links: to keep one to a task, to hang up on it, to move it, to
+ * leave. */
+#include "transport/link/internal.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- links that are kept ---- */
+
+static int keep_link(struct mu__links *links, const char *type, uint32_t index,
+                     const char *url, bool any)
+{
+    struct mu__link *link = mu__link_new(links, type, index, url, MU__LINK_RESTING);
+    int rv;
+
+    if (link == NULL)
+        return mu__links_are_too_many(links, type, url, MU__LINK_RESTING)
+                   ? -MU_EEXHAUSTED
+                   : -MU_ENOMEM;
+    link->keep = true;
+    link->any = any;
+    rv = mu__link_dial(links, link);
+    if (rv != 0)
+        mu__link_free(links, link);
+    return rv;
+}
+
+/* The next link of a task, of those that may be up; `link` NULL: the first. */
+static struct mu__link *next_of(const struct mu__links *links,
+                                const struct mu__link *link, const char *type,
+                                uint32_t index)
+{
+    struct mu__link *at = link == NULL ? mu__link_first(links, mu__view_str(type), index)
+                                       : mu__link_next(link);
+
+    while (at != NULL &&
+           (at->any || at->index != index || strcmp(at->type, type) != 0))
+        at = mu__link_next(at);
+    return at;
+}
+
+int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
+                   const char *url)
+{
+    return keep_link(links, type, index, url, false);
+}
+
+int mu__links_dial_any(struct mu__links *links, const char *url)
+{
+    return keep_link(links, MU__LINK_UNKNOWN, 0, url, true);
+}
+
+/* ---- hanging up ---- */
+
+static void begin_parting(struct mu__links *links, struct mu__link *link,
+                          const char *reason)
+{
+    mu__chains_remove(&links->chains, &link->chained);
+    link->keep = false;
+    links->links_count--;
+    links->refusing_count++;
+    mu__link_set_state(links, link, MU__LINK_REFUSING);
+    mu__link_say_bye(links, link, reason);
+}
+
+/* The owner hears at once that it is gone. What is left of the link says goodbye, and
+ * does not hang up before the peer does: else its connections' end could come first, and
+ * say nothing. */
+static void part(struct mu__links *links, struct mu__link *link, const char *reason)
+{
+    uint32_t node = link->node;
+
+    if (link->state != MU__LINK_UP) {
+        mu__link_free(links, link);
+        return;
+    }
+    mu__links_log(links, MU__LOG_INFO, "hung up on /job:%s/task:%" PRIu32 ": %s",
+                  link->type, link->index, reason);
+    (void)mu__map_remove(&links->by_node, node);
+    links->counters.links_up--;
+    link->node = 0;
+    if (links->refusing_count < MU__LINKS_MAX)
+        begin_parting(links, link, reason);
+    else
+        mu__link_free(links, link);
+    links->upcalls.down(links->upcalls.owner, node, reason);
+}
+
+static void bar(struct mu__links *links, const char *type, uint32_t index,
+                const struct mu__link *life, const char *reason)
+{
+    if (mu__barred_add(&links->barred, type, index, life == NULL ? 0 : life->peer,
+                       life == NULL ? NULL : life->url, reason) != 0)
+        mu__links_log(links, MU__LOG_ERROR, "out of memory: /job:%s/task:%" PRIu32
+                      " may link to this node although %s", type, index, reason);
+}
+
+void mu__links_hangup(struct mu__links *links, const char *type, uint32_t index,
+                      const char *reason)
+{
+    struct mu__link *link = next_of(links, NULL, type, index);
+    struct mu__link *next;
+
+    bar(links, type, index, NULL, reason);
+    for (; link != NULL; link = next) {
+        next = next_of(links, link, type, index);
+        part(links, link, reason);
+    }
+}
+
+void mu__links_allow(struct mu__links *links, const char *type, uint32_t index)
+{
+    mu__barred_remove(&links->barred, type, index);
+}
+
+/* ---- where it is ---- */
+
+static bool is_at(const struct mu__link *link, const char *url)
+{
+    return strcmp(link->url, url) == 0 ||
+           (link->heard && strcmp(mu__link_address(link), url) == 0);
+}
+
+/* Where it says that it is is where the cluster says so, too. */
+static void find_at(struct mu__link *link, const char *url)
+{
+    if (strcmp(link->url, url) == 0)
+        return;
+    free(link->url);
+    link->url = link->says;
+    link->says = NULL;
+}
+
+int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
+                   const char *url)
+{
+    struct mu__link *link = next_of(links, NULL, type, index);
+    char reason[MU__LINK_REASON_BYTES];
+    bool keep;
+
+    if (strlen(url) >= MU__LINK_URL_BYTES)
+        return -MU_EEXHAUSTED;
+    mu__barred_remove(&links->barred, type, index);
+    if (link == NULL)
+        return 0;
+    if (is_at(link, url)) {
+        find_at(link, url);
+        return 0;
+    }
+    (void)snprintf(reason, sizeof reason, "the task is at %s now", url);
+    keep = link->keep;
+    bar(links, type, index, link, reason);
+    part(links, link, reason);
+    return keep ? keep_link(links, type, index, url, false) : 0;
+}
+
+int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
+                    const char *url)
+{
+    struct mu__link *link = next_of(links, NULL, type, index);
+
+    mu__barred_remove(&links->barred, type, index);
+    if (link == NULL || strcmp(type, "client") == 0)
+        return keep_link(links, type, index, url, false);
+    link->keep = true;
+    return mu__links_move(links, type, index, url);
+}
+
+void mu__links_leave(struct mu__links *links, const char *reason)
+{
+    struct mu__link *next;
+
+    links->leaving = true;
+    for (struct mu__link *link = links->first; link != NULL; link = next) {
+        next = link->next;
+        if (link->state == MU__LINK_UP)
+            mu__link_say_bye(links, link, reason);
+        else
+            mu__link_free(links, link);
+    }
+}
+
+/* ---- all of it ---- */
+
+int mu__links_new(const struct mu__links_config *config,
+                  const struct mu__links_upcalls *upcalls, struct mu__wire *wire,
+                  struct mu__links **ret_links)
+{
+    struct mu__links *links;
+
+    assert(config->incarnation != 0 && config->heartbeat_ms > 0);
+    if (strlen(config->cluster_name) >= sizeof links->cluster_name ||
+        strlen(config->task_type) >= sizeof links->task_type ||
+        strlen(config->address) >= sizeof links->address)
+        return -MU_EINVALID;
+    links = calloc(1, sizeof *links);
+    if (links == NULL)
+        return -MU_ENOMEM;
+    links->config = *config;
+    (void)snprintf(links->cluster_name, sizeof links->cluster_name, "%s",
+                   config->cluster_name);
+    (void)snprintf(links->task_type, sizeof links->task_type, "%s", config->task_type);
+    (void)snprintf(links->address, sizeof links->address, "%s", config->address);
+    links->config.cluster_name = links->cluster_name;
+    links->config.task_type = links->task_type;
+    links->config.address = links->address;
+    (void)snprintf(links->host, sizeof links->host, "%s",
+                   config->host == NULL ? "" : config->host);
+    if (config->listens != NULL && strcmp(config->listens, config->address) != 0)
+        (void)snprintf(links->listens, sizeof links->listens, "%s", config->listens);
+    links->config.host = links->host;
+    links->config.listens = links->listens;
+    links->upcalls = *upcalls;
+    links->wire = wire;
+    *ret_links = links;
+    return 0;
+}
+
+void mu__links_free(struct mu__links *links)
+{
+    if (links == NULL)
+        return;
+    while (links->first != NULL)
+        mu__link_free(links, links->first);
+    mu__map_done(&links->by_out);
+    mu__map_done(&links->by_in);
+    mu__map_done(&links->by_node);
+    mu__map_done(&links->by_life);
+    mu__chains_done(&links->chains);
+    mu__barred_done(&links->barred);
+    free(links);
+}

@@ -1,0 +1,167 @@
+/* Links: the connections of this node to others, over any wire.
+ *
+ * A link has two one-way connections, ours to the peer and the peer's to us, and is up
+ * when both have carried a HELLO. It goes down as a whole: when either breaks, when the
+ * peer is silent, says goodbye, sends bytes that make no sense, does not read what it is
+ * sent. Each time it comes up it gets a new node number.
+ *
+ * A task is one process: while a link to it is up, another incarnation of the task is
+ * refused, wherever it says that it is. A restarted task is let in as soon as the end of
+ * the former connection was seen, or the former process was silent for silence_ms.
+ *
+ * Links to the tasks asked for with mu__links_dial are tried for ever; a link that a peer
+ * began (it dials us, we dial back the address in its HELLO) ends with its going down.
+ *
+ * Pure: no sockets and no clock. The owner passes events of the wire in and calls
+ * tick. */
+#ifndef MU_TRANSPORT_LINKS_H
+#define MU_TRANSPORT_LINKS_H
+
+#include "muster/error.h"
+#include "runtime/kernel/world.h"
+#include "runtime/message/pool.h"
+#include "transport/wire/wire.h"
+
+struct mu__links;
+
+struct mu__links_config {
+    const char *cluster_name;   /* the strings are copied */
+    const char *task_type;
+    uint32_t task_index;
+    const char *address;        /* where peers reach this node */
+    uint64_t incarnation;       /* not 0 */
+    const char *host;           /* of this process, for messages; NULL: not said */
+    uint64_t pid;               /* the same; 0: not said */
+    const char *listens;        /* where this node listens, if that is not `address`;
+                                   NULL: it is. Copied, as `host` */
+    uint32_t claim_ms;          /* how long another process may play this task before
+                                   `taken` is called; 0: it never is */
+    uint32_t heartbeat_ms;
+    uint32_t silence_ms;
+    const char *only;           /* task type that may link; NULL: any. Not copied, as */
+    const char *only_why;       /* what others are told */
+    const struct mu__schema *schema;    /* of the messages that travel */
+    struct mu__pool *pool;      /* decoded messages come from here */
+    struct mu__world *world;    /* clock, chance and log */
+};
+
+/* What links tell their owner. None of these may call back into the links, except
+ * mu__links_transmit. */
+struct mu__links_upcalls {
+    void *owner;
+    void (*up)(void *owner, uint32_t node, const char *type, uint32_t index,
+               uint64_t incarnation, const char *address);
+    void (*down)(void *owner, uint32_t node, const char *reason);
+    void (*trouble)(void *owner, const char *type, uint32_t index, const char *reason);
+    void (*deliver)(void *owner, struct mu__msg *msg);  /* takes msg */
+
+    /* A peer has refused this node for `claim_ms` because another process plays its
+     * task; may be NULL, and is called at each further refusal of that peer. */
+    void (*taken)(void *owner, const char *type, uint32_t index, const char *reason);
+};
+
+struct mu__links_counters {
+    uint64_t frames_out;
+    uint64_t frames_in;
+    uint64_t messages_out;
+    uint64_t messages_in;
+    uint64_t bytes_out;
+    uint64_t bytes_in;
+    uint64_t stale_frames;      /* for a former incarnation, or of a link that is down */
+    uint32_t links_up;
+};
+
+/* Bounds. */
+enum {
+    MU__LINKS_MAX = 16384,              /* one more peer is refused; as many again may be
+                                           there to be told why, or goodbye, and one more
+                                           of these is told nothing */
+    MU__LINK_QUEUE_BYTES_MAX = 64 << 20, /* unsent, and for half of silence_ms nothing
+                                            was: the peer does not read, link down; one
+                                            larger message is let through alone */
+    MU__LINK_MESSAGE_BYTES_MAX = (1 << 30) + (1 << 20)
+};
+
+int mu__links_new(const struct mu__links_config *config,
+                  const struct mu__links_upcalls *upcalls, struct mu__wire *wire,
+                  struct mu__links **ret_links);
+
+/* Tells nobody. Frames that wait are freed. */
+void mu__links_free(struct mu__links *links);
+
+/* The events to give to the wire, with the links as owner; burst_end is left to the
+ * owner, who flushes after its turn. */
+void mu__links_out_up(struct mu__links *links, uint32_t out);
+void mu__links_out_down(struct mu__links *links, uint32_t out, const char *reason);
+void mu__links_writable(struct mu__links *links, uint32_t out);
+void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame);
+void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason);
+
+/* Keep a link to this task from now on. No link of it is there yet. */
+int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
+                   const char *url);
+
+/* The same of a task that may have a link: one that the peer began, a worker that nobody
+ * had listed, say, is kept then, and moved if need be. The task is not barred any
+ * more. */
+int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
+                    const char *url);
+
+/* mu__links_dial, to whoever is there. Until it has answered it is called
+ * MU__LINK_UNKNOWN, task 0. */
+#define MU__LINK_UNKNOWN "server"
+int mu__links_dial_any(struct mu__links *links, const char *url);
+
+/* The task is not in the cluster any more: no link to it is kept, those that are up say
+ * goodbye with `reason`, and whoever says to be that task is refused with the same words,
+ * until it is adopted, moved or allowed. Not for clients, who share indices. */
+void mu__links_hangup(struct mu__links *links, const char *type, uint32_t index,
+                      const char *reason);
+void mu__links_allow(struct mu__links *links, const char *type, uint32_t index);
+
+/* The task is at another url: a link that is kept is dialled there, and one that is up
+ * with its former life is hung up on, whose process is refused from then on. Nothing
+ * happens to a link that leads there already. -MU_EEXHAUSTED (a url that is too long),
+ * and as mu__links_dial, when the task has no link then. */
+int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
+                   const char *url);
+
+/* Put a message into the frame for msg->to.node. Takes msg. -MU_EUNAVAILABLE when there
+ * is no such node (any more). */
+int mu__links_transmit(struct mu__links *links, struct mu__msg *msg);
+
+/* Send what this turn has put into frames. */
+void mu__links_flush(struct mu__links *links);
+
+/* Heartbeats, silence, handshakes that are not answered, dialling again. Returns when the
+ * next tick is due. */
+uint64_t mu__links_tick(struct mu__links *links, uint64_t now_ms);
+
+/* Say goodbye to every peer: no new link is made from now on. mu__links_count_up tells
+ * when all have hung up. */
+void mu__links_leave(struct mu__links *links, const char *reason);
+uint32_t mu__links_count_up(const struct mu__links *links);
+
+void mu__links_counters(const struct mu__links *links,
+                        struct mu__links_counters *ret_counters);
+
+/* One link as it is now. The strings are the links'. */
+struct mu__link_view {
+    const char *type;
+    uint32_t index;
+    const char *url;        /* that is dialled */
+    const char *state;      /* "up", "dialling", "greeting", "resting" */
+    const char *why;        /* it is not up; "" when that is not known, or it is */
+    bool is_taken;          /* that peer knows another process as this task */
+    uint64_t for_ms;        /* since it came up, or is missing */
+    uint32_t node;          /* while it is up; else 0 */
+    bool is_kept;           /* asked for with mu__links_dial: this side began it */
+};
+
+/* Show all links but those that are there only to refuse. `visit` calls nothing of the
+ * links. */
+void mu__links_each(const struct mu__links *links,
+                    void (*visit)(void *user, const struct mu__link_view *view),
+                    void *user);
+
+#endif

@@ -1,0 +1,202 @@
+/* What links receive: frames, their records, and the pieces of large ones. */
+#include "transport/link/internal.h"
+
+#include "runtime/message/codec.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Strangers can do this as often as they like. */
+static void note_dropped(struct mu__links *links, uint32_t in, const char *why)
+{
+    const struct mu__wire_ops *ops = links->wire->ops;
+    char address[MU__LOG_LIMIT_BYTES] = "";
+    char more[96] = "";
+    uint64_t hidden = 0;
+
+    if (ops->peer != NULL)
+        ops->peer(links->wire, in, address, sizeof address);
+    if (!mu__log_limit_show(&links->dropped_log, address, mu__links_now(links), &hidden))
+        return;
+    if (hidden > 0)
+        (void)snprintf(more, sizeof more, " (and %" PRIu64 " more from there since the "
+                       "last line)", hidden);
+    mu__links_log(links, MU__LOG_WARN, "dropped a connection%s%s: %s%s",
+                  address[0] == '\0' ? "" : " from ", address, why, more);
+}
+
+static void bad_frame(struct mu__links *links, uint32_t in, const char *what)
+{
+    struct mu__link *link = mu__map_get(&links->by_in, in);
+    char why[MU__LINK_REASON_BYTES];
+
+    (void)snprintf(why, sizeof why, "bad bytes: %s", what);
+    if (link != NULL) {
+        mu__link_go_down(links, link, why);
+        return;
+    }
+    note_dropped(links, in, why);
+    links->wire->ops->drop(links->wire, in);
+}
+
+/* ---- records ---- */
+
+static int deliver_records(struct mu__links *links, uint32_t in, struct mu__buf *frame,
+                           size_t offset, uint32_t count)
+{
+    char why[128] = "";
+
+    for (uint32_t i = 0; i < count; i++) {
+        struct mu__link *link = mu__map_get(&links->by_in, in);
+        struct mu__msg *msg;
+
+        if (link == NULL)
+            return 0;   /* went down while its messages were delivered */
+        if (mu__decode(links->config.schema, links->config.pool, frame, &offset, why,
+                       sizeof why, &msg) != 0) {
+            bad_frame(links, in, why);
+            return -MU_EDATALOSS;
+        }
+        if (msg == NULL)
+            continue;
+        links->counters.messages_in++;
+        msg->from.node = link->node;
+        links->upcalls.deliver(links->upcalls.owner, msg);
+    }
+    if (offset != frame->size) {
+        bad_frame(links, in, "bytes behind the last record");
+        return -MU_EDATALOSS;
+    }
+    return 0;
+}
+
+/* ---- pieces ---- */
+
+/* Pieces come in order; the first one says how large the whole is. */
+static const char *add_piece(struct mu__link *link, const struct mu__piece *piece)
+{
+    if (piece->offset == 0) {
+        if (link->assembling != NULL)
+            return "a large message begins inside another one";
+        if (piece->total > MU__LINK_MESSAGE_BYTES_MAX)
+            return "a message larger than the limit";
+        link->assembling = mu__buf_new(piece->total);
+        if (link->assembling == NULL)
+            return "out of memory for a large message";
+        link->assembling_total = piece->total;
+    }
+    if (link->assembling == NULL || piece->offset != link->assembling->size ||
+        piece->total != link->assembling_total || piece->data.size == 0 ||
+        piece->data.size > piece->total - piece->offset)
+        return "a piece that does not follow its predecessor";
+    memcpy(link->assembling->data + piece->offset, piece->data.data, piece->data.size);
+    link->assembling->size += piece->data.size;
+    return NULL;
+}
+
+static void on_piece(struct mu__links *links, struct mu__link *link, struct mu__msg *msg)
+{
+    const char *wrong = add_piece(link, (void *)msg->body);
+    struct mu__buf *whole = link->assembling;
+
+    if (wrong != NULL) {
+        bad_frame(links, link->in, wrong);
+        return;
+    }
+    if (whole->size < link->assembling_total)
+        return;
+    link->assembling = NULL;
+    (void)deliver_records(links, link->in, whole, 0, 1);
+    mu__buf_unref(whole);
+}
+
+/* ---- the protocol's own records ---- */
+
+/* A frame with one record of the protocol's table: its message, NULL after complaints. */
+static struct mu__msg *protocol_record(struct mu__links *links, uint32_t in,
+                                       struct mu__buf *frame, uint8_t type)
+{
+    size_t offset = MU__FRAME_HEADER_BYTES;
+    struct mu__msg *msg = NULL;
+    char why[128] = "";
+
+    if (mu__decode(&mu__frame_messages, links->config.pool, frame, &offset, why,
+                   sizeof why, &msg) != 0) {
+        bad_frame(links, in, why);
+        return NULL;
+    }
+    if (msg == NULL || msg->kind != type) {
+        bad_frame(links, in, "a frame whose record is of another kind");
+        mu__pool_put(links->config.pool, msg);
+        return NULL;
+    }
+    return msg;
+}
+
+/* HELLO and REFUSE come from anybody. */
+static void on_greeting_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame,
+                              const struct mu__frame_header *header)
+{
+    struct mu__msg *msg = protocol_record(links, in, frame, header->type);
+
+    if (msg == NULL)
+        return;
+    if (header->type == MU__FRAME_HELLO)
+        mu__links_hello(links, in, header, msg);
+    else
+        mu__links_refusal(links, header, msg);
+    mu__pool_put(links->config.pool, msg);
+}
+
+static void on_record_frame(struct mu__links *links, struct mu__link *link,
+                            struct mu__buf *frame, uint8_t type)
+{
+    struct mu__msg *msg = protocol_record(links, link->in, frame, type);
+    char why[MU__LINK_REASON_BYTES];
+
+    if (msg == NULL)
+        return;
+    if (type == MU__FRAME_PIECE) {
+        on_piece(links, link, msg);
+    } else {
+        struct mu__bye *bye = (void *)msg->body;
+
+        (void)snprintf(why, sizeof why, "it left: %.*s", (int)bye->reason.size,
+                       (const char *)bye->reason.data);
+        link->left = true;
+        mu__link_go_down(links, link, why);
+    }
+    mu__pool_put(links->config.pool, msg);
+}
+
+/* ---- frames ---- */
+
+void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame)
+{
+    struct mu__frame_header header;
+    struct mu__link *link;
+
+    links->counters.frames_in++;
+    links->counters.bytes_in += frame->size;
+    if (mu__frame_read(frame, &header) != 0) {
+        bad_frame(links, in, "no frame of muster's");
+        return;
+    }
+    if (header.type == MU__FRAME_HELLO || header.type == MU__FRAME_REFUSE) {
+        on_greeting_frame(links, in, frame, &header);
+        return;
+    }
+    link = mu__map_get(&links->by_in, in);
+    if (link == NULL || link->state != MU__LINK_UP || header.from != link->peer ||
+        header.to != links->config.incarnation ||
+        (header.life != 0 && header.life != link->life)) {
+        links->counters.stale_frames++;
+        return;
+    }
+    link->heard_ms = mu__links_now(links);
+    if (header.type == MU__FRAME_DATA)
+        (void)deliver_records(links, in, frame, MU__FRAME_HEADER_BYTES, header.count);
+    else if (header.type != MU__FRAME_PING)
+        on_record_frame(links, link, frame, header.type);
+}

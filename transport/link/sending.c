@@ -1,0 +1,201 @@
+/* What links send: messages gathered into frames, and the protocol's own records. */
+#include "transport/link/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+static struct mu__outbox_route route_of(const struct mu__links *links,
+                                        const struct mu__link *link)
+{
+    return (struct mu__outbox_route){links->wire, link->out, links->config.incarnation,
+                                     link->peer, link->peer_life};
+}
+
+/* ---- links with something to send ---- */
+
+static void mark_dirty(struct mu__links *links, struct mu__link *link)
+{
+    if (link->dirty)
+        return;
+    link->dirty = true;
+    link->dirty_prev = NULL;
+    link->dirty_next = links->dirty;
+    if (links->dirty != NULL)
+        links->dirty->dirty_prev = link;
+    links->dirty = link;
+}
+
+void mu__link_undirty(struct mu__links *links, struct mu__link *link)
+{
+    if (!link->dirty)
+        return;
+    *(link->dirty_prev == NULL ? &links->dirty : &link->dirty_prev->dirty_next) =
+        link->dirty_next;
+    if (link->dirty_next != NULL)
+        link->dirty_next->dirty_prev = link->dirty_prev;
+    link->dirty = false;
+}
+
+/* ---- the protocol's own records ---- */
+
+/* A record of the protocol's own table, on the stack. */
+union record {
+    struct mu__msg msg;
+    unsigned char bytes[sizeof(struct mu__msg) + sizeof(struct mu__hello) +
+                        sizeof(struct mu__refuse) + sizeof(struct mu__bye)];
+};
+
+void mu__link_say(struct mu__links *links, struct mu__link *link, uint8_t type,
+                  const struct mu__msg *msg)
+{
+    const struct mu__outbox_route route = route_of(links, link);
+
+    if (mu__outbox_control(&link->outbox, &route, type, msg) != 0)
+        mu__links_log(links, MU__LOG_ERROR,
+                      "out of memory: nothing said to /job:%s/task:%" PRIu32, link->type,
+                      link->index);
+    link->said_ms = mu__links_now(links);
+    mark_dirty(links, link);
+}
+
+void mu__link_say_hello(struct mu__links *links, struct mu__link *link)
+{
+    union record record = {.msg = {.kind = MU__FRAME_HELLO}};
+    struct mu__hello hello = {
+        .cluster = mu__view_str(links->cluster_name),
+        .type = mu__view_str(links->task_type),
+        .index = links->config.task_index,
+        .address = mu__view_str(links->address),
+        .software = mu__view_str("muster"),
+        .life = link->life,
+        .host = mu__view_str(links->host),
+        .pid = links->config.pid,
+        .listens = mu__view_str(links->listens),
+    };
+
+    if (!link->any) {
+        hello.wanted_type = mu__view_str(link->type);
+        hello.wanted_index = link->index;
+    }
+    memcpy(record.msg.body, &hello, sizeof hello);
+    mu__link_say(links, link, MU__FRAME_HELLO, &record.msg);
+}
+
+void mu__link_say_refuse(struct mu__links *links, struct mu__link *link)
+{
+    union record record = {.msg = {.kind = MU__FRAME_REFUSE}};
+    struct mu__refuse refuse = {.type = mu__view_str(links->task_type),
+                                .index = links->config.task_index,
+                                .reason = mu__view_str(mu__link_words(link->why)),
+                                .taken = link->taken_since_ms != 0};
+
+    memcpy(record.msg.body, &refuse, sizeof refuse);
+    mu__link_say(links, link, MU__FRAME_REFUSE, &record.msg);
+}
+
+void mu__link_say_bye(struct mu__links *links, struct mu__link *link, const char *reason)
+{
+    union record record = {.msg = {.kind = MU__FRAME_BYE}};
+    struct mu__bye bye = {mu__view_str(reason)};
+
+    memcpy(record.msg.body, &bye, sizeof bye);
+    mu__link_say(links, link, MU__FRAME_BYE, &record.msg);
+}
+
+/* ---- frames ---- */
+
+/* So much waits that it is more than a busy peer's, and the wire takes none of it, or the
+ * peer reads so slowly that it grows all the same. Where this process itself has stood
+ * still since the last tick, nothing was written: the next tick knows, and forgives. */
+static bool is_stuck(const struct mu__links *links, const struct mu__link *link)
+{
+    const struct mu__outbox *outbox = &link->outbox;
+    uint64_t now_ms = mu__links_now(links);
+    uint32_t most_ms = links->config.silence_ms / 2;
+
+    if (outbox->waiting_bytes <= MU__LINK_QUEUE_BYTES_MAX || mu__outbox_has_one(outbox))
+        return false;
+    return outbox->waiting_bytes > 2 * (uint64_t)MU__LINK_MESSAGE_BYTES_MAX ||
+           (now_ms >= link->taken_ms + most_ms && now_ms < links->tick_ms + most_ms);
+}
+
+static void give_up(struct mu__links *links, struct mu__link *link)
+{
+    char why[MU__LINK_REASON_BYTES];
+
+    (void)snprintf(why, sizeof why, "it does not read what it is sent: %" PRIu64 " bytes "
+                   "wait, and none was taken for %" PRIu64 " ms",
+                   link->outbox.waiting_bytes, mu__links_now(links) - link->taken_ms);
+    mu__link_go_down(links, link, why);
+}
+
+static void send_waiting(struct mu__links *links, struct mu__link *link)
+{
+    const struct mu__outbox_route route = route_of(links, link);
+    uint64_t frames = 0;
+    uint64_t bytes = 0;
+    int rv;
+
+    if (link->out == 0 ||
+        (link->state != MU__LINK_UP && link->state != MU__LINK_GREETING &&
+         link->state != MU__LINK_REFUSING))
+        return;
+    rv = mu__outbox_send(&link->outbox, &route, &frames, &bytes);
+    links->counters.frames_out += frames;
+    links->counters.bytes_out += bytes;
+    if (frames > 0)
+        link->said_ms = mu__links_now(links);
+    if (bytes > 0)
+        link->taken_ms = mu__links_now(links);
+    if (rv == -MU_ENOMEM)
+        mu__link_go_down(links, link, "out of memory");
+    else if (is_stuck(links, link))
+        give_up(links, link);
+}
+
+/* A part of a turn's frames, while the turn goes on. What fails does so again in the
+ * flush, where a link may go down. */
+static void send_early(struct mu__links *links, struct mu__link *link,
+                       const struct mu__outbox_route *route)
+{
+    if (link->out != 0 && link->state == MU__LINK_UP)
+        (void)mu__outbox_send_early(&link->outbox, route, &links->counters.frames_out,
+                                    &links->counters.bytes_out);
+}
+
+void mu__links_writable(struct mu__links *links, uint32_t out)
+{
+    struct mu__link *link = mu__map_get(&links->by_out, out);
+
+    if (link != NULL)
+        send_waiting(links, link);
+}
+
+void mu__links_flush(struct mu__links *links)
+{
+    while (links->dirty != NULL) {
+        struct mu__link *link = links->dirty;
+
+        mu__link_undirty(links, link);
+        send_waiting(links, link);
+    }
+}
+
+int mu__links_transmit(struct mu__links *links, struct mu__msg *msg)
+{
+    struct mu__link *link = mu__map_get(&links->by_node, msg->to.node);
+    struct mu__outbox_route route;
+    int rv = -MU_EUNAVAILABLE;
+
+    if (link != NULL) {
+        route = route_of(links, link);
+        rv = mu__outbox_add(&link->outbox, &route, links->config.schema, msg);
+        links->counters.messages_out++;
+        mark_dirty(links, link);
+        if (mu__outbox_may_send_early(&link->outbox))
+            send_early(links, link, &route);
+    }
+    mu__pool_put(links->config.pool, msg);
+    return rv;
+}

@@ -1,0 +1,117 @@
+/* What time does to links: heartbeats, silence, handshakes that are not answered,
+ * dialling again. */
+#include "transport/link/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { REFUSAL_MS = 1000 };     /* that a refused peer has to hear why */
+
+/* All links are looked at together, twice in a heartbeat. One that has said nothing for
+ * nearly a heartbeat pings: so a peer does not wait much longer than that. */
+static uint64_t tick_step_ms(const struct mu__links *links)
+{
+    return (links->config.heartbeat_ms + 1) / 2;
+}
+
+/* When an attempt that is under way is told of, if nothing comes of it before. */
+static uint64_t next_look_ms(const struct mu__link *link, uint64_t now_ms,
+                             uint64_t next_ms)
+{
+    uint64_t answer_ms = link->since_ms + MU__LINK_ANSWER_MS;
+
+    return now_ms < answer_ms && answer_ms < next_ms ? answer_ms : next_ms;
+}
+
+/* Returns when the link wants the next look. The link may be gone afterwards. */
+static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64_t now_ms)
+{
+    const struct mu__links_config *config = &links->config;
+    char why[MU__LINK_REASON_BYTES];
+
+    if (link->state != MU__LINK_UP && link->state != MU__LINK_REFUSING)
+        mu__link_note_waiting(links, link, now_ms);
+    switch (link->state) {
+    case MU__LINK_UP:
+        if (now_ms >= link->heard_ms + config->silence_ms) {
+            (void)snprintf(why, sizeof why, "silent for %" PRIu64 " ms",
+                           now_ms - link->heard_ms);
+            mu__link_go_silent(links, link, why);
+            return now_ms;
+        }
+        if (now_ms - link->said_ms >= config->heartbeat_ms - config->heartbeat_ms / 4)
+            mu__link_say(links, link, MU__FRAME_PING, NULL);
+        return now_ms + tick_step_ms(links);
+    case MU__LINK_RESTING:
+        if (now_ms < link->retry_ms)
+            return link->retry_ms;
+        if (mu__link_dial(links, link) != 0)
+            mu__link_rest(links, link);
+        return now_ms + config->heartbeat_ms;
+    case MU__LINK_GREETING:
+        if (now_ms >= link->since_ms + config->silence_ms) {
+            mu__link_try_elsewhere(links, link, "it does not answer the handshake", 0);
+            return now_ms;
+        }
+        mu__link_tell_failing(links, link);
+        return next_look_ms(link, now_ms, link->since_ms + config->silence_ms);
+    case MU__LINK_REFUSING:
+        if (now_ms >= link->since_ms + REFUSAL_MS) {
+            mu__link_free(links, link);
+            return now_ms + config->heartbeat_ms;
+        }
+        return link->since_ms + REFUSAL_MS;
+    default:
+        mu__link_tell_failing(links, link);
+        if (link->detour != NULL && now_ms >= link->since_ms + config->silence_ms) {
+            mu__links_not_silent(links, link->url);
+            mu__link_go_down(links, link, "where it listens cannot be reached");
+            return now_ms;
+        }
+        if (!link->keep && now_ms >= link->since_ms + config->silence_ms) {
+            mu__links_log(links, MU__LOG_WARN,
+                          "/job:%s/task:%" PRIu32
+                          " says its address is \"%s\", which cannot be reached",
+                          link->type, link->index, link->url);
+            mu__link_go_down(links, link, "its address cannot be reached");
+            return now_ms + config->heartbeat_ms;
+        }
+        return next_look_ms(link, now_ms, now_ms + config->heartbeat_ms);
+    }
+}
+
+/* When this process itself stood still, nobody was silent: nobody was listened to. */
+static void forgive_pause(struct mu__links *links, uint64_t now_ms)
+{
+    uint64_t pause_ms = now_ms - links->tick_ms;
+
+    if (links->tick_ms == 0 || pause_ms < links->config.silence_ms / 2 ||
+        pause_ms < 2 * (uint64_t)links->config.heartbeat_ms)
+        return;
+    mu__links_log(links, MU__LOG_WARN, "this process stood still for %" PRIu64 " ms",
+                  pause_ms);
+    for (struct mu__link *link = links->first; link != NULL; link = link->next) {
+        if (link->state == MU__LINK_UP)
+            link->heard_ms = now_ms;
+        link->since_ms = now_ms;
+        link->taken_ms = now_ms;
+    }
+}
+
+uint64_t mu__links_tick(struct mu__links *links, uint64_t now_ms)
+{
+    uint64_t next_ms = now_ms + links->config.heartbeat_ms;
+    struct mu__link *next;
+
+    forgive_pause(links, now_ms);
+    links->tick_ms = now_ms;
+    for (struct mu__link *link = links->first; link != NULL; link = next) {
+        uint64_t wanted_ms;
+
+        next = link->next;
+        wanted_ms = tick_link(links, link, now_ms);
+        if (wanted_ms < next_ms)
+            next_ms = wanted_ms;
+    }
+    return next_ms <= now_ms ? now_ms + 1 : next_ms;
+}

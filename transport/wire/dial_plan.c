@@ -1,0 +1,170 @@
+#include "transport/wire/dial_plan.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- the order ---- */
+
+/* The addresses of both families, of those that were tried or of the others. */
+struct choice {
+    const bool *is_v6;
+    const bool *is_tried;
+    unsigned count;
+    bool tried;
+};
+
+/* The next of that family, not before `from`; `count`: there is none. */
+static unsigned next_of_family(const struct choice *choice, unsigned from, bool family)
+{
+    while (from < choice->count && (choice->is_v6[from] != family ||
+                                    choice->is_tried[from] != choice->tried))
+        from++;
+    return from;
+}
+
+static bool first_family(const struct choice *choice)
+{
+    return next_of_family(choice, 0, true) < next_of_family(choice, 0, false);
+}
+
+/* Returns how many there are. */
+static unsigned order_of(const struct choice *choice, unsigned *ret_order)
+{
+    bool family = first_family(choice);
+    unsigned at[2] = {0, 0};
+    unsigned used = 0;
+
+    for (;;) {
+        unsigned next = next_of_family(choice, at[family], family);
+
+        if (next == choice->count) {
+            family = !family;
+            next = next_of_family(choice, at[family], family);
+        }
+        if (next == choice->count)
+            return used;
+        ret_order[used++] = next;
+        at[family] = next + 1;
+        family = !family;
+    }
+}
+
+void mu__dial_order(const bool *is_v6, const bool *is_tried, unsigned count,
+                    unsigned *ret_order)
+{
+    struct choice choice = {is_v6, is_tried, count, false};
+    unsigned used = order_of(&choice, ret_order);
+
+    choice.tried = true;
+    (void)order_of(&choice, ret_order + used);
+}
+
+/* ---- rounds ---- */
+
+bool mu__dial_tried_has(const struct mu__dial_tried *tried, uint32_t place)
+{
+    for (unsigned i = 0; i < tried->count; i++)
+        if (tried->places[i] == place)
+            return true;
+    return false;
+}
+
+bool mu__dial_tried_add(struct mu__dial_tried *tried, uint32_t place, unsigned count)
+{
+    bool is_new = !mu__dial_tried_has(tried, place);
+
+    if (is_new && tried->count + 1 < count && tried->count < MU__DIAL_ADDRESSES_MAX) {
+        tried->places[tried->count++] = place;
+        return true;
+    }
+    tried->count = 0;
+    return false;
+}
+
+/* ---- the plan ---- */
+
+void mu__dial_plan_init(struct mu__dial_plan *plan, unsigned count, uint32_t limit_ms)
+{
+    assert(count <= MU__DIAL_ADDRESSES_MAX);
+    *plan = (struct mu__dial_plan){.count = count, .limit_ms = limit_ms};
+    plan->is_next_due = true;
+}
+
+void mu__dial_plan_fail(struct mu__dial_plan *plan, unsigned which)
+{
+    assert(which < plan->begun);
+    plan->has_failed[which] = true;
+    plan->is_next_due = true;
+}
+
+/* When the next one begins, though none has failed. */
+static uint64_t next_begins_ms(const struct mu__dial_plan *plan)
+{
+    return plan->is_next_due ? 0 : plan->begun_ms[plan->begun - 1] + MU__DIAL_DELAY_MS;
+}
+
+static struct mu__dial_step begin(struct mu__dial_plan *plan, uint64_t now_ms)
+{
+    plan->is_next_due = false;
+    plan->begun_ms[plan->begun] = now_ms;
+    return (struct mu__dial_step){.move = MU__DIAL_BEGIN, .which = plan->begun++};
+}
+
+struct mu__dial_step mu__dial_plan_step(struct mu__dial_plan *plan, uint64_t now_ms)
+{
+    struct mu__dial_step step = {.move = MU__DIAL_OVER, .until_ms = UINT64_MAX};
+
+    for (unsigned i = 0; i < plan->begun; i++) {
+        uint64_t limit_ms = plan->begun_ms[i] + plan->limit_ms;
+
+        if (plan->has_failed[i])
+            continue;
+        if (now_ms >= limit_ms) {
+            mu__dial_plan_fail(plan, i);
+            return (struct mu__dial_step){.move = MU__DIAL_GIVE_UP, .which = i};
+        }
+        step.move = MU__DIAL_WAIT;
+        if (limit_ms < step.until_ms)
+            step.until_ms = limit_ms;
+    }
+    if (plan->begun == plan->count)
+        return step;
+    if (now_ms >= next_begins_ms(plan))
+        return begin(plan, now_ms);
+    if (next_begins_ms(plan) < step.until_ms)
+        step.until_ms = next_begins_ms(plan);
+    return step;
+}
+
+/* ---- words ---- */
+
+static void add(char *out, size_t size, const char *before, const char *text)
+{
+    size_t used = strlen(out);
+
+    (void)snprintf(out + used, size - used, "%s%s", before, text);
+}
+
+static bool is_said(const struct mu__dial_failure *rows, unsigned row)
+{
+    for (unsigned i = 0; i < row; i++)
+        if (strcmp(rows[i].why, rows[row].why) == 0)
+            return true;
+    return false;
+}
+
+void mu__dial_words(const struct mu__dial_failure *rows, unsigned count, char *out,
+                    size_t size)
+{
+    out[0] = '\0';
+    for (unsigned i = 0; i < count; i++) {
+        if (is_said(rows, i))
+            continue;
+        add(out, size, out[0] == '\0' ? "" : "; ", rows[i].name);
+        for (unsigned j = i + 1; j < count; j++)
+            if (strcmp(rows[i].why, rows[j].why) == 0)
+                add(out, size, ", ", rows[j].name);
+        add(out, size, ": ", rows[i].why);
+    }
+}

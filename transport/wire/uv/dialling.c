@@ -1,0 +1,519 @@
+/* Memory. A dialling goes when its timer and its connections have ended; one that is over
+ * has no owner any more, and its events are told last, so that an owner may do in them
+ * what it likes. A look-up that hangs belongs to its thread then. */
+#include "transport/wire/uv/dialling.h"
+
+#include "runtime/message/message.h"
+
+#include <netdb.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* On its way to a thread and back. */
+struct look_up {
+    struct mu__errand errand;   /* first: errands cast */
+    struct mu__dialling *dialling;  /* of the loop, until it is dropped */
+    struct mu__url url;
+    int status;                 /* of getaddrinfo */
+    struct addrinfo *found;
+};
+
+struct mu__dialling {
+    struct mu__url url;
+    struct mu__errands *errands;
+    const struct mu__dialling_events *events;
+    void *owner;                /* NULL: it is over */
+    void *place;
+    const struct mu__dial_tried *tried;
+    uint32_t limit_ms;
+    struct mu__dial_plan plan;
+    struct mu__dial_try tries[MU__DIAL_ADDRESSES_MAX];
+    const char *no_name;
+    uv_timer_t timer;           /* until the plan's next move, or the look-up's limit */
+    struct look_up *look_up;    /* NULL: not begun, or over */
+    unsigned holds;
+};
+
+static void drop(struct mu__dialling *dialling)
+{
+    void (*gone)(void *place) = dialling->events->gone;
+    void *place = dialling->place;
+
+    if (--dialling->holds > 0)
+        return;
+    free(dialling);
+    gone(place);
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    drop(handle->data);
+}
+
+/* ---- connections ---- */
+
+static void on_connection_closed(uv_handle_t *handle)
+{
+    struct mu__dialling *dialling = handle->data;
+
+    free(handle);
+    drop(dialling);
+}
+
+static void close_connection(struct mu__dial_try *try)
+{
+    struct mu__connection *connection = try->connection;
+
+    if (connection == NULL)
+        return;
+    try->connection = NULL;
+    connection->dialling = NULL;
+    uv_close(&connection->stream.handle, on_connection_closed);
+}
+
+static struct mu__connection *connection_new(struct mu__dialling *dialling,
+                                             unsigned which)
+{
+    struct mu__connection *connection = calloc(1, sizeof *connection);
+
+    if (connection == NULL)
+        return NULL;
+    if (mu__stream_init(dialling->timer.loop, dialling->url.ipc, &connection->stream) !=
+        0) {
+        free(connection);
+        return NULL;
+    }
+    connection->stream.handle.data = dialling;
+    connection->dialling = dialling;
+    connection->which = which;
+    dialling->holds++;
+    return connection;
+}
+
+/* ---- the end ---- */
+
+/* What it has found can be looked at until the loop's next turn. */
+static void end(struct mu__dialling *dialling)
+{
+    dialling->owner = NULL;
+    for (unsigned i = 0; i < dialling->plan.count; i++)
+        close_connection(&dialling->tries[i]);
+    if (dialling->look_up != NULL)
+        mu__errand_drop(&dialling->look_up->errand);
+    dialling->look_up = NULL;
+    uv_close((uv_handle_t *)&dialling->timer, on_timer_closed);
+}
+
+static void lose(struct mu__dialling *dialling)
+{
+    void *owner = dialling->owner;
+
+    end(dialling);
+    dialling->events->lost(owner, dialling);
+}
+
+static void win(struct mu__dialling *dialling, struct mu__connection *connection)
+{
+    struct mu__dial_try *try = &dialling->tries[connection->which];
+    void *owner = dialling->owner;
+
+    (void)uv_read_stop(&connection->stream.stream);
+    connection->dialling = NULL;
+    connection->stream.handle.data = NULL;
+    try->connection = NULL;
+    try->state = MU__DIAL_GREETS;
+    dialling->holds--;          /* the timer holds it still */
+    end(dialling);
+    dialling->events->won(owner, dialling, connection);
+}
+
+/* ---- failing ---- */
+
+static void go_on(struct mu__dialling *dialling);
+
+static void note(struct mu__dial_try *try, enum mu__dial_state state, const char *why)
+{
+    close_connection(try);
+    try->state = state;
+    try->why = why;
+}
+
+static void fail(struct mu__connection *connection, enum mu__dial_state state,
+                 const char *why)
+{
+    struct mu__dialling *dialling = connection->dialling;
+    unsigned which = connection->which;
+
+    note(&dialling->tries[which], state, why);
+    mu__dial_plan_fail(&dialling->plan, which);
+    go_on(dialling);
+}
+
+static void give_up(struct mu__dial_try *try)
+{
+    if (try->state == MU__DIAL_CONNECTED)
+        note(try, MU__DIAL_MUTE, "it is connected, and says nothing");
+    else
+        note(try, MU__DIAL_SILENT, "the attempt to connect timed out");
+}
+
+static enum mu__dial_state state_of(int status)
+{
+    if (status == UV_ECONNREFUSED || status == UV_ENOENT)
+        return MU__DIAL_REFUSED;
+    return status == UV_ETIMEDOUT ? MU__DIAL_SILENT : MU__DIAL_NO_WAY;
+}
+
+static const char *words_of(int status)
+{
+    if (status == UV_ECONNREFUSED)
+        return "connection refused";
+    if (status == UV_ENOENT)
+        return "no such socket";
+    if (status == UV_ETIMEDOUT)
+        return "the attempt to connect timed out";
+    return uv_strerror(status);
+}
+
+/* ---- the greeting ---- */
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct mu__connection *connection = (struct mu__connection *)handle;
+
+    (void)suggested;
+    *buf = uv_buf_init((char *)connection->heard + connection->heard_size,
+                       MU__SP_GREETING_BYTES - connection->heard_size);
+}
+
+/* What it is by its first bytes, where these are known. */
+static const char *why_other(const struct mu__connection *connection)
+{
+    static const struct {
+        const char *bytes;
+        const char *why;
+    } others[] = {
+        {"HTTP/", "what answers there is not muster (it speaks HTTP)"},
+        {"SSH-", "what answers there is not muster (it speaks SSH)"},
+        {"\x15\x03", "what answers there is not muster (it speaks TLS)"},
+    };
+
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+        size_t size = strlen(others[i].bytes);
+
+        if (connection->heard_size >= size &&
+            memcmp(connection->heard, others[i].bytes, size) == 0)
+            return others[i].why;
+    }
+    return "what answers there is not muster";
+}
+
+/* A node says its greeting, which begins with a zero, and nothing else. */
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+{
+    struct mu__connection *connection = (struct mu__connection *)stream;
+
+    (void)buf;
+    if (connection->dialling == NULL || size == 0)
+        return;
+    if (size < 0) {
+        fail(connection, MU__DIAL_ENDED, "the connection broke during the greeting");
+        return;
+    }
+    connection->heard_size += (unsigned)size;
+    if (connection->heard_size < MU__SP_GREETING_BYTES && connection->heard[0] == 0)
+        return;
+    if (connection->heard_size == MU__SP_GREETING_BYTES &&
+        mu__greeting_is(connection->heard, MU__SP_PULL))
+        win(connection->dialling, connection);
+    else
+        fail(connection, MU__DIAL_OTHER, why_other(connection));
+}
+
+static void on_greeting_written(uv_write_t *request, int status)
+{
+    (void)request;
+    (void)status;   /* the reading side sees a broken connection too */
+}
+
+static void on_connected(uv_connect_t *request, int status)
+{
+    struct mu__connection *connection = request->data;
+    uv_buf_t buf = uv_buf_init((char *)connection->said, sizeof connection->said);
+
+    if (connection->dialling == NULL)
+        return;
+    if (status != 0) {
+        fail(connection, state_of(status), words_of(status));
+        return;
+    }
+    connection->dialling->tries[connection->which].state = MU__DIAL_CONNECTED;
+    if (!connection->dialling->url.ipc)
+        (void)uv_tcp_nodelay(&connection->stream.tcp, 1);
+    mu__greeting_write(connection->said, MU__SP_PUSH);
+    if (uv_write(&connection->greeting_request, &connection->stream.stream, &buf, 1,
+                 on_greeting_written) != 0 ||
+        uv_read_start(&connection->stream.stream, on_alloc, on_read) != 0)
+        fail(connection, MU__DIAL_NO_WAY, "out of memory");
+}
+
+/* ---- attempts ---- */
+
+static int connect_to(struct mu__dialling *dialling, struct mu__dial_try *try)
+{
+    struct mu__connection *connection = try->connection;
+
+    connection->connect.data = connection;
+    if (!dialling->url.ipc)
+        return uv_tcp_connect(&connection->connect, &connection->stream.tcp,
+                              &try->address.any, on_connected);
+    uv_pipe_connect(&connection->connect, &connection->stream.pipe, dialling->url.path,
+                    on_connected);
+    return 0;
+}
+
+static void begin(struct mu__dialling *dialling, unsigned which)
+{
+    struct mu__dial_try *try = &dialling->tries[which];
+    int rv = UV_ENOMEM;
+
+    try->state = MU__DIAL_CONNECTING;
+    try->connection = connection_new(dialling, which);
+    if (try->connection != NULL)
+        rv = connect_to(dialling, try);
+    if (rv == 0)
+        return;
+    note(try, state_of(rv), rv == UV_ENOMEM ? "out of memory" : words_of(rv));
+    mu__dial_plan_fail(&dialling->plan, which);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    go_on(timer->data);
+}
+
+static void go_on(struct mu__dialling *dialling)
+{
+    uint64_t now_ms = uv_now(dialling->timer.loop);
+    struct mu__dial_step step = mu__dial_plan_step(&dialling->plan, now_ms);
+
+    while (step.move == MU__DIAL_BEGIN || step.move == MU__DIAL_GIVE_UP) {
+        if (step.move == MU__DIAL_BEGIN)
+            begin(dialling, step.which);
+        else
+            give_up(&dialling->tries[step.which]);
+        step = mu__dial_plan_step(&dialling->plan, now_ms);
+    }
+    if (step.move == MU__DIAL_OVER)
+        lose(dialling);
+    else
+        (void)uv_timer_start(&dialling->timer, on_timer, step.until_ms - now_ms, 0);
+}
+
+/* ---- the name ---- */
+
+/* No address, or one that stands there as a number, is tried as it is. */
+static void begin_one(struct mu__dialling *dialling)
+{
+    mu__dial_plan_init(&dialling->plan, 1, dialling->limit_ms);
+    go_on(dialling);
+}
+
+static bool is_among(const struct addrinfo *const *some, unsigned count,
+                     const struct addrinfo *one)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (some[i]->ai_addrlen == one->ai_addrlen &&
+            memcmp(some[i]->ai_addr, one->ai_addr, one->ai_addrlen) == 0)
+            return true;
+    return false;
+}
+
+/* The first of them, each once. */
+static unsigned choose(const struct addrinfo *found, const struct addrinfo **ret_some)
+{
+    unsigned count = 0;
+
+    for (; found != NULL && count < MU__DIAL_ADDRESSES_MAX; found = found->ai_next)
+        if ((found->ai_family == AF_INET || found->ai_family == AF_INET6) &&
+            !is_among(ret_some, count, found))
+            ret_some[count++] = found;
+    return count;
+}
+
+static void copy_address(struct mu__dial_try *try, const struct addrinfo *one)
+{
+    memcpy(&try->address, one->ai_addr, one->ai_addrlen);
+}
+
+static bool is_tried(const struct mu__dialling *dialling, const struct addrinfo *one)
+{
+    struct mu__dial_try try = {.state = MU__DIAL_UNTRIED};
+
+    if (dialling->tried == NULL)
+        return false;
+    copy_address(&try, one);
+    return mu__dial_tried_has(dialling->tried, mu__dial_place(&try));
+}
+
+static void take_addresses(struct mu__dialling *dialling, const struct addrinfo *found)
+{
+    const struct addrinfo *some[MU__DIAL_ADDRESSES_MAX];
+    unsigned order[MU__DIAL_ADDRESSES_MAX];
+    bool are_v6[MU__DIAL_ADDRESSES_MAX] = {false};
+    bool are_tried[MU__DIAL_ADDRESSES_MAX] = {false};
+    unsigned count = choose(found, some);
+
+    for (unsigned i = 0; i < count; i++) {
+        are_v6[i] = some[i]->ai_family == AF_INET6;
+        are_tried[i] = is_tried(dialling, some[i]);
+    }
+    mu__dial_order(are_v6, are_tried, count, order);
+    for (unsigned i = 0; i < count; i++)
+        copy_address(&dialling->tries[i], some[order[i]]);
+    mu__dial_plan_init(&dialling->plan, count, dialling->limit_ms);
+}
+
+/* On a thread. */
+static void run_look_up(struct mu__errand *errand)
+{
+    const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
+    struct look_up *look_up = (struct look_up *)errand;
+    char port[8];
+
+    (void)snprintf(port, sizeof port, "%u", look_up->url.port);
+    look_up->status = getaddrinfo(look_up->url.host, port, &hints, &look_up->found);
+}
+
+static void free_look_up(struct mu__errand *errand)
+{
+    struct look_up *look_up = (struct look_up *)errand;
+
+    if (look_up->found != NULL)
+        freeaddrinfo(look_up->found);
+    free(look_up);
+}
+
+static void on_looked_up(struct mu__errand *errand)
+{
+    struct look_up *look_up = (struct look_up *)errand;
+    struct mu__dialling *dialling = look_up->dialling;
+
+    dialling->look_up = NULL;
+    dialling->no_name = "it has no address";
+    if (look_up->status == 0)
+        take_addresses(dialling, look_up->found);
+    else
+        dialling->no_name = gai_strerror(look_up->status);
+    free_look_up(errand);
+    go_on(dialling);
+}
+
+static void on_look_up_limit(uv_timer_t *timer)
+{
+    struct mu__dialling *dialling = timer->data;
+
+    dialling->no_name = "the name server does not answer";
+    lose(dialling);
+}
+
+static struct look_up *look_up_new(struct mu__dialling *dialling)
+{
+    struct look_up *look_up = calloc(1, sizeof *look_up);
+
+    if (look_up == NULL)
+        return NULL;
+    look_up->errand.lane = MU__LANE_NAMES;
+    look_up->errand.run = run_look_up;
+    look_up->errand.done = on_looked_up;
+    look_up->errand.dropped = free_look_up;
+    look_up->dialling = dialling;
+    look_up->url = dialling->url;
+    return look_up;
+}
+
+static void look_up(struct mu__dialling *dialling)
+{
+    struct look_up *begun = look_up_new(dialling);
+
+    if (begun == NULL || mu__errands_start(dialling->errands, &begun->errand) != 0) {
+        dialling->no_name = begun == NULL ? "out of memory" : "no thread for a look-up";
+        free(begun);
+        lose(dialling);
+        return;
+    }
+    dialling->look_up = begun;
+    (void)uv_timer_start(&dialling->timer, on_look_up_limit, dialling->limit_ms, 0);
+}
+
+/* Numbers need no look-up, which would start a thread. */
+static void on_start(uv_timer_t *timer)
+{
+    struct mu__dialling *dialling = timer->data;
+    struct mu__dial_try *try = &dialling->tries[0];
+    const struct mu__url *url = &dialling->url;
+
+    if (url->ipc || uv_ip4_addr(url->host, url->port, &try->address.v4) == 0 ||
+        uv_ip6_addr(url->host, url->port, &try->address.v6) == 0)
+        begin_one(dialling);
+    else
+        look_up(dialling);
+}
+
+/* ---- from outside ---- */
+
+void mu__dial_name(const struct mu__dial_try *try, char *out, size_t size)
+{
+    if (uv_ip_name(&try->address.any, out, size) != 0)
+        out[0] = '\0';
+}
+
+uint32_t mu__dial_place(const struct mu__dial_try *try)
+{
+    char name[INET6_ADDRSTRLEN];
+    uint32_t hash;
+
+    mu__dial_name(try, name, sizeof name);
+    hash = mu__view_hash(mu__view_str(name));
+    return hash == 0 ? 1 : hash;
+}
+
+int mu__dialling_start(const struct mu__dial_request *request,
+                       struct mu__dialling **ret_dialling)
+{
+    struct mu__dialling *dialling = calloc(1, sizeof *dialling);
+
+    if (dialling == NULL)
+        return -MU_ENOMEM;
+    dialling->url = *request->url;
+    dialling->errands = request->errands;
+    dialling->events = request->events;
+    dialling->owner = request->owner;
+    dialling->place = request->place;
+    dialling->tried = request->tried;
+    dialling->limit_ms = request->limit_ms;
+    (void)uv_timer_init(request->loop, &dialling->timer);
+    dialling->timer.data = dialling;
+    dialling->holds = 1;        /* the timer's */
+    (void)uv_timer_start(&dialling->timer, on_start, 0, 0);
+    *ret_dialling = dialling;
+    return 0;
+}
+
+void mu__dialling_cancel(struct mu__dialling *dialling)
+{
+    end(dialling);
+}
+
+const struct mu__dial_try *mu__dialling_tries(const struct mu__dialling *dialling,
+                                              unsigned *ret_count)
+{
+    *ret_count = dialling->plan.count;
+    return dialling->tries;
+}
+
+const char *mu__dialling_no_name(const struct mu__dialling *dialling)
+{
+    return dialling->no_name;
+}

@@ -1,0 +1,96 @@
+/* One round of dialling a url: its name is looked up, its addresses are tried as
+ * dial_plan.h has it, and each is greeted as the protocol has it. The first that greets
+ * as a node does has won, and the others are closed; or all have failed.
+ *
+ * Thread: the loop's. */
+#ifndef MU_TRANSPORT_DIALLING_UV_H
+#define MU_TRANSPORT_DIALLING_UV_H
+
+#include "transport/wire/dial_plan.h"
+#include "transport/wire/uv/internal.h"
+
+/* A connection to a node, from its first byte on. Whoever is told that it has won owns
+ * it: closes `stream` and then frees it. */
+struct mu__connection {
+    union mu__stream stream;    /* first: handles cast */
+    void *owner;                /* for whoever won it; NULL when told */
+    struct mu__dialling *dialling;  /* NULL: it has won, or is being closed */
+    unsigned which;
+    uv_connect_t connect;
+    uv_write_t greeting_request;
+    uint8_t said[MU__SP_GREETING_BYTES];
+    uint8_t heard[MU__SP_GREETING_BYTES];
+    unsigned heard_size;
+};
+
+enum mu__dial_state {
+    MU__DIAL_UNTRIED,
+    MU__DIAL_CONNECTING,
+    MU__DIAL_CONNECTED,         /* it has not greeted yet */
+    MU__DIAL_GREETS,            /* a node of muster, by its greeting */
+    MU__DIAL_REFUSED,           /* nothing listens there */
+    MU__DIAL_SILENT,            /* no answer to the attempt to connect */
+    MU__DIAL_MUTE,              /* it is connected, and says nothing */
+    MU__DIAL_ENDED,             /* it hangs up instead of a greeting */
+    MU__DIAL_OTHER,             /* what answers is not muster */
+    MU__DIAL_NO_WAY             /* any other failure: `why` has the system's words */
+};
+
+/* One address. */
+struct mu__dial_try {
+    union {
+        struct sockaddr any;
+        struct sockaddr_in v4;
+        struct sockaddr_in6 v6;
+    } address;                  /* a path has none */
+    enum mu__dial_state state;
+    const char *why;            /* a constant text, once it has failed; else NULL */
+    struct mu__connection *connection;  /* while it is under way */
+};
+
+/* "10.0.0.7"; "" of a path. */
+void mu__dial_name(const struct mu__dial_try *try, char *out, size_t size);
+
+/* The number of its address: the same in each look-up, and never 0. */
+uint32_t mu__dial_place(const struct mu__dial_try *try);
+
+struct mu__dialling;
+
+/* Within an event, and until mu__dialling_cancel, the dialling can be looked at. */
+struct mu__dialling_events {
+    void (*won)(void *owner, const struct mu__dialling *dialling,
+                struct mu__connection *connection);
+    void (*lost)(void *owner, const struct mu__dialling *dialling);
+
+    /* Its memory has gone: some turns of the loop after the end. */
+    void (*gone)(void *place);
+};
+
+struct mu__dial_request {
+    uv_loop_t *loop;
+    struct mu__errands *errands;    /* of the loop: look-ups are theirs */
+    const struct mu__url *url;  /* copied */
+    const struct mu__dial_tried *tried; /* borrowed; NULL: none */
+    uint32_t limit_ms;          /* of the look-up, and of one address */
+    const struct mu__dialling_events *events;   /* outlives it */
+    void *owner;
+    void *place;                /* of `gone` */
+};
+
+/* Nothing is told before the loop's next turn. After `won` or `lost` it is over, and goes
+ * by itself. -MU_ENOMEM: nothing is ever told, nor that it is gone. */
+int mu__dialling_start(const struct mu__dial_request *request,
+                       struct mu__dialling **ret_dialling);
+
+/* Before its end: neither event comes. */
+void mu__dialling_cancel(struct mu__dialling *dialling);
+
+/* The addresses in the order of their turns; none (0) when the name was not found, or
+ * not yet. */
+const struct mu__dial_try *mu__dialling_tries(const struct mu__dialling *dialling,
+                                              unsigned *ret_count);
+
+/* Why there are no addresses; NULL: that is not known. */
+const char *mu__dialling_no_name(const struct mu__dialling *dialling);
+
+#endif

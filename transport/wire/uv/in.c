@@ -1,0 +1,391 @@
+/* One incoming connection: greeting, then frames.
+ *
+ * Small frames are read into the wire's scratch memory, many at a time, and copied out;
+ * of a large one, what is still missing is read straight into its own memory. After a
+ * large frame another one is expected: little more than its header is read into scratch,
+ * so that little is copied; the first small frame ends that. */
+#include "transport/wire/uv/internal.h"
+
+#include <arpa/inet.h>
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    GREETING_MS = 10000,        /* for a stranger to say what it is */
+    DIRECT_BYTES_MIN = 16 << 10, /* missing of a frame: below, scratch is as good */
+    LARGE_BYTES_MIN = 48 << 10, /* of a frame, to expect another one after it */
+    PEEK_BYTES = 1 << 10        /* read of a frame that is expected to be large */
+};
+
+struct mu__in {
+    union mu__stream stream;    /* first: handles cast */
+    uv_timer_t greeting_limit;
+    struct mu__wire_uv *wire;
+    struct mu__in *next;        /* of all */
+    struct mu__in *paused_next;
+    uint32_t number;
+    unsigned handles;
+    bool greeted;
+    bool paused;
+    bool expects_large;         /* the last frame was */
+    bool gone;                  /* closing: nothing is told any more */
+    uint8_t head[MU__SP_HEADER_MAX];
+    unsigned head_size;
+    struct mu__buf *frame;      /* being filled */
+    uint32_t frame_size;        /* what it will have */
+    uint8_t *left;              /* read, but not told because of a pause */
+    size_t left_size;
+    uv_write_t greeting_request;
+    uint8_t greeting[MU__SP_GREETING_BYTES];
+};
+
+/* ---- ends ---- */
+
+static void on_in_closed(uv_handle_t *handle)
+{
+    struct mu__in *in = handle->data;
+    struct mu__wire_uv *wire = in->wire;
+
+    if (--in->handles > 0)
+        return;
+    mu__buf_unref(in->frame);
+    free(in->left);
+    free(in);
+    mu__wire_uv_drop_hold(wire);
+}
+
+static void forget_paused(struct mu__in *in)
+{
+    struct mu__in **at = &in->wire->paused_first;
+
+    if (!in->paused)
+        return;
+    while (*at != in)
+        at = &(*at)->paused_next;
+    *at = in->paused_next;
+    in->paused = false;
+}
+
+static void in_close(struct mu__in *in)
+{
+    struct mu__in **at = &in->wire->in_first;
+
+    if (in->gone)
+        return;
+    in->gone = true;
+    while (*at != in)
+        at = &(*at)->next;
+    *at = in->next;
+    (void)mu__map_remove(&in->wire->ins, in->number);
+    forget_paused(in);
+    uv_close(&in->stream.handle, on_in_closed);
+    uv_close((uv_handle_t *)&in->greeting_limit, on_in_closed);
+}
+
+/* The connection broke, or is broken because of what came over it. */
+static void in_lost(struct mu__in *in, const char *reason)
+{
+    struct mu__wire_uv *wire = in->wire;
+    uint32_t number = in->number;
+    bool greeted = in->greeted;
+
+    if (in->gone)
+        return;
+    in_close(in);
+    if (!greeted)
+        return;
+    wire->news = true;
+    wire->events.in_down(wire->owner, number, reason);
+}
+
+void mu__in_drop(struct mu__wire *door, uint32_t number)
+{
+    struct mu__in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
+
+    if (in != NULL)
+        in_close(in);
+}
+
+void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size)
+{
+    struct mu__in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
+    struct sockaddr_storage name;
+    int name_size = sizeof name;
+    char host[INET6_ADDRSTRLEN] = "";
+    bool is_v6;
+
+    (void)snprintf(ret_address, size, "%s", in == NULL ? "" : "unix");
+    if (in == NULL || in->stream.handle.type != UV_TCP ||
+        uv_tcp_getpeername((uv_tcp_t *)&in->stream.handle, (struct sockaddr *)&name,
+                           &name_size) != 0 ||
+        uv_ip_name((struct sockaddr *)&name, host, sizeof host) != 0)
+        return;
+    is_v6 = name.ss_family == AF_INET6;
+    (void)snprintf(ret_address, size, is_v6 ? "[%s]:%u" : "%s:%u", host,
+                   (unsigned)ntohs(is_v6 ? ((struct sockaddr_in6 *)&name)->sin6_port
+                                         : ((struct sockaddr_in *)&name)->sin_port));
+}
+
+void mu__in_drop_all(struct mu__wire_uv *wire)
+{
+    while (wire->in_first != NULL)
+        in_close(wire->in_first);
+}
+
+/* ---- what comes ---- */
+
+/* Tells a whole frame; false when no more is wanted now, or ever. */
+static bool tell_frame(struct mu__in *in)
+{
+    struct mu__wire_uv *wire = in->wire;
+    struct mu__buf *frame = in->frame;
+    bool more;
+
+    in->frame = NULL;
+    in->head_size = 0;
+    wire->news = true;
+    more = wire->events.frame(wire->owner, in->number, frame);
+    mu__buf_unref(frame);
+    if (in->gone)
+        return false;
+    if (!more && !in->paused) {
+        in->paused = true;
+        in->paused_next = wire->paused_first;
+        wire->paused_first = in;
+        (void)uv_read_stop(&in->stream.stream);
+        mu__wire_uv_resume_later(wire);
+    }
+    return more;
+}
+
+static size_t header_bytes(const struct mu__in *in)
+{
+    return in->wire->url.ipc ? MU__SP_HEADER_MAX : MU__SP_HEADER_MAX - 1;
+}
+
+/* A header is complete: memory for what follows. */
+static bool begin_frame(struct mu__in *in)
+{
+    const uint8_t *at = in->head;
+    uint64_t size = 0;
+
+    if (in->wire->url.ipc && *at++ != 1) {
+        in_lost(in, "it sent bytes that are no message");
+        return false;
+    }
+    for (int i = 0; i < 8; i++)
+        size = size << 8 | at[i];
+    if (size > MU__FRAME_BYTES_MAX) {
+        in_lost(in, "it sent a frame larger than the limit");
+        return false;
+    }
+    in->frame = mu__buf_new((size_t)size);
+    if (in->frame == NULL) {
+        in_lost(in, "out of memory for its frame");
+        return false;
+    }
+    in->frame_size = (uint32_t)size;
+    in->expects_large = size >= LARGE_BYTES_MIN;
+    return true;
+}
+
+static bool check_greeting(struct mu__in *in)
+{
+    if (!mu__greeting_is(in->head, MU__SP_PUSH)) {
+        in_lost(in, "no muster node");
+        return false;
+    }
+    in->greeted = true;
+    in->head_size = 0;
+    (void)uv_timer_stop(&in->greeting_limit);
+    return true;
+}
+
+/* Takes from the bytes what a greeting or a header still lacks. */
+static size_t fill_head(struct mu__in *in, const uint8_t *data, size_t size,
+                        size_t wanted)
+{
+    size_t taken = wanted - in->head_size;
+
+    if (taken > size)
+        taken = size;
+    memcpy(in->head + in->head_size, data, taken);
+    in->head_size += (unsigned)taken;
+    return taken;
+}
+
+static size_t fill_frame(struct mu__in *in, const uint8_t *data, size_t size)
+{
+    size_t taken = in->frame_size - in->frame->size;
+
+    if (taken > size)
+        taken = size;
+    memcpy(in->frame->data + in->frame->size, data, taken);
+    in->frame->size += (uint32_t)taken;
+    return taken;
+}
+
+/* Returns how many bytes were used: all, unless the connection is paused or gone. */
+static size_t consume(struct mu__in *in, const uint8_t *data, size_t size)
+{
+    size_t used = 0;
+
+    for (;;) {
+        size_t wanted = in->greeted ? header_bytes(in) : MU__SP_GREETING_BYTES;
+
+        if (in->frame != NULL && in->frame->size == in->frame_size && !tell_frame(in))
+            return used;
+        if (used == size && in->frame == NULL)
+            return used;
+        if (in->frame != NULL) {
+            used += fill_frame(in, data + used, size - used);
+            if (in->frame->size < in->frame_size)
+                return used;
+            continue;
+        }
+        used += fill_head(in, data + used, size - used, wanted);
+        if (in->head_size < wanted)
+            return used;
+        if (in->greeted ? !begin_frame(in) : !check_greeting(in))
+            return used;
+    }
+}
+
+static void keep_left(struct mu__in *in, const uint8_t *data, size_t size)
+{
+    uint8_t *left;
+
+    if (in->gone || size == 0)
+        return;
+    left = malloc(size);
+    if (left == NULL) {
+        in_lost(in, "out of memory");
+        return;
+    }
+    memcpy(left, data, size);
+    free(in->left);
+    in->left = left;
+    in->left_size = size;
+}
+
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct mu__in *in = (struct mu__in *)handle;
+    struct mu__buf *frame = in->frame;
+
+    (void)suggested;
+    if (frame != NULL && in->frame_size - frame->size >= DIRECT_BYTES_MIN)
+        *buf = uv_buf_init((char *)frame->data + frame->size,
+                           in->frame_size - frame->size);
+    else
+        *buf = uv_buf_init((char *)in->wire->scratch,
+                           in->expects_large ? PEEK_BYTES : sizeof in->wire->scratch);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+{
+    struct mu__in *in = (struct mu__in *)stream;
+    const uint8_t *data = (const uint8_t *)buf->base;
+    size_t used;
+
+    if (size == 0)
+        return;
+    if (size < 0) {
+        in_lost(in, size == UV_EOF ? "connection closed" : uv_strerror((int)size));
+        return;
+    }
+    if (data == in->wire->scratch) {
+        used = consume(in, data, (size_t)size);
+        keep_left(in, data + used, (size_t)size - used);
+        return;
+    }
+    in->frame->size += (uint32_t)size;
+    (void)consume(in, data, 0);
+}
+
+/* ---- pauses ---- */
+
+static void in_resume(struct mu__in *in)
+{
+    uint8_t *left = in->left;
+    size_t size = in->left_size;
+    size_t used;
+
+    in->left = NULL;
+    in->left_size = 0;
+    used = consume(in, left, size);
+    keep_left(in, left + used, size - used);
+    free(left);
+    if (!in->gone && !in->paused)
+        (void)uv_read_start(&in->stream.stream, on_alloc, on_read);
+}
+
+void mu__in_resume_paused(struct mu__wire_uv *wire)
+{
+    struct mu__in *first = wire->paused_first;
+    unsigned count = 0;
+
+    for (struct mu__in *in = first; in != NULL; in = in->paused_next)
+        count++;
+    while (count-- > 0 && wire->paused_first != NULL) {
+        struct mu__in *in = wire->paused_first;
+
+        forget_paused(in);
+        in_resume(in);
+    }
+}
+
+/* ---- begin ---- */
+
+static void on_greeting_written(uv_write_t *request, int status)
+{
+    (void)request;
+    (void)status;   /* the reading side sees a broken connection too */
+}
+
+static void on_greeting_limit(uv_timer_t *timer)
+{
+    in_lost(timer->data, "no greeting");
+}
+
+static void greet(struct mu__in *in)
+{
+    uv_buf_t buf = uv_buf_init((char *)in->greeting, sizeof in->greeting);
+
+    mu__greeting_write(in->greeting, MU__SP_PULL);
+    if (!in->wire->url.ipc)
+        (void)uv_tcp_nodelay(&in->stream.tcp, 1);
+    (void)uv_timer_start(&in->greeting_limit, on_greeting_limit, GREETING_MS, 0);
+    if (uv_write(&in->greeting_request, &in->stream.stream, &buf, 1,
+                 on_greeting_written) != 0 ||
+        uv_read_start(&in->stream.stream, on_alloc, on_read) != 0)
+        in_close(in);
+}
+
+void mu__in_accept(struct mu__wire_uv *wire)
+{
+    struct mu__in *in = calloc(1, sizeof *in);
+
+    if (in == NULL)
+        return;
+    in->wire = wire;
+    in->number = ++wire->in_next;
+    if (mu__stream_init(wire->loop, wire->url.ipc, &in->stream) != 0) {
+        free(in);
+        return;
+    }
+    (void)uv_timer_init(wire->loop, &in->greeting_limit);
+    in->stream.handle.data = in;
+    in->greeting_limit.data = in;
+    in->handles = 2;
+    in->next = wire->in_first;
+    wire->in_first = in;
+    mu__wire_uv_hold(wire);
+    if (mu__map_set(&wire->ins, in->number, in) != 0 ||
+        uv_accept(&wire->listener.stream, &in->stream.stream) != 0)
+        in_close(in);
+    else
+        greet(in);
+}

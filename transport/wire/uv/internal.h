@@ -1,0 +1,94 @@
+/* What the halves of the libuv wire share: streams.c listens and owns everything, in.c
+ * is one incoming connection, out.c one outgoing. */
+#ifndef MU_TRANSPORT_INNER_UV_H
+#define MU_TRANSPORT_INNER_UV_H
+
+#include "transport/wire/url.h"
+#include "transport/wire/uv/streams.h"
+
+#include "runtime/base/map.h"
+#include "runtime/uv/errands.h"
+
+/* The SP protocol: who greets as what, and how long a message is. */
+enum {
+    MU__SP_GREETING_BYTES = 8,
+    MU__SP_PUSH = 0x50,
+    MU__SP_PULL = 0x51,
+    MU__SP_HEADER_MAX = 9,      /* 8 over tcp; over ipc a byte 1 stands before it */
+    MU__SP_HEADROOM = 16        /* before a frame's bytes: room for its header */
+};
+
+enum { MU__WIRE_SCRATCH_BYTES = 256 << 10 };
+
+/* A stream of either kind. */
+union mu__stream {
+    uv_handle_t handle;
+    uv_stream_t stream;
+    uv_tcp_t tcp;
+    uv_pipe_t pipe;
+};
+
+struct mu__in;
+struct mu__out;
+
+struct mu__wire_uv {
+    struct mu__wire door;           /* first: the door casts */
+    uv_loop_t *loop;
+    struct mu__errands *errands;    /* look-ups of names */
+    struct mu__wire_events events;
+    void *owner;
+    struct mu__url url;             /* that it listens at */
+    char text[280];                 /* the same, with the real port */
+    union mu__stream listener;
+    uv_prepare_t before_poll;       /* both tell burst_end, once for all that happened */
+    uv_check_t after_poll;
+    uv_idle_t resume;               /* reads on where a pause was asked for */
+    struct mu__map ins;
+    struct mu__map outs;
+    struct mu__in *in_first;        /* all of them */
+    struct mu__in *paused_first;
+    uint32_t in_next;
+    bool news;                      /* something was told since the last burst_end */
+    bool closing;
+    unsigned holds;                 /* handles and requests that must end first */
+    void (*closed)(void *arg);
+    void *closed_arg;
+    uint8_t scratch[MU__WIRE_SCRATCH_BYTES];
+};
+
+/* The wire's memory goes when the last hold is dropped. */
+void mu__wire_uv_hold(struct mu__wire_uv *wire);
+void mu__wire_uv_drop_hold(struct mu__wire_uv *wire);
+
+/* Make a stream ready for use on the loop. */
+int mu__stream_init(uv_loop_t *loop, bool ipc, union mu__stream *stream);
+
+void mu__greeting_write(uint8_t *out, uint8_t protocol);
+bool mu__greeting_is(const uint8_t *greeting, uint8_t protocol);
+
+/* Memory of frames to send: mu__buf with headroom. */
+struct mu__buf *mu__frame_buffer(struct mu__wire *door, size_t capacity);
+
+/* The frame itself if it has headroom, else a copy that has; NULL when out of memory. */
+struct mu__buf *mu__frame_with_headroom(struct mu__buf *frame);
+
+/* Read on, in the loop's next turn, where a pause was asked for. */
+void mu__wire_uv_resume_later(struct mu__wire_uv *wire);
+
+/* Take the connection that the listener has; `wire` is not closing. */
+void mu__in_accept(struct mu__wire_uv *wire);
+void mu__in_drop(struct mu__wire *door, uint32_t number);
+void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size);
+void mu__in_drop_all(struct mu__wire_uv *wire);
+void mu__in_resume_paused(struct mu__wire_uv *wire);
+
+int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url);
+void mu__out_avoid(struct mu__wire *door, uint32_t number,
+                   const struct mu__dial_tried *tried);
+uint32_t mu__out_place(struct mu__wire *door, uint32_t number, unsigned *ret_count);
+void mu__out_hangup(struct mu__wire *door, uint32_t number);
+int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame);
+const char *mu__out_last_error(struct mu__wire *door, uint32_t number);
+void mu__out_hangup_all(struct mu__wire_uv *wire);
+
+#endif

@@ -1,0 +1,442 @@
+/* One outgoing connection, made again and again until hangup.
+ *
+ * Each attempt is a round of dialling: dialling_uv.h. Between two rounds an out waits,
+ * with a back-off, and each round looks the name up anew.
+ *
+ * Memory. A connection outlives its out until its handle is closed; requests under way
+ * (a round that was cancelled, writes) hold what they need. After an event neither is
+ * touched. */
+#include "transport/wire/uv/dialling.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    BACKOFF_MIN_MS = 50,
+    BACKOFF_MAX_MS = 2000,
+    STABLE_MS = 1000,           /* what was up for so long is dialled again at once */
+    ERROR_BYTES = 1024,
+    WAITING_BYTES_MAX = 4 << 20, /* written and not taken by the system: EAGAIN */
+    WAITING_BYTES_LOW = 1 << 20 /* then `writable` comes */
+};
+
+struct mu__out {
+    struct mu__wire_uv *wire;
+    uint32_t number;
+    struct mu__url url;
+    const struct mu__dial_tried *tried; /* addresses for the end; borrowed; NULL: none */
+    uint32_t place;             /* while up: that it is connected to */
+    unsigned places_count;      /* of the name, then */
+    bool blocked;               /* `writable` follows */
+    struct mu__connection *connection;  /* NULL: not up */
+    struct mu__dialling *dialling;      /* NULL: up, or waiting */
+    uv_timer_t timer;           /* until the next attempt */
+    unsigned backoff_ms;
+    uint64_t up_since_ms;
+    char *last_error;           /* owned; NULL: nothing is known */
+};
+
+/* A frame that the system did not take at once. */
+struct write {
+    uv_write_t request;         /* first: the request casts */
+    struct mu__connection *connection;
+    struct mu__buf *frame;
+};
+
+/* ---- connections ---- */
+
+static void on_connection_closed(uv_handle_t *handle)
+{
+    struct mu__wire_uv *wire = handle->data;
+
+    free(handle);
+    mu__wire_uv_drop_hold(wire);
+}
+
+static void close_connection(struct mu__out *out)
+{
+    if (out->connection == NULL)
+        return;
+    out->connection->owner = NULL;
+    uv_close(&out->connection->stream.handle, on_connection_closed);
+    out->connection = NULL;
+}
+
+/* ---- failing ---- */
+
+static void attempt(struct mu__out *out);
+
+static void on_retry(uv_timer_t *timer)
+{
+    attempt(timer->data);
+}
+
+/* What held is dialled again at once; what did not, later and later, so that a peer that
+ * refuses us is not stormed. */
+static void retry_later(struct mu__out *out, bool was_stable)
+{
+    unsigned delay_ms = was_stable ? 0 : out->backoff_ms;
+
+    out->backoff_ms = delay_ms == 0 ? BACKOFF_MIN_MS : delay_ms * 2;
+    if (out->backoff_ms > BACKOFF_MAX_MS)
+        out->backoff_ms = BACKOFF_MAX_MS;
+    (void)uv_timer_start(&out->timer, on_retry, delay_ms, 0);
+}
+
+static void set_last_error(struct mu__out *out, const char *words)
+{
+    free(out->last_error);
+    out->last_error = words == NULL ? NULL : strdup(words);
+}
+
+/* The attempt failed, or the connection is lost. */
+static void fail(struct mu__out *out, const char *reason)
+{
+    struct mu__wire_uv *wire = out->wire;
+    bool was_up = out->connection != NULL;
+    bool was_stable = was_up && uv_now(wire->loop) - out->up_since_ms >= STABLE_MS;
+
+    close_connection(out);
+    out->blocked = false;
+    set_last_error(out, reason);
+    retry_later(out, was_stable);
+    if (!was_up)
+        return;
+    wire->news = true;
+    wire->events.out_down(wire->owner, out->number, reason);
+}
+
+/* ---- attempts ---- */
+
+/* The peer has said its greeting; after that only its end is of interest. */
+static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    struct mu__wire_uv *wire = handle->data;
+
+    (void)suggested;
+    *buf = uv_buf_init((char *)wire->scratch, 1);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+{
+    struct mu__out *out = ((struct mu__connection *)stream)->owner;
+
+    (void)buf;
+    if (out != NULL && size != 0)
+        fail(out, size < 0 ? "connection lost" : "it speaks where it should listen");
+}
+
+static void on_won(void *owner, const struct mu__dialling *dialling,
+                   struct mu__connection *connection)
+{
+    struct mu__out *out = owner;
+    struct mu__wire_uv *wire = out->wire;
+    const struct mu__dial_try *tries = mu__dialling_tries(dialling, &out->places_count);
+
+    out->place = mu__dial_place(&tries[connection->which]);
+    out->dialling = NULL;
+    out->connection = connection;
+    out->up_since_ms = uv_now(wire->loop);
+    connection->owner = out;
+    connection->stream.handle.data = wire;
+    mu__wire_uv_hold(wire);
+    (void)uv_read_start(&connection->stream.stream, on_alloc, on_read);
+    set_last_error(out, NULL);
+    wire->news = true;
+    wire->events.out_up(wire->owner, out->number);
+}
+
+/* Of several addresses each with its name. */
+static void words_of(const struct mu__dialling *dialling, char *out)
+{
+    struct mu__dial_failure rows[MU__DIAL_ADDRESSES_MAX];
+    char names[MU__DIAL_ADDRESSES_MAX][INET6_ADDRSTRLEN];
+    unsigned count;
+    const struct mu__dial_try *tries = mu__dialling_tries(dialling, &count);
+
+    for (unsigned i = 0; i < count; i++) {
+        mu__dial_name(&tries[i], names[i], sizeof names[i]);
+        rows[i] = (struct mu__dial_failure){names[i], tries[i].why};
+    }
+    mu__dial_words(rows, count, out, ERROR_BYTES);
+}
+
+static void on_lost(void *owner, const struct mu__dialling *dialling)
+{
+    struct mu__out *out = owner;
+    char words[ERROR_BYTES];
+    unsigned count;
+    const struct mu__dial_try *tries = mu__dialling_tries(dialling, &count);
+
+    out->dialling = NULL;
+    if (count > 1)
+        words_of(dialling, words);
+    else if (count == 0)
+        (void)snprintf(words, sizeof words, "no such host (%s)",
+                       mu__dialling_no_name(dialling));
+    fail(out, count == 1 ? tries[0].why : words);
+}
+
+static void on_gone(void *place)
+{
+    mu__wire_uv_drop_hold(place);
+}
+
+static void attempt(struct mu__out *out)
+{
+    static const struct mu__dialling_events events = {on_won, on_lost, on_gone};
+    const struct mu__dial_request request = {
+        .loop = out->wire->loop,
+        .errands = out->wire->errands,
+        .url = &out->url,
+        .tried = out->tried,
+        .limit_ms = MU__DIAL_LIMIT_MS,
+        .events = &events,
+        .owner = out,
+        .place = out->wire,
+    };
+
+    if (mu__dialling_start(&request, &out->dialling) != 0)
+        fail(out, "out of memory");
+    else
+        mu__wire_uv_hold(out->wire);
+}
+
+int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url)
+{
+    struct mu__wire_uv *wire = (struct mu__wire_uv *)door;
+    struct mu__url parsed;
+    struct mu__out *out;
+
+    if (mu__map_get(&wire->outs, number) != NULL)
+        return -MU_EEXISTS;
+    if (mu__url_parse(url, false, &parsed) != NULL)
+        return -MU_EINVALID;
+    out = calloc(1, sizeof *out);
+    if (out == NULL || mu__map_set(&wire->outs, number, out) != 0) {
+        free(out);
+        return -MU_ENOMEM;
+    }
+    out->wire = wire;
+    out->number = number;
+    out->url = parsed;
+    out->backoff_ms = BACKOFF_MIN_MS;
+    (void)uv_timer_init(wire->loop, &out->timer);
+    out->timer.data = out;
+    mu__wire_uv_hold(wire);
+    (void)uv_timer_start(&out->timer, on_retry, 0, 0);
+    return 0;
+}
+
+void mu__out_avoid(struct mu__wire *door, uint32_t number,
+                   const struct mu__dial_tried *tried)
+{
+    struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+
+    if (out != NULL)
+        out->tried = tried;
+}
+
+uint32_t mu__out_place(struct mu__wire *door, uint32_t number, unsigned *ret_count)
+{
+    const struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+
+    if (out == NULL || out->connection == NULL)
+        return 0;
+    *ret_count = out->places_count;
+    return out->place;
+}
+
+static void on_out_closed(uv_handle_t *handle)
+{
+    struct mu__out *out = handle->data;
+    struct mu__wire_uv *wire = out->wire;
+
+    free(out->last_error);
+    free(out);
+    mu__wire_uv_drop_hold(wire);
+}
+
+void mu__out_hangup(struct mu__wire *door, uint32_t number)
+{
+    struct mu__wire_uv *wire = (struct mu__wire_uv *)door;
+    struct mu__out *out = mu__map_remove(&wire->outs, number);
+
+    if (out == NULL)
+        return;
+    close_connection(out);
+    if (out->dialling != NULL)
+        mu__dialling_cancel(out->dialling);
+    uv_close((uv_handle_t *)&out->timer, on_out_closed);
+}
+
+void mu__out_hangup_all(struct mu__wire_uv *wire)
+{
+    for (size_t i = 0; wire->outs.count > 0; i = (i + 1) % wire->outs.capacity)
+        if (wire->outs.entries[i].key != 0)
+            mu__out_hangup(&wire->door, (uint32_t)wire->outs.entries[i].key);
+}
+
+const char *mu__out_last_error(struct mu__wire *door, uint32_t number)
+{
+    const struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+
+    return out == NULL ? NULL : out->last_error;
+}
+
+/* ---- sending ---- */
+
+static void on_written(uv_write_t *request, int status)
+{
+    struct write *write = (struct write *)request;
+    struct mu__connection *connection = write->connection;
+    struct mu__out *out = connection->owner;
+
+    mu__buf_unref(write->frame);
+    free(write);
+    if (out == NULL || status != 0)
+        return;     /* the reading side sees a broken connection too */
+    if (!out->blocked ||
+        uv_stream_get_write_queue_size(&connection->stream.stream) > WAITING_BYTES_LOW)
+        return;
+    out->blocked = false;
+    out->wire->news = true;
+    out->wire->events.writable(out->wire->owner, out->number);
+}
+
+/* A frame as the system takes it: its own bytes and those of others, in order. */
+struct gathered {
+    uv_buf_t bufs[2 * MU__SPLICES_MAX + 1];
+    unsigned count;
+    size_t bytes;
+};
+
+static void gather_add(struct gathered *gathered, const void *data, size_t size)
+{
+    if (size == 0)
+        return;
+    gathered->bufs[gathered->count++] = uv_buf_init((void *)(uintptr_t)data,
+                                                    (unsigned)size);
+    gathered->bytes += size;
+}
+
+/* `data` is the frame's data or its header, right before. */
+static void gather(const struct mu__buf *frame, const uint8_t *data,
+                   struct gathered *gathered)
+{
+    const struct mu__splices *splices = frame->splices;
+
+    gathered->count = 0;
+    gathered->bytes = 0;
+    for (uint32_t i = 0; i < splices->count; i++) {
+        const struct mu__splice *splice = &splices->items[i];
+
+        gather_add(gathered, data, (size_t)(frame->data + splice->at - data));
+        gather_add(gathered, splice->data, splice->size);
+        data = frame->data + splice->at;
+    }
+    gather_add(gathered, data, (size_t)(frame->data + frame->size - data));
+}
+
+/* What is left behind the first `bytes`. */
+static void gather_skip(struct gathered *gathered, size_t bytes)
+{
+    unsigned first = 0;
+
+    gathered->bytes -= bytes;
+    while (first < gathered->count && bytes >= gathered->bufs[first].len)
+        bytes -= gathered->bufs[first++].len;
+    gathered->count -= first;
+    memmove(gathered->bufs, gathered->bufs + first,
+            gathered->count * sizeof gathered->bufs[0]);
+    if (gathered->count == 0)
+        return;
+    gathered->bufs[0].base += bytes;
+    gathered->bufs[0].len -= bytes;
+}
+
+/* The header stands right before the frame's bytes, in the headroom. */
+static const uint8_t *write_header(const struct mu__out *out, struct mu__buf *frame)
+{
+    size_t header = out->url.ipc ? MU__SP_HEADER_MAX : MU__SP_HEADER_MAX - 1;
+    uint8_t *at = frame->data - header;
+    uint64_t size = mu__buf_total(frame);
+
+    if (out->url.ipc)
+        *at++ = 1;
+    for (int i = 7; i >= 0; i--) {
+        at[i] = (uint8_t)size;
+        size >>= 8;
+    }
+    return frame->data - header;
+}
+
+static void on_out_of_memory(uv_timer_t *timer)
+{
+    fail(timer->data, "out of memory");
+}
+
+static int write_rest(struct mu__connection *connection, struct mu__buf *frame,
+                      const struct gathered *rest)
+{
+    struct write *write = malloc(sizeof *write);
+
+    if (write == NULL)
+        return -MU_ENOMEM;
+    write->connection = connection;
+    write->frame = frame;
+    if (uv_write(&write->request, &connection->stream.stream, rest->bufs, rest->count,
+                 on_written) == 0)
+        return 0;
+    free(write);
+    return -MU_ENOMEM;
+}
+
+/* What the system does not take at once is written later, in order. Takes `frame` when 0
+ * is returned. */
+static int write_frame(struct mu__out *out, struct mu__buf *frame)
+{
+    struct gathered gathered;
+    int written;
+
+    gather(frame, write_header(out, frame), &gathered);
+    written = uv_try_write(&out->connection->stream.stream, gathered.bufs,
+                           gathered.count);
+    if (written < 0)
+        written = 0;    /* full, or broken, which the reading side will see */
+    if ((size_t)written == gathered.bytes) {
+        mu__buf_unref(frame);
+        return 0;
+    }
+    gather_skip(&gathered, (size_t)written);
+    if (write_rest(out->connection, frame, &gathered) == 0)
+        return 0;
+    /* Half a frame may be on its way: this connection has ended. */
+    (void)uv_timer_start(&out->timer, on_out_of_memory, 0, 0);
+    return -MU_ENOMEM;
+}
+
+int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame)
+{
+    struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+    struct mu__buf *sent;
+    int rv;
+
+    assert(mu__buf_total(frame) <= MU__FRAME_BYTES_MAX);
+    if (out == NULL || out->connection == NULL)
+        return -MU_EUNAVAILABLE;
+    if (uv_stream_get_write_queue_size(&out->connection->stream.stream) >
+        WAITING_BYTES_MAX) {
+        out->blocked = true;
+        return -MU_EAGAIN;
+    }
+    sent = mu__frame_with_headroom(frame);
+    if (sent == NULL)
+        return -MU_ENOMEM;
+    rv = write_frame(out, sent);
+    if (sent != frame)
+        mu__buf_unref(rv == 0 ? frame : sent);
+    return rv;
+}

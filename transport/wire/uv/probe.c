@@ -1,0 +1,273 @@
+#include "transport/wire/uv/probe.h"
+
+#include "transport/wire/uv/dialling.h"
+
+#include "muster/error.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* All of one call. */
+struct run {
+    uv_loop_t loop;
+    struct mu__errands *errands;
+    struct mu__probe *probes;
+    size_t count;
+    size_t next;            /* the first that has not begun */
+    size_t under_way;
+    bool filling;
+    unsigned limit_ms;
+};
+
+/* One attempt. Its memory goes when its timer has been closed; the dialling takes care of
+ * itself. */
+struct attempt {
+    struct run *run;
+    struct mu__probe *probe;
+    struct mu__url url;
+    uv_timer_t limit;
+    struct mu__dialling *dialling;  /* NULL: not begun, or over */
+    uint64_t began_ms;
+};
+
+static void fill(struct run *run);
+
+static void on_limit_closed(uv_handle_t *handle)
+{
+    free(handle->data);
+}
+
+/* Another attempt takes the place of this one. */
+static void conclude(struct attempt *attempt)
+{
+    struct run *run = attempt->run;
+
+    attempt->probe->took_ms = (uint32_t)(uv_now(&run->loop) - attempt->began_ms);
+    uv_close((uv_handle_t *)&attempt->limit, on_limit_closed);
+    run->under_way--;
+    fill(run);
+}
+
+static void conclude_as(struct attempt *attempt, enum mu__probe_state state,
+                        const char *why)
+{
+    attempt->probe->state = state;
+    (void)snprintf(attempt->probe->why, sizeof attempt->probe->why, "%s", why);
+    conclude(attempt);
+}
+
+/* ---- what was found ---- */
+
+/* How an address is reported, and how much its state says of all of them, where none is a
+ * node. What is still under way has not answered until now. */
+static const struct outcome {
+    enum mu__probe_state state;
+    unsigned weight;
+    const char *words;          /* of one of several; NULL: those of the try */
+} outcomes[] = {
+    [MU__DIAL_UNTRIED] = {MU__PROBE_SILENT, 0, "its turn did not come"},
+    [MU__DIAL_CONNECTING] = {MU__PROBE_SILENT, 3, "no answer by then"},
+    [MU__DIAL_CONNECTED] = {MU__PROBE_MUTE, 4, "connected, but it says nothing"},
+    [MU__DIAL_GREETS] = {MU__PROBE_GREETS, 6, NULL},
+    [MU__DIAL_REFUSED] = {MU__PROBE_REFUSED, 2, NULL},
+    [MU__DIAL_SILENT] = {MU__PROBE_SILENT, 3, NULL},
+    [MU__DIAL_MUTE] = {MU__PROBE_MUTE, 4, "connected, but it says nothing"},
+    [MU__DIAL_ENDED] = {MU__PROBE_OTHER, 5, NULL},
+    [MU__DIAL_OTHER] = {MU__PROBE_OTHER, 5, NULL},
+    [MU__DIAL_NO_WAY] = {MU__PROBE_NO_WAY, 1, NULL},
+};
+
+/* That which says most. */
+static unsigned telling_one(const struct mu__dial_try *tries, unsigned count)
+{
+    unsigned best = 0;
+
+    for (unsigned i = 1; i < count; i++)
+        if (outcomes[tries[i].state].weight > outcomes[tries[best].state].weight)
+            best = i;
+    return best;
+}
+
+static void note_found(struct mu__probe *probe, const char *name)
+{
+    size_t used = strlen(probe->found);
+
+    (void)snprintf(probe->found + used, sizeof probe->found - used, "%s%s",
+                   used == 0 ? "" : ", ", name);
+}
+
+static void note_place(struct attempt *attempt, const struct mu__dial_try *try,
+                       const char *name)
+{
+    struct mu__probe *probe = attempt->probe;
+
+    if (attempt->url.ipc)
+        (void)snprintf(probe->at, sizeof probe->at, "%.79s", attempt->url.path);
+    else
+        (void)snprintf(probe->at, sizeof probe->at,
+                       try->address.any.sa_family == AF_INET6 ? "[%s]:%u" : "%s:%u", name,
+                       attempt->url.port);
+    probe->state = outcomes[try->state].state;
+    probe->why[0] = '\0';
+    if (probe->state == MU__PROBE_OTHER || probe->state == MU__PROBE_NO_WAY)
+        (void)snprintf(probe->why, sizeof probe->why, "%s", try->why);
+}
+
+static void note_tries(struct attempt *attempt)
+{
+    struct mu__dial_failure rows[MU__DIAL_ADDRESSES_MAX];
+    char names[MU__DIAL_ADDRESSES_MAX][INET6_ADDRSTRLEN];
+    struct mu__probe *probe = attempt->probe;
+    unsigned rows_count = 0;
+    unsigned count;
+    const struct mu__dial_try *tries = mu__dialling_tries(attempt->dialling, &count);
+    unsigned best = telling_one(tries, count);
+
+    for (unsigned i = 0; i < count; i++) {
+        const char *words = outcomes[tries[i].state].words;
+
+        mu__dial_name(&tries[i], names[i], sizeof names[i]);
+        note_found(probe, names[i]);
+        if (i == best)
+            note_place(attempt, &tries[i], names[i]);
+        else if (tries[i].state != MU__DIAL_UNTRIED ||
+                 tries[best].state != MU__DIAL_GREETS)
+            rows[rows_count++] = (struct mu__dial_failure){
+                names[i], words == NULL ? tries[i].why : words};
+    }
+    mu__dial_words(rows, rows_count, probe->others, sizeof probe->others);
+}
+
+/* Whatever the end was. */
+static void on_end(struct attempt *attempt)
+{
+    const char *no_name = mu__dialling_no_name(attempt->dialling);
+    unsigned count;
+
+    (void)mu__dialling_tries(attempt->dialling, &count);
+    if (count > 0)
+        note_tries(attempt);
+    attempt->dialling = NULL;
+    if (count > 0)
+        conclude(attempt);
+    else
+        conclude_as(attempt, MU__PROBE_NO_NAME,
+                    no_name == NULL ? "the name server does not answer" : no_name);
+}
+
+static void on_limit(uv_timer_t *timer)
+{
+    struct attempt *attempt = timer->data;
+    struct mu__dialling *dialling = attempt->dialling;
+
+    on_end(attempt);
+    mu__dialling_cancel(dialling);
+}
+
+static void on_stream_closed(uv_handle_t *handle)
+{
+    free(handle);
+}
+
+static void on_won(void *owner, const struct mu__dialling *dialling,
+                   struct mu__connection *connection)
+{
+    (void)dialling;
+    on_end(owner);
+    uv_close(&connection->stream.handle, on_stream_closed);
+}
+
+static void on_lost(void *owner, const struct mu__dialling *dialling)
+{
+    (void)dialling;
+    on_end(owner);
+}
+
+static void on_gone(void *place)
+{
+    (void)place;    /* the loop runs until all has gone */
+}
+
+/* ---- all of it ---- */
+
+static void dial(struct attempt *attempt)
+{
+    static const struct mu__dialling_events events = {on_won, on_lost, on_gone};
+    const struct mu__dial_request request = {
+        .loop = &attempt->run->loop,
+        .errands = attempt->run->errands,
+        .url = &attempt->url,
+        .limit_ms = attempt->run->limit_ms,
+        .events = &events,
+        .owner = attempt,
+    };
+
+    if (mu__dialling_start(&request, &attempt->dialling) != 0)
+        conclude_as(attempt, MU__PROBE_NO_WAY, "out of memory");
+}
+
+static void begin(struct run *run, struct mu__probe *probe)
+{
+    struct attempt *attempt = calloc(1, sizeof *attempt);
+    const char *wrong;
+
+    if (attempt == NULL)
+        return;
+    run->under_way++;
+    attempt->run = run;
+    attempt->probe = probe;
+    attempt->began_ms = uv_now(&run->loop);
+    (void)uv_timer_init(&run->loop, &attempt->limit);
+    attempt->limit.data = attempt;
+    wrong = mu__url_parse(probe->url, false, &attempt->url);
+    if (wrong != NULL) {
+        conclude_as(attempt, MU__PROBE_NO_WAY, wrong);
+        return;
+    }
+    (void)uv_timer_start(&attempt->limit, on_limit, run->limit_ms, 0);
+    dial(attempt);
+}
+
+/* What ends at once makes room at once: that is a loop here, not a recursion. */
+static void fill(struct run *run)
+{
+    if (run->filling)
+        return;
+    run->filling = true;
+    while (run->under_way < MU__PROBES_AT_ONCE && run->next < run->count)
+        begin(run, &run->probes[run->next++]);
+    run->filling = false;
+}
+
+/* Until something is known of it. */
+static void clear(struct mu__probe *probe)
+{
+    *probe = (struct mu__probe){.url = probe->url, .state = MU__PROBE_NO_WAY};
+    (void)snprintf(probe->why, sizeof probe->why, "out of memory");
+}
+
+static void on_errands_closed(void *arg)
+{
+    (void)arg;
+}
+
+int mu__probe_all(struct mu__probe *probes, size_t count, unsigned limit_ms)
+{
+    struct run run = {.probes = probes, .count = count, .limit_ms = limit_ms};
+
+    if (uv_loop_init(&run.loop) != 0)
+        return -MU_ENOMEM;
+    if (mu__errands_open(&run.loop, &run.errands) != 0) {
+        (void)uv_loop_close(&run.loop);
+        return -MU_ENOMEM;
+    }
+    for (size_t i = 0; i < count; i++)
+        clear(&probes[i]);
+    fill(&run);
+    (void)uv_run(&run.loop, UV_RUN_DEFAULT);
+    mu__errands_close(run.errands, on_errands_closed, NULL);
+    (void)uv_run(&run.loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&run.loop);
+    return 0;
+}

@@ -1,0 +1,292 @@
+/* The listener, and what both kinds of connection stand on.
+ *
+ * Events are told where libuv tells them; burst_end once for all that one turn of the
+ * loop brought, so that messages of many peers are answered in one go: right after
+ * the poll, and right before the next for what timers and connections brought. */
+#include "transport/wire/uv/internal.h"
+
+#include "runtime/message/block_pool.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BACKLOG = 512 };
+
+struct mu__wire *mu__wire_uv_wire(struct mu__wire_uv *wire)
+{
+    return &wire->door;
+}
+
+const char *mu__wire_uv_url(const struct mu__wire_uv *wire)
+{
+    return wire->text;
+}
+
+/* ---- holds ---- */
+
+void mu__wire_uv_hold(struct mu__wire_uv *wire)
+{
+    wire->holds++;
+}
+
+void mu__wire_uv_drop_hold(struct mu__wire_uv *wire)
+{
+    void (*closed)(void *arg) = wire->closed;
+    void *arg = wire->closed_arg;
+
+    assert(wire->holds > 0);
+    if (--wire->holds > 0)
+        return;
+    mu__map_done(&wire->ins);
+    mu__map_done(&wire->outs);
+    free(wire);
+    if (closed != NULL)
+        closed(arg);
+}
+
+static void on_closed(uv_handle_t *handle)
+{
+    mu__wire_uv_drop_hold(handle->data);
+}
+
+static void on_errands_closed(void *arg)
+{
+    mu__wire_uv_drop_hold(arg);
+}
+
+/* ---- bursts ---- */
+
+static void end_burst(struct mu__wire_uv *wire)
+{
+    if (!wire->news || wire->closing)
+        return;
+    wire->news = false;
+    /* As in runtime/uv/world.c: the turn is after what came. */
+    uv_update_time(wire->loop);
+    wire->events.burst_end(wire->owner);
+}
+
+static void on_before_poll(uv_prepare_t *prepare)
+{
+    end_burst(prepare->data);
+}
+
+static void on_after_poll(uv_check_t *check)
+{
+    end_burst(check->data);
+}
+
+static void on_resume(uv_idle_t *idle)
+{
+    struct mu__wire_uv *wire = idle->data;
+
+    (void)uv_idle_stop(idle);
+    mu__in_resume_paused(wire);
+}
+
+void mu__wire_uv_resume_later(struct mu__wire_uv *wire)
+{
+    (void)uv_idle_start(&wire->resume, on_resume);
+}
+
+/* ---- streams and greetings ---- */
+
+int mu__stream_init(uv_loop_t *loop, bool ipc, union mu__stream *stream)
+{
+    return ipc ? uv_pipe_init(loop, &stream->pipe, 0)
+               : uv_tcp_init(loop, &stream->tcp);
+}
+
+void mu__greeting_write(uint8_t *out, uint8_t protocol)
+{
+    const uint8_t greeting[MU__SP_GREETING_BYTES] = {0, 'S', 'P', 0, 0, protocol, 0, 0};
+
+    memcpy(out, greeting, sizeof greeting);
+}
+
+bool mu__greeting_is(const uint8_t *greeting, uint8_t protocol)
+{
+    uint8_t expected[MU__SP_GREETING_BYTES];
+
+    mu__greeting_write(expected, protocol);
+    return memcmp(greeting, expected, sizeof expected) == 0;
+}
+
+static void release_frame(struct mu__buf *buf)
+{
+    mu__buf_cut_splices(buf, 0);
+    mu__block_put(buf);
+}
+
+struct frame {
+    struct mu__buf buf;             /* first: released by it */
+    struct mu__splices splices;
+};
+
+/* One block: the structs, the headroom, the bytes. */
+struct mu__buf *mu__frame_buffer(struct mu__wire *door, size_t capacity)
+{
+    const size_t offset = (sizeof(struct frame) + 15) / 16 * 16 + MU__SP_HEADROOM;
+    struct frame *frame;
+
+    (void)door;
+    if (capacity > MU__FRAME_BYTES_MAX)
+        return NULL;
+    frame = mu__block_get(offset + capacity);
+    if (frame == NULL)
+        return NULL;
+    frame->splices.count = 0;
+    frame->splices.bytes = 0;
+    frame->splices.bytes_max = 0;
+    frame->buf = (struct mu__buf){
+        .data = (uint8_t *)frame + offset,
+        .capacity = (uint32_t)capacity,
+        .refs = 1,
+        .splices = &frame->splices,
+        .release = release_frame,
+    };
+    return &frame->buf;
+}
+
+struct mu__buf *mu__frame_with_headroom(struct mu__buf *frame)
+{
+    struct mu__buf *copy;
+
+    if (frame->release == release_frame)
+        return frame;
+    copy = mu__frame_buffer(NULL, frame->size);
+    if (copy == NULL)
+        return NULL;
+    memcpy(copy->data, frame->data, frame->size);
+    copy->size = frame->size;
+    return copy;
+}
+
+/* ---- listening ---- */
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    struct mu__wire_uv *wire = listener->data;
+
+    if (status == 0 && !wire->closing)
+        mu__in_accept(wire);
+}
+
+static int adopt(struct mu__wire_uv *wire, int fd)
+{
+    int rv = wire->url.ipc ? uv_pipe_open(&wire->listener.pipe, fd)
+                           : uv_tcp_open(&wire->listener.tcp, fd);
+
+    if (rv != 0)
+        (void)close(fd);
+    return rv != 0 ? rv : uv_listen(&wire->listener.stream, BACKLOG, on_connection);
+}
+
+/* ---- life ---- */
+
+static const struct mu__wire_ops ops = {
+    .splices = true,
+    .buffer = mu__frame_buffer,
+    .dial = mu__out_dial,
+    .avoid = mu__out_avoid,
+    .place = mu__out_place,
+    .hangup = mu__out_hangup,
+    .send = mu__out_send,
+    .drop = mu__in_drop,
+    .peer = mu__in_peer,
+    .last_error = mu__out_last_error,
+};
+
+static void init_handles(struct mu__wire_uv *wire)
+{
+    (void)uv_prepare_init(wire->loop, &wire->before_poll);
+    (void)uv_check_init(wire->loop, &wire->after_poll);
+    (void)uv_idle_init(wire->loop, &wire->resume);
+    wire->listener.handle.data = wire;
+    wire->before_poll.data = wire;
+    wire->after_poll.data = wire;
+    wire->resume.data = wire;
+    wire->holds = 5;    /* these three, the listener, the errands */
+}
+
+static struct mu__wire_uv *wire_new(uv_loop_t *loop,
+                                    const struct mu__listening *listening,
+                                    const struct mu__wire_events *events, void *owner)
+{
+    struct mu__wire_uv *wire = calloc(1, sizeof *wire);
+
+    if (wire == NULL)
+        return NULL;
+    wire->door.ops = &ops;
+    wire->loop = loop;
+    wire->events = *events;
+    wire->owner = owner;
+    wire->url = listening->url;
+    (void)snprintf(wire->text, sizeof wire->text, "%s", listening->text);
+    if (mu__errands_open(loop, &wire->errands) != 0) {
+        free(wire);
+        return NULL;
+    }
+    return wire;
+}
+
+int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
+                      const struct mu__wire_events *events, void *owner,
+                      mu_error *ret_error, struct mu__wire_uv **ret_wire)
+{
+    struct mu__wire_uv *wire = wire_new(loop, listening, events, owner);
+    int rv;
+
+    if (wire == NULL) {
+        mu__listening_close(listening);
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a wire");
+    }
+    rv = mu__stream_init(wire->loop, wire->url.ipc, &wire->listener);
+    if (rv != 0) {
+        mu__listening_close(listening);
+        mu__errands_close(wire->errands, free, wire);
+        return mu__listen_refused(listening->text, rv, ret_error);
+    }
+    init_handles(wire);
+    rv = adopt(wire, listening->fd);
+    listening->fd = -1;
+    if (rv != 0) {
+        mu__wire_uv_close(wire, NULL, NULL);
+        return mu__listen_refused(listening->text, rv, ret_error);
+    }
+    (void)uv_prepare_start(&wire->before_poll, on_before_poll);
+    (void)uv_check_start(&wire->after_poll, on_after_poll);
+    *ret_wire = wire;
+    return 0;
+}
+
+int mu__wire_uv_open(uv_loop_t *loop, const char *bind_url,
+                     const struct mu__wire_events *events, void *owner,
+                     mu_error *ret_error, struct mu__wire_uv **ret_wire)
+{
+    struct mu__listening listening;
+    int rv = mu__listen(bind_url, ret_error, &listening);
+
+    return rv != 0 ? rv : mu__wire_uv_adopt(loop, &listening, events, owner, ret_error,
+                                            ret_wire);
+}
+
+void mu__wire_uv_close(struct mu__wire_uv *wire, void (*closed)(void *arg), void *arg)
+{
+    assert(!wire->closing);
+    wire->closing = true;
+    wire->closed = closed;
+    wire->closed_arg = arg;
+    mu__in_drop_all(wire);
+    mu__out_hangup_all(wire);
+    mu__errands_close(wire->errands, on_errands_closed, wire);
+    if (wire->url.ipc)
+        (void)unlink(wire->url.path);
+    uv_close(&wire->listener.handle, on_closed);
+    uv_close((uv_handle_t *)&wire->before_poll, on_closed);
+    uv_close((uv_handle_t *)&wire->after_poll, on_closed);
+    uv_close((uv_handle_t *)&wire->resume, on_closed);
+}

@@ -1,0 +1,84 @@
+/* The door between links and sockets: frames out, frames and connection news in.
+ *
+ * There are two wires. transport/wire/uv/streams.c speaks the protocol of nng's PUSH
+ * and PULL sockets over libuv's streams; tests/sim/ has a network with virtual time.
+ * The links above are the same. Everything runs on the loop thread.
+ *
+ * An outgoing connection is a number chosen by the links; an incoming one is a number
+ * chosen by the wire. Both are one-way: frames are sent on outgoing connections and
+ * arrive on incoming ones. A connection delivers frames whole and in order, until it
+ * breaks; what was under way then is lost. */
+#ifndef MU_TRANSPORT_WIRE_H
+#define MU_TRANSPORT_WIRE_H
+
+#include "runtime/message/buf.h"
+#include "transport/wire/dial_plan.h"
+
+struct mu__wire {
+    const struct mu__wire_ops *ops;
+};
+
+/* Most bytes of one frame. A wire breaks an incoming connection that sends more. */
+enum { MU__FRAME_BYTES_MAX = 4 << 20 };
+
+struct mu__wire_ops {
+    /* Frames of `buffer` can have splices. */
+    bool splices;
+
+    /* Memory for a frame to send on this wire; size 0. NULL when out of memory. */
+    struct mu__buf *(*buffer)(struct mu__wire *wire, size_t capacity);
+
+    /* Connect `out` to `url` ("tcp://host:port", "ipc:///path") and keep it connected:
+     * tries again, with back-off, at each loss, resolving the name anew, until hangup.
+     * The addresses of a name are tried side by side, each a moment after the last.
+     * Each success is told as out_up, each loss as out_down. An `out` in use, or a url
+     * that cannot be understood, is refused with an error. */
+    int (*dial)(struct mu__wire *wire, uint32_t out, const char *url);
+
+    /* The attempts of `out` that have not begun yet try these addresses of its name last.
+     * `tried` is borrowed until hangup. NULL, like `place`, on a wire without names. */
+    void (*avoid)(struct mu__wire *wire, uint32_t out,
+                  const struct mu__dial_tried *tried);
+
+    /* At which address of its name `out` is connected: a number that it has after other
+     * look-ups, too; 0: it is not connected. `ret_count`: how many the name has. */
+    uint32_t (*place)(struct mu__wire *wire, uint32_t out, unsigned *ret_count);
+
+    /* Forget `out`. Frames accepted for sending may be lost. No event of it follows. */
+    void (*hangup)(struct mu__wire *wire, uint32_t out);
+
+    /* Send one frame. Takes it when 0 is returned; otherwise (-MU_EAGAIN: `writable`
+     * follows; -MU_EUNAVAILABLE: not connected) the caller keeps it. */
+    int (*send)(struct mu__wire *wire, uint32_t out, struct mu__buf *frame);
+
+    /* Break an incoming connection. No event of it follows. */
+    void (*drop)(struct mu__wire *wire, uint32_t in);
+
+    /* Where an incoming connection comes from, for messages: "10.0.0.1:5000", "unix"; ""
+     * when that is not known. NULL: it never is. */
+    void (*peer)(struct mu__wire *wire, uint32_t in, char *ret_address, size_t size);
+
+    /* Why `out` is not connected, for messages: of a name with several addresses, why
+     * each of them failed. Valid until the loop's next turn. NULL when it is connected,
+     * or when nothing is known. */
+    const char *(*last_error)(struct mu__wire *wire, uint32_t out);
+};
+
+/* What a wire tells. Given when the wire is opened. */
+struct mu__wire_events {
+    void (*out_up)(void *owner, uint32_t out);
+    void (*out_down)(void *owner, uint32_t out, const char *reason);
+    void (*writable)(void *owner, uint32_t out);
+
+    /* `frame` is borrowed: take a reference to keep it. Returns false to ask for a pause:
+     * the wire reads on in its next turn. */
+    bool (*frame)(void *owner, uint32_t in, struct mu__buf *frame);
+
+    /* After the last frame of `in`. Told also for connections that sent nothing. */
+    void (*in_down)(void *owner, uint32_t in, const char *reason);
+
+    /* After each burst of the events above: time to take a turn. */
+    void (*burst_end)(void *owner);
+};
+
+#endif
