@@ -34,8 +34,8 @@ static inline void launch_start(struct cli *cli, const char *const *arguments)
     (void)close(ends[1]);
 }
 
-/* Keeps a port from all other tests until this process and its forks have ended, by a name
- * that only one socket of a machine can have. False: another one has it. */
+/* Keeps a port from all other tests until this process has ended, by a name that only one
+ * socket of a machine can have. False: another one has it. */
 static inline bool launch_claim(int port)
 {
     struct sockaddr_un name = {.sun_family = AF_UNIX};
