@@ -16,7 +16,7 @@ struct mu__call {
     void *owner;                              /* for complete */
     struct mu__call *next;                    /* for the actor that holds it */
     int operation;                            /* what is asked: the actor's own list */
-    int64_t limit_ms;                         /* from now; negative: no limit */
+    int64_t timeout_ms;                         /* from now; negative: no limit */
     uint64_t timer;                           /* the actor's, while it is held */
     int code;                                 /* 0, or negative with `error` filled in */
     mu_error error;

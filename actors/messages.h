@@ -58,7 +58,7 @@ enum mu__closure_flag {
 
 /* Priorities run from 0, the most urgent, to 7. A priority travels as p + 1; 0 stands for
  * the usual one. */
-enum { MU__PRIORITIES = 8, MU__PRIORITY_USUAL = 4 };
+enum { MU__PRIORITIES = 8, MU__PRIORITY_DEFAULT = 4 };
 
 /* Numbers of per-worker values have this bit; those of closures never have. The two
  * together are the numbers of what a worker keeps. */
@@ -174,7 +174,7 @@ enum mu__put_flag {
     F(S, OPTIONAL, u32, flags, 0)                                           \
     F(S, OPTIONAL, u32, priority, 8)                                        \
     F(S, OPTIONAL, u64, deadline_ms, 0)                                     \
-    F(S, OPTIONAL, u64, run_limit_ms, 0)                                    \
+    F(S, OPTIONAL, u64, run_timeout_ms, 0)                                    \
     F(S, OPTIONAL, u32, attempts_max, 65534)                                \
     F(S, OPTIONAL, u32, worker, 0)                                          \
     F(S, OPTIONAL, u32, not_worker, 0)                                      \
@@ -434,7 +434,7 @@ enum mu__put_flag {
     F(S, OPTIONAL, u64, effect, 0)                                          \
     F(S, OPTIONAL, u32, flags, 0)                                           \
     F(S, OPTIONAL, u32, priority, 8)                                        \
-    F(S, OPTIONAL, u64, run_limit_ms, 0)                                    \
+    F(S, OPTIONAL, u64, run_timeout_ms, 0)                                    \
     F(S, OPTIONAL, u32, attempts_max, 65534)                                \
     F(S, OPTIONAL, u32, worker, 0)                                          \
     F(S, OPTIONAL, u32, not_worker, 0)                                      \
@@ -474,7 +474,7 @@ enum mu__put_flag {
 #define MU__TASK_REGISTER_FIELDS(F, S)                                      \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, flag, barrier, 0)                                        \
-    F(S, OPTIONAL, u64, limit_ms, 0)                                        \
+    F(S, OPTIONAL, u64, timeout_ms, 0)                                        \
     F(S, OPTIONAL, value, devices, MU__DEVICES_MAX)                         \
     F(S, OPTIONAL, u64, since, 0)                                           \
     F(S, OPTIONAL, u64, done, 0)                                            \
@@ -503,11 +503,11 @@ enum mu__put_flag {
 #define MU__TASK_RESET_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)
 
-/* Shut down: with `limit_ms`, together with all others. `now`: the process ends, and
+/* Shut down: with `timeout_ms`, together with all others. `now`: the process ends, and
  * waits for nobody, nor for an answer. */
 #define MU__TASK_LEAVE_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \
-    F(S, OPTIONAL, u64, limit_ms, 0)                                        \
+    F(S, OPTIONAL, u64, timeout_ms, 0)                                        \
     F(S, OPTIONAL, flag, now, 0)
 
 /* What somebody wants to know about tasks: enum mu__tasks_what. `tasks` is a set,
@@ -517,7 +517,7 @@ enum mu__put_flag {
     F(S, REQUIRED, u32, what, 255)                                          \
     F(S, OPTIONAL, str, tasks, MU__TASKS_TEXT_MAX)                          \
     F(S, OPTIONAL, u64, version, 0)                                         \
-    F(S, OPTIONAL, u64, limit_ms, 0)
+    F(S, OPTIONAL, u64, timeout_ms, 0)
 
 /* Answers everything about tasks. `content` is the answer of a question. `since`, of a
  * TASK_REGISTER: what has a lower revision in the store was there before its process;
@@ -593,7 +593,7 @@ enum mu__put_flag {
     F(S, REQUIRED, str, name, MU__BARRIER_NAME_MAX)                         \
     F(S, REQUIRED, u64, generation, 0)                                      \
     F(S, OPTIONAL, str, tasks, MU__TASKS_TEXT_MAX)                          \
-    F(S, OPTIONAL, u64, limit_ms, 0)
+    F(S, OPTIONAL, u64, timeout_ms, 0)
 
 /* Answered by TASKS_ANSWER. */
 #define MU__BARRIER_CANCEL_FIELDS(F, S)                                     \
@@ -620,7 +620,7 @@ enum mu__put_flag {
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u64, grace_ms, 0)                                        \
     F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)                         \
-    F(S, OPTIONAL, u64, limit_ms, 0)
+    F(S, OPTIONAL, u64, timeout_ms, 0)
 
 /* To every task: `task` will be gone; which step have you reached? No step is begun until
  * PREEMPT_STOP says where to stop. */
@@ -768,12 +768,12 @@ enum mu__put_flag {
 
 /* To the job actor: end this task, as if its job was done. Answered by SERVER_STOPPED.
  * With `task` the chief has that other one ended. A worker finishes what it has, for half
- * of `limit_ms`; 0: for however long. */
+ * of `timeout_ms`; 0: for however long. */
 #define MU__SERVER_STOP_FIELDS(F, S)                                        \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, str, reason, MU__ERROR_TEXT_MAX)                         \
     F(S, OPTIONAL, str, task, MU__TASK_NAME_MAX)                            \
-    F(S, OPTIONAL, u64, limit_ms, 0)
+    F(S, OPTIONAL, u64, timeout_ms, 0)
 
 #define MU__SERVER_STOPPED_FIELDS(F, S)                                     \
     F(S, REQUIRED, u64, token, 0)                                           \

@@ -20,17 +20,18 @@ static const char usual_name[] = "model";
 void mu_checkpoint_options_init(mu_checkpoint_options *options)
 {
     MU__REQUIRE_OR(, options);
-    *options = (mu_checkpoint_options){.name = usual_name, .keep = KEEP, .limit_ms = -1};
+    *options = (mu_checkpoint_options){
+        .name = usual_name, .keep = KEEP, .timeout_ms = -1};
 }
 
 /* What is left of a limit that covers several calls. */
-static int64_t left_ms(int64_t limit_ms, uint64_t began_ns)
+static int64_t left_ms(int64_t timeout_ms, uint64_t began_ns)
 {
     int64_t spent_ms = (int64_t)((uv_hrtime() - began_ns) / 1000000);
 
-    if (limit_ms < 0)
+    if (timeout_ms < 0)
         return -1;
-    return spent_ms > limit_ms ? 0 : limit_ms - spent_ms;
+    return spent_ms > timeout_ms ? 0 : timeout_ms - spent_ms;
 }
 
 /* ---- saving ---- */
@@ -74,7 +75,7 @@ static int sort(mu_variable *const *variables, size_t count, mu_error *ret_error
 }
 
 static int save_variable(struct mu__ckpt_writer *writer, mu_variable *variable,
-                         int64_t limit_ms, mu_error *ret_error)
+                         int64_t timeout_ms, mu_error *ret_error)
 {
     size_t bytes = mu_variable_bytes(variable);
     void *content = malloc(bytes);
@@ -83,7 +84,7 @@ static int save_variable(struct mu__ckpt_writer *writer, mu_variable *variable,
     if (content == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "variable %s: no memory to save it",
                             variable->opened->name);
-    rv = mu_variable_read(variable, content, bytes, limit_ms, ret_error);
+    rv = mu_variable_read(variable, content, bytes, timeout_ms, ret_error);
     if (rv == 0)
         rv = mu__ckpt_writer_add(writer, variable->opened->name, &variable->opened->shape,
                                  content, bytes, ret_error);
@@ -92,13 +93,13 @@ static int save_variable(struct mu__ckpt_writer *writer, mu_variable *variable,
 }
 
 static int save_parts(struct mu__ckpt_writer *writer, mu_variable **sorted, size_t count,
-                      const mu_value *values, int64_t limit_ms, mu_error *ret_error)
+                      const mu_value *values, int64_t timeout_ms, mu_error *ret_error)
 {
     uint64_t began_ns = uv_hrtime();
     int rv = values == NULL ? 0 : mu__ckpt_writer_add_value(writer, values, ret_error);
 
     for (size_t i = 0; rv == 0 && i < count; i++)
-        rv = save_variable(writer, sorted[i], left_ms(limit_ms, began_ns), ret_error);
+        rv = save_variable(writer, sorted[i], left_ms(timeout_ms, began_ns), ret_error);
     return rv == 0 ? mu__ckpt_writer_finish(writer, ret_error) : rv;
 }
 
@@ -127,7 +128,7 @@ static int save_file(const mu_checkpoint_options *o, const char *path, uint64_t 
 
     if (rv != 0)
         return rv;
-    rv = save_parts(writer, sorted, count, values, o->limit_ms, ret_error);
+    rv = save_parts(writer, sorted, count, values, o->timeout_ms, ret_error);
     mu__ckpt_writer_free(writer);
     return rv;
 }
@@ -350,7 +351,7 @@ int mu_checkpoint_read(const char *path, mu_error *ret_error, mu_value **ret_con
 /* As many shards as it had; if it is there with another number, then with that which
  * variables have that say none. */
 static int open_variable(mu_node *node, const struct mu__ckpt_part *part,
-                         const void *content, int64_t limit_ms, mu_error *ret_error,
+                         const void *content, int64_t timeout_ms, mu_error *ret_error,
                          mu_variable **ret_variable)
 {
     mu_variable_spec spec = {
@@ -364,11 +365,11 @@ static int open_variable(mu_node *node, const struct mu__ckpt_part *part,
     };
     uint64_t began_ns = uv_hrtime();
     mu_error error;
-    int rv = mu_variable_open(node, &spec, limit_ms, &error, ret_variable);
+    int rv = mu_variable_open(node, &spec, timeout_ms, &error, ret_variable);
 
     if (rv == -MU_EPRECONDITION) {
         spec.shards = 0;
-        rv = mu_variable_open(node, &spec, left_ms(limit_ms, began_ns), NULL,
+        rv = mu_variable_open(node, &spec, left_ms(timeout_ms, began_ns), NULL,
                               ret_variable);
         if (rv != 0)
             rv = -MU_EPRECONDITION;
@@ -381,7 +382,7 @@ static int open_variable(mu_node *node, const struct mu__ckpt_part *part,
 /* The content is assigned also to one that this call may have created: another task may
  * have been faster. */
 static int restore_part(mu_node *node, const struct mu__ckpt_reader *reader,
-                        const struct mu__ckpt_part *part, int64_t limit_ms,
+                        const struct mu__ckpt_part *part, int64_t timeout_ms,
                         mu_error *ret_error)
 {
     uint64_t began_ns = uv_hrtime();
@@ -390,17 +391,17 @@ static int restore_part(mu_node *node, const struct mu__ckpt_reader *reader,
     int rv = mu__ckpt_reader_content(reader, part, ret_error, &content);
 
     if (rv == 0)
-        rv = open_variable(node, part, content, limit_ms, ret_error, &variable);
+        rv = open_variable(node, part, content, timeout_ms, ret_error, &variable);
     if (rv == 0)
         rv = mu_variable_assign(variable, content, (size_t)part->bytes,
-                                left_ms(limit_ms, began_ns), ret_error);
+                                left_ms(timeout_ms, began_ns), ret_error);
     mu_variable_close(variable);
     free(content);
     return rv;
 }
 
 static int restore_named(mu_node *node, const struct mu__ckpt_reader *reader,
-                         const char *const *names, size_t count, int64_t limit_ms,
+                         const char *const *names, size_t count, int64_t timeout_ms,
                          mu_error *ret_error)
 {
     uint64_t began_ns = uv_hrtime();
@@ -413,12 +414,12 @@ static int restore_named(mu_node *node, const struct mu__ckpt_reader *reader,
                                 reader->path);
     for (size_t i = 0; rv == 0 && i < count; i++)
         rv = restore_part(node, reader, mu__ckpt_reader_find(reader, names[i]),
-                          left_ms(limit_ms, began_ns), ret_error);
+                          left_ms(timeout_ms, began_ns), ret_error);
     return rv;
 }
 
 static int restore_all(mu_node *node, const struct mu__ckpt_reader *reader,
-                       int64_t limit_ms, mu_error *ret_error)
+                       int64_t timeout_ms, mu_error *ret_error)
 {
     uint64_t began_ns = uv_hrtime();
     int rv = 0;
@@ -426,12 +427,12 @@ static int restore_all(mu_node *node, const struct mu__ckpt_reader *reader,
     for (uint32_t i = 0; rv == 0 && i < reader->header.parts_count; i++)
         if (reader->parts[i].name[0] != '\0')
             rv = restore_part(node, reader, &reader->parts[i],
-                              left_ms(limit_ms, began_ns), ret_error);
+                              left_ms(timeout_ms, began_ns), ret_error);
     return rv;
 }
 
 int mu_checkpoint_restore(mu_node *node, const char *path, const char *const *names,
-                          size_t count, int64_t limit_ms, mu_error *ret_error)
+                          size_t count, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node, path);
     if (names != NULL)
@@ -443,8 +444,8 @@ int mu_checkpoint_restore(mu_node *node, const char *path, const char *const *na
     if (rv != 0)
         return rv;
     rv = names == NULL
-             ? restore_all(node, reader, limit_ms, ret_error)
-             : restore_named(node, reader, names, count, limit_ms, ret_error);
+             ? restore_all(node, reader, timeout_ms, ret_error)
+             : restore_named(node, reader, names, count, timeout_ms, ret_error);
     mu__ckpt_reader_close(reader);
     return rv;
 }

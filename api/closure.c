@@ -36,7 +36,7 @@ void mu_closure_options_init(mu_closure_options *options)
 {
     MU__REQUIRE_OR(, options);
     *options = (mu_closure_options){
-        .priority = MU_PRIORITY_USUAL,
+        .priority = MU_PRIORITY_DEFAULT,
         .worker = -1,
         .not_worker = -1,
         .size = sizeof *options,
@@ -85,7 +85,7 @@ static mu_closure_options with_defaults(const mu_closure_options *options)
     }
     o = *options;
     if (o.priority == 0)
-        o.priority = MU_PRIORITY_USUAL;
+        o.priority = MU_PRIORITY_DEFAULT;
     if (o.worker == 0)
         o.worker = -1;
     if (o.not_worker == 0)
@@ -106,7 +106,7 @@ static int check_options(const mu_closure_options *o, mu_error *ret_error)
     } numbers[] = {
         {"priority", o->priority, MU_PRIORITY_HIGHEST, MU_PRIORITY_LOWEST},
         {"deadline_ms", o->deadline_ms, 0, INT64_MAX},
-        {"run_limit_ms", o->run_limit_ms, 0, INT64_MAX},
+        {"run_timeout_ms", o->run_timeout_ms, 0, INT64_MAX},
         {"attempts_max", o->attempts_max, 0, 65534},
         {"worker", o->worker, -1, INT32_MAX - 1},
         {"not_worker", o->not_worker, -1, INT32_MAX - 1},
@@ -245,9 +245,9 @@ static int put_contents(struct making *making, const mu_value *args, mu_error *r
 static void set_options(struct mu__schedule *body, const mu_closure_options *o)
 {
     body->flags = o->flags;
-    body->priority = o->priority == MU_PRIORITY_USUAL ? 0 : (uint32_t)o->priority + 1;
+    body->priority = o->priority == MU_PRIORITY_DEFAULT ? 0 : (uint32_t)o->priority + 1;
     body->deadline_ms = (uint64_t)o->deadline_ms;
-    body->run_limit_ms = (uint64_t)o->run_limit_ms;
+    body->run_timeout_ms = (uint64_t)o->run_timeout_ms;
     body->attempts_max = o->attempts_max;
     body->worker = (uint32_t)(o->worker + 1);
     body->not_worker = (uint32_t)(o->not_worker + 1);
@@ -403,7 +403,7 @@ static void begin_making(struct making *making, const char *function,
 }
 
 static int prepare(mu_coordinator *c, struct making *making, const mu_value *args,
-                    int64_t limit_ms, mu_error *ret_error)
+                    int64_t timeout_ms, mu_error *ret_error)
 {
     int rv = mu__measure_args(args, &making->sizes, ret_error);
 
@@ -415,13 +415,13 @@ static int prepare(mu_coordinator *c, struct making *making, const mu_value *arg
         rv = mu__coordinator_admit(c, bytes_of(&making->sizes),
                                    making->options != NULL &&
                                        making->options->flags & MU_CLOSURE_OWN_ERROR,
-                                   limit_ms, ret_error);
+                                   timeout_ms, ret_error);
     return rv;
 }
 
 int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
                                  const mu_value *args, const mu_closure_options *options,
-                                 int64_t limit_ms, mu_error *ret_error,
+                                 int64_t timeout_ms, mu_error *ret_error,
                                  mu_remote_value **ret_value)
 {
     mu_closure_options whole;
@@ -451,7 +451,7 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
             making.worker_type = mu__view_str(options->worker_type);
     }
     if (rv == 0)
-        rv = prepare(c, &making, args, limit_ms, ret_error);
+        rv = prepare(c, &making, args, timeout_ms, ret_error);
     if (rv == 0)
         rv = make_and_post(c, &making, args, ret_error, ret_value);
     mu_value_free(making.whole);
@@ -461,9 +461,9 @@ int mu_coordinator_schedule_with(mu_coordinator *c, const char *function,
 }
 
 int mu_coordinator_schedule(mu_coordinator *c, const char *function, const mu_value *args,
-                            int64_t limit_ms, mu_error *ret_error,
+                            int64_t timeout_ms, mu_error *ret_error,
                             mu_remote_value **ret_value)
 {
-    return mu_coordinator_schedule_with(c, function, args, NULL, limit_ms, ret_error,
+    return mu_coordinator_schedule_with(c, function, args, NULL, timeout_ms, ret_error,
                                         ret_value);
 }

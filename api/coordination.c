@@ -14,12 +14,12 @@
 /* ---- calling ---- */
 
 int mu__agent_ask_node(mu_node *node, struct mu__agent_call *call, int operation,
-                       int64_t limit_ms, mu_error *ret_error)
+                       int64_t timeout_ms, mu_error *ret_error)
 {
     int rv;
 
     call->call.operation = operation;
-    call->call.limit_ms = limit_ms;
+    call->call.timeout_ms = timeout_ms;
     rv = mu__node_call(node, MU__AGENT, &call->call);
     if (rv != 0 && ret_error != NULL)
         *ret_error = call->call.error;
@@ -35,7 +35,7 @@ struct mu__agent_errand *mu__agent_errand_new(int operation, const char *name)
         return NULL;
     memcpy(errand->name, name, size);
     errand->call.call.operation = operation;
-    errand->call.call.limit_ms = -1;
+    errand->call.call.timeout_ms = -1;
     errand->call.name = errand->name;
     errand->pending.call = &errand->call.call;
     return errand;
@@ -127,13 +127,13 @@ int mu_agent_service(mu_node *node, mu_error *ret_error, mu_value **ret_service)
     return rv;
 }
 
-int mu_agent_register(mu_node *node, int barrier, int64_t limit_ms, mu_error *ret_error)
+int mu_agent_register(mu_node *node, int barrier, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
 
     struct mu__agent_call call = {.barrier = barrier != 0};
 
-    return mu__agent_ask_node(node, &call, MU__AGENT_REGISTER, limit_ms, ret_error);
+    return mu__agent_ask_node(node, &call, MU__AGENT_REGISTER, timeout_ms, ret_error);
 }
 
 int mu_agent_on_error(mu_node *node, mu_agent_error_fn on_error, void *user)
@@ -150,8 +150,8 @@ static void set_failure(struct mu__agent_call *call, int code, const char *messa
     (void)mu_error_set(&call->failure, code, "%.500s", message == NULL ? "" : message);
 }
 
-int mu_agent_report_error(mu_node *node, int code, const char *message, int64_t limit_ms,
-                          mu_error *ret_error)
+int mu_agent_report_error(mu_node *node, int code, const char *message,
+                          int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
 
@@ -161,7 +161,7 @@ int mu_agent_report_error(mu_node *node, int code, const char *message, int64_t 
     if (rv != 0)
         return rv;
     set_failure(&call, code, message);
-    return mu__agent_ask_node(node, &call, MU__AGENT_REPORT, limit_ms, ret_error);
+    return mu__agent_ask_node(node, &call, MU__AGENT_REPORT, timeout_ms, ret_error);
 }
 
 int mu_agent_set_error(mu_node *node, int code, const char *message)
@@ -177,22 +177,22 @@ int mu_agent_set_error(mu_node *node, int code, const char *message)
     return mu__agent_ask_node(node, &call, MU__AGENT_SET_ERROR, -1, NULL);
 }
 
-int mu_agent_reset(mu_node *node, int64_t limit_ms, mu_error *ret_error)
+int mu_agent_reset(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
 
     struct mu__agent_call call = {.number = 0};
 
-    return mu__agent_ask_node(node, &call, MU__AGENT_RESET, limit_ms, ret_error);
+    return mu__agent_ask_node(node, &call, MU__AGENT_RESET, timeout_ms, ret_error);
 }
 
-int mu_agent_leave(mu_node *node, int64_t limit_ms, mu_error *ret_error)
+int mu_agent_leave(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
 
     struct mu__agent_call call = {.number = 0};
 
-    return mu__agent_ask_node(node, &call, MU__AGENT_LEAVE, limit_ms, ret_error);
+    return mu__agent_ask_node(node, &call, MU__AGENT_LEAVE, timeout_ms, ret_error);
 }
 
 void mu_agent_progress(mu_node *node)
@@ -205,7 +205,7 @@ void mu_agent_progress(mu_node *node)
 /* ---- questions about tasks ---- */
 
 static int ask_tasks(mu_node *node, struct mu__agent_call *call, const char *tasks,
-                     int64_t limit_ms, mu_error *ret_error)
+                     int64_t timeout_ms, mu_error *ret_error)
 {
     char *text = NULL;
     int rv = mu__canonical_tasks(tasks, ret_error, &text);
@@ -213,16 +213,16 @@ static int ask_tasks(mu_node *node, struct mu__agent_call *call, const char *tas
     if (rv != 0)
         return rv;
     call->tasks = text;
-    rv = mu__agent_ask_node(node, call, MU__AGENT_TASKS, limit_ms, ret_error);
+    rv = mu__agent_ask_node(node, call, MU__AGENT_TASKS, timeout_ms, ret_error);
     free(text);
     return rv;
 }
 
-static int ask_content(mu_node *node, unsigned what, const char *tasks, int64_t limit_ms,
-                       mu_error *ret_error, mu_value **ret_content)
+static int ask_content(mu_node *node, unsigned what, const char *tasks,
+                       int64_t timeout_ms, mu_error *ret_error, mu_value **ret_content)
 {
     struct mu__agent_call call = {.what = what};
-    int rv = ask_tasks(node, &call, tasks, limit_ms, ret_error);
+    int rv = ask_tasks(node, &call, tasks, timeout_ms, ret_error);
 
     if (rv == 0)
         *ret_content = call.content;
@@ -230,7 +230,7 @@ static int ask_content(mu_node *node, unsigned what, const char *tasks, int64_t 
 }
 
 static int mark(mu_node *node, const char *task, struct mu__agent_call *call,
-                int64_t limit_ms, mu_error *ret_error)
+                int64_t timeout_ms, mu_error *ret_error)
 {
     struct mu__task_set set = {0};
     char text[MU__TASK_NAME_MAX + 1];
@@ -247,11 +247,11 @@ static int mark(mu_node *node, const char *task, struct mu__agent_call *call,
     if (rv != 0)
         return rv;
     call->tasks = text;
-    return mu__agent_ask_node(node, call, MU__AGENT_MARK, limit_ms, ret_error);
+    return mu__agent_ask_node(node, call, MU__AGENT_MARK, timeout_ms, ret_error);
 }
 
 int mu_tasks_report_error(mu_node *node, const char *task, int code, const char *message,
-                          int64_t limit_ms, mu_error *ret_error)
+                          int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node, task);
 
@@ -261,54 +261,55 @@ int mu_tasks_report_error(mu_node *node, const char *task, int code, const char 
     if (rv != 0)
         return rv;
     set_failure(&call, code, message);
-    return mark(node, task, &call, limit_ms, ret_error);
+    return mark(node, task, &call, timeout_ms, ret_error);
 }
 
-int mu_tasks_reset(mu_node *node, const char *task, int64_t limit_ms, mu_error *ret_error)
+int mu_tasks_reset(mu_node *node, const char *task, int64_t timeout_ms,
+                   mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node, task);
 
     struct mu__agent_call call = {.number = 0};
 
-    return mark(node, task, &call, limit_ms, ret_error);
+    return mark(node, task, &call, timeout_ms, ret_error);
 }
 
-int mu_tasks_states(mu_node *node, const char *tasks, int64_t limit_ms,
+int mu_tasks_states(mu_node *node, const char *tasks, int64_t timeout_ms,
                     mu_error *ret_error, mu_value **ret_tasks)
 {
     MU__REQUIRE(ret_error, node, ret_tasks);
-    return ask_content(node, MU__TASKS_STATES, tasks, limit_ms, ret_error, ret_tasks);
+    return ask_content(node, MU__TASKS_STATES, tasks, timeout_ms, ret_error, ret_tasks);
 }
 
-int mu_tasks_wait(mu_node *node, const char *tasks, int64_t limit_ms, mu_error *ret_error,
-                  mu_value **ret_tasks)
+int mu_tasks_wait(mu_node *node, const char *tasks, int64_t timeout_ms,
+                  mu_error *ret_error, mu_value **ret_tasks)
 {
     MU__REQUIRE(ret_error, node, ret_tasks);
-    return ask_content(node, MU__TASKS_WAIT, tasks, limit_ms, ret_error, ret_tasks);
+    return ask_content(node, MU__TASKS_WAIT, tasks, timeout_ms, ret_error, ret_tasks);
 }
 
-int mu_tasks_devices(mu_node *node, int64_t limit_ms, mu_error *ret_error,
+int mu_tasks_devices(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
                      mu_value **ret_devices)
 {
     MU__REQUIRE(ret_error, node, ret_devices);
-    return ask_content(node, MU__TASKS_DEVICES, NULL, limit_ms, ret_error, ret_devices);
+    return ask_content(node, MU__TASKS_DEVICES, NULL, timeout_ms, ret_error, ret_devices);
 }
 
-int mu_tasks_alive(mu_node *node, const char *tasks, int64_t limit_ms,
+int mu_tasks_alive(mu_node *node, const char *tasks, int64_t timeout_ms,
                    mu_error *ret_error, mu_value **ret_alive)
 {
     MU__REQUIRE(ret_error, node, ret_alive);
-    return ask_content(node, MU__TASKS_ALIVE, tasks, limit_ms, ret_error, ret_alive);
+    return ask_content(node, MU__TASKS_ALIVE, tasks, timeout_ms, ret_error, ret_alive);
 }
 
 /* A program's versions are one more than the service's, whose question has the same. */
-int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version, int64_t limit_ms,
+int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version, int64_t timeout_ms,
                    mu_error *ret_error, uint64_t *ret_version, mu_value **ret_tasks)
 {
     MU__REQUIRE(ret_error, node, ret_version, ret_tasks);
 
     struct mu__agent_call call = {.what = MU__TASKS_WATCH, .version = version};
-    int rv = ask_tasks(node, &call, tasks, limit_ms, ret_error);
+    int rv = ask_tasks(node, &call, tasks, timeout_ms, ret_error);
 
     if (rv != 0)
         return rv;
@@ -322,7 +323,7 @@ int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version, int64_t l
 void mu_barrier_options_init(mu_barrier_options *options)
 {
     MU__REQUIRE_OR(, options);
-    *options = (mu_barrier_options){.threads = 1, .limit_ms = -1};
+    *options = (mu_barrier_options){.threads = 1, .timeout_ms = -1};
 }
 
 static int check_barrier(const char *name, const mu_barrier_options *options,
@@ -351,7 +352,7 @@ static void set_barrier(struct mu__agent_call *call, const char *name,
     call->name = name;
     call->tasks = tasks;
     call->threads = options->threads;
-    call->call.limit_ms = options->limit_ms;
+    call->call.timeout_ms = options->timeout_ms;
 }
 
 int mu_barrier_wait(mu_node *node, const char *name, const mu_barrier_options *options,
@@ -372,7 +373,7 @@ int mu_barrier_wait(mu_node *node, const char *name, const mu_barrier_options *o
     if (rv != 0)
         return rv;
     set_barrier(&call, name, &o, tasks);
-    rv = mu__agent_ask_node(node, &call, MU__AGENT_BARRIER, o.limit_ms, ret_error);
+    rv = mu__agent_ask_node(node, &call, MU__AGENT_BARRIER, o.timeout_ms, ret_error);
     free(tasks);
     return rv;
 }
@@ -416,7 +417,7 @@ int mu_barrier_begin(mu_node *node, const char *name, const mu_barrier_options *
     return rv;
 }
 
-int mu_barrier_cancel(mu_node *node, const char *name, int64_t limit_ms,
+int mu_barrier_cancel(mu_node *node, const char *name, int64_t timeout_ms,
                       mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node, name);
@@ -426,13 +427,14 @@ int mu_barrier_cancel(mu_node *node, const char *name, int64_t limit_ms,
 
     if (rv != 0)
         return rv;
-    return mu__agent_ask_node(node, &call, MU__AGENT_BARRIER_CANCEL, limit_ms, ret_error);
+    return mu__agent_ask_node(node, &call, MU__AGENT_BARRIER_CANCEL, timeout_ms,
+                              ret_error);
 }
 
 /* ---- preemption ---- */
 
 int mu_preempt_notice(mu_node *node, const char *reason, int64_t grace_ms,
-                      int64_t limit_ms, mu_error *ret_error)
+                      int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
 
@@ -449,7 +451,7 @@ int mu_preempt_notice(mu_node *node, const char *reason, int64_t grace_ms,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the reason of a preemption has %zu bytes, at most %d are "
                             "told", strlen(call.name), MU__ERROR_TEXT_MAX);
-    return mu__agent_ask_node(node, &call, MU__AGENT_NOTICE, limit_ms, ret_error);
+    return mu__agent_ask_node(node, &call, MU__AGENT_NOTICE, timeout_ms, ret_error);
 }
 
 /* First the step is written down, then the gate is looked at: see agent_preempt.c. */
@@ -475,13 +477,13 @@ int mu_preempt_reached(mu_node *node, uint64_t step, mu_error *ret_error, int *r
     return rv;
 }
 
-int mu_preempt_wait(mu_node *node, uint64_t round, int agreed, int64_t limit_ms,
+int mu_preempt_wait(mu_node *node, uint64_t round, int agreed, int64_t timeout_ms,
                     mu_error *ret_error, mu_preemption *ret_preemption)
 {
     MU__REQUIRE(ret_error, node, ret_preemption);
 
     struct mu__agent_call call = {.version = round, .number = agreed != 0};
-    int rv = mu__agent_ask_node(node, &call, MU__AGENT_PREEMPTION, limit_ms, ret_error);
+    int rv = mu__agent_ask_node(node, &call, MU__AGENT_PREEMPTION, timeout_ms, ret_error);
 
     if (rv == 0)
         *ret_preemption = call.preemption;

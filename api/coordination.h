@@ -24,7 +24,7 @@ void mu__agent_errand_free(struct mu__agent_errand *errand);
 
 /* Ask the node's agent and wait for its answer. */
 int mu__agent_ask_node(mu_node *node, struct mu__agent_call *call, int operation,
-                       int64_t limit_ms, mu_error *ret_error);
+                       int64_t timeout_ms, mu_error *ret_error);
 
 /* The canonical text of a set of tasks; NULL is "". The caller frees it with free(). */
 int mu__canonical_tasks(const char *tasks, mu_error *ret_error, char **ret_text);

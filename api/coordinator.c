@@ -20,12 +20,12 @@ struct errand {
 
 /* ---- life ---- */
 
-int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t limit_ms,
+int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t timeout_ms,
                     mu_error *ret_error)
 {
     int rv;
 
-    call->call.limit_ms = limit_ms;
+    call->call.timeout_ms = timeout_ms;
     rv = mu__node_call(node, MU__CLIENT, &call->call);
     if (rv != 0 && ret_error != NULL)
         *ret_error = call->call.error;
@@ -110,7 +110,7 @@ static int run_errand(mu_coordinator *c, mu_node *node, int operation, bool at_o
         return -MU_ENOMEM;
     errand->coordinator = c;
     errand->call.call.operation = operation;
-    errand->call.call.limit_ms = -1;
+    errand->call.call.timeout_ms = -1;
     errand->call.session = &c->session;
     errand->call.at_once = at_once;
     errand->pending.call = &errand->call.call;
@@ -163,7 +163,7 @@ static int raise_on_loop(mu_coordinator *c, mu_node *node, mu_error *ret_error)
 
 /* ---- opening and closing ---- */
 
-static int open_session(mu_coordinator *c, mu_node *node, int64_t limit_ms,
+static int open_session(mu_coordinator *c, mu_node *node, int64_t timeout_ms,
                         mu_error *ret_error)
 {
     struct mu__client_call call = {
@@ -172,14 +172,14 @@ static int open_session(mu_coordinator *c, mu_node *node, int64_t limit_ms,
     };
     int rv;
 
-    if (!mu__node_on_loop(node) || limit_ms != 0)
-        return mu__client_call(node, &call, limit_ms, ret_error);
+    if (!mu__node_on_loop(node) || timeout_ms != 0)
+        return mu__client_call(node, &call, timeout_ms, ret_error);
     rv = run_errand(c, node, MU__CLIENT_OPEN, true, finished_opening);
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s is %s", mu_node_task(node),
                                       mu_strerror(rv));
 }
 
-int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret_error,
+int mu_coordinator_open(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
                         mu_coordinator **ret_coordinator)
 {
     mu_coordinator *c;
@@ -200,7 +200,7 @@ int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret_error,
                             "the coordinator of %s is open already", mu_node_task(node));
     }
     mu__node_ref(node);
-    rv = open_session(c, node, limit_ms, ret_error);
+    rv = open_session(c, node, timeout_ms, ret_error);
     if (rv != 0) {
         coordinator_free(c);
         return rv;
@@ -210,11 +210,11 @@ int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret_error,
 }
 
 /* On the node's side; true when the client actor has let go of the session. */
-static bool close_session(mu_node *node, int64_t limit_ms)
+static bool close_session(mu_node *node, int64_t timeout_ms)
 {
     struct mu__client_call call = {.call.operation = MU__CLIENT_CLOSE};
 
-    return mu__client_call(node, &call, limit_ms, NULL) == 0;
+    return mu__client_call(node, &call, timeout_ms, NULL) == 0;
 }
 
 /* The client actor may still write to the session: the memory goes with the node's. */
@@ -260,7 +260,7 @@ void mu_coordinator_close(mu_coordinator *c)
         leave_to_node(c);
 }
 
-void mu__coordinator_detach(mu_node *node, int64_t limit_ms)
+void mu__coordinator_detach(mu_node *node, int64_t timeout_ms)
 {
     bool is_open;
 
@@ -272,20 +272,20 @@ void mu__coordinator_detach(mu_node *node, int64_t limit_ms)
     uv_mutex_unlock(&node->lock);
 
     if (is_open && !mu__node_on_loop(node))
-        (void)close_session(node, limit_ms < 0 || limit_ms > CLOSE_MS ? CLOSE_MS
-                                                                      : limit_ms);
+        (void)close_session(node, timeout_ms < 0 || timeout_ms > CLOSE_MS ? CLOSE_MS
+                                                                      : timeout_ms);
 }
 
 /* ---- raising, and room ---- */
 
-static int raise_error(mu_node *node, int64_t limit_ms, mu_error *ret_error)
+static int raise_error(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     struct mu__client_call call = {
         .call.operation = MU__CLIENT_RAISE,
-        .at_once = limit_ms == 0,
+        .at_once = timeout_ms == 0,
     };
 
-    return mu__client_call(node, &call, limit_ms == 0 ? -1 : limit_ms, ret_error);
+    return mu__client_call(node, &call, timeout_ms == 0 ? -1 : timeout_ms, ret_error);
 }
 
 /* An error that was asked for on the loop is pending until it was told, although the
@@ -297,22 +297,22 @@ static bool has_error(const mu_coordinator *c, const mu_node *node)
            (mu__node_on_loop(node) && c->raising != MU__RAISING_NOTHING);
 }
 
-static int raise_pending(mu_coordinator *c, mu_node *node, int64_t limit_ms,
+static int raise_pending(mu_coordinator *c, mu_node *node, int64_t timeout_ms,
                          mu_error *ret_error)
 {
     return mu__node_on_loop(node) ? raise_on_loop(c, node, ret_error)
-                                  : raise_error(node, limit_ms, ret_error);
+                                  : raise_error(node, timeout_ms, ret_error);
 }
 
 /* What is left of a limit that began at `start_ms`; a negative one never ends. */
-static int64_t left_of(int64_t limit_ms, uint64_t start_ms)
+static int64_t left_of(int64_t timeout_ms, uint64_t start_ms)
 {
     int64_t passed_ms;
 
-    if (limit_ms <= 0)
-        return limit_ms;
+    if (timeout_ms <= 0)
+        return timeout_ms;
     passed_ms = (int64_t)(uv_hrtime() / 1000000 - start_ms);
-    return passed_ms < limit_ms ? limit_ms - passed_ms : 1;
+    return passed_ms < timeout_ms ? timeout_ms - passed_ms : 1;
 }
 
 static int say_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_error)
@@ -335,17 +335,17 @@ static int say_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_error
 /* Behind all threads that wait already. *ret_admitted is false when an error is to be
  * raised first. */
 static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
-                         int64_t limit_ms, mu_error *ret_error, bool *ret_admitted)
+                         int64_t timeout_ms, mu_error *ret_error, bool *ret_admitted)
 {
     struct mu__client_call call = {
         .call.operation = MU__CLIENT_ROOM, .bytes = bytes, .admits = true};
     int rv;
 
     *ret_admitted = false;
-    if (limit_ms == 0)
+    if (timeout_ms == 0)
         return say_full(c, bytes, ret_error);
     (void)atomic_fetch_add(&c->session.waiting, 1);
-    rv = mu__client_call(node, &call, limit_ms, ret_error);
+    rv = mu__client_call(node, &call, timeout_ms, ret_error);
     (void)atomic_fetch_sub(&c->session.waiting, 1);
     *ret_admitted = rv == 0 && call.admitted;
     return rv;
@@ -353,13 +353,13 @@ static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
 
 /* One with errors of its own raises those of no other: it is told to try again. */
 static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
-                         bool own_error, int64_t limit_ms, mu_error *ret_error)
+                         bool own_error, int64_t timeout_ms, mu_error *ret_error)
 {
     uint64_t start_ms = uv_hrtime() / 1000000;
     bool is_admitted = false;
 
     while (!is_admitted) {
-        int64_t left_ms = left_of(limit_ms, start_ms);
+        int64_t left_ms = left_of(timeout_ms, start_ms);
         int rv = 0;
 
         if (own_error && mu__admission_try(&c->session, bytes))
@@ -380,16 +380,16 @@ static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
 }
 
 int mu__coordinator_admit(mu_coordinator *c, uint64_t bytes, bool own_error,
-                          int64_t limit_ms, mu_error *ret_error)
+                          int64_t timeout_ms, mu_error *ret_error)
 {
     if (!has_error(c, c->node) && mu__admission_try(&c->session, bytes))
         return 0;
-    return raise_or_wait(c, c->node, bytes, own_error, limit_ms, ret_error);
+    return raise_or_wait(c, c->node, bytes, own_error, timeout_ms, ret_error);
 }
 
 /* ---- waiting ---- */
 
-int mu_coordinator_wait_for_chief(mu_coordinator *c, int64_t limit_ms,
+int mu_coordinator_wait_for_chief(mu_coordinator *c, int64_t timeout_ms,
                                   mu_error *ret_error)
 {
     struct mu__client_call call = {.call.operation = MU__CLIENT_REACH};
@@ -397,17 +397,17 @@ int mu_coordinator_wait_for_chief(mu_coordinator *c, int64_t limit_ms,
 
     if (node == NULL)
         return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
-    return mu__client_call(node, &call, limit_ms, ret_error);
+    return mu__client_call(node, &call, timeout_ms, ret_error);
 }
 
-int mu_coordinator_join(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)
+int mu_coordinator_join(mu_coordinator *c, int64_t timeout_ms, mu_error *ret_error)
 {
     struct mu__client_call call = {.call.operation = MU__CLIENT_JOIN};
     mu_node *node = mu__coordinator_reach(c, ret_error);
 
     if (node == NULL)
         return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
-    return mu__client_call(node, &call, limit_ms, ret_error);
+    return mu__client_call(node, &call, timeout_ms, ret_error);
 }
 
 int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)

@@ -29,16 +29,16 @@ mu_node *mu__coordinator_reach(mu_coordinator *coordinator, mu_error *ret_error)
  * pending (which does not matter to one with `own_error`); 0: it is admitted, and is to
  * be sent or withdrawn (actors/client/admission.h); or why nothing can be scheduled. */
 int mu__coordinator_admit(mu_coordinator *coordinator, uint64_t bytes, bool own_error,
-                          int64_t limit_ms, mu_error *ret_error);
+                          int64_t timeout_ms, mu_error *ret_error);
 
 /* Post a call to the node's client actor and wait until it is completed. */
-int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t limit_ms,
+int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t timeout_ms,
                     mu_error *ret_error);
 
 /* Ask the chief something; takes `request`, NULL gives -MU_ENOMEM. The answer is in the
  * call. */
 int mu__ask_chief(mu_node *node, struct mu__client_call *call, struct mu__msg *request,
-                  int64_t limit_ms, mu_error *ret_error);
+                  int64_t timeout_ms, mu_error *ret_error);
 
 /* Pack arguments (NULL: none) behind a message. *packed has their sizes before. */
 int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *packed,

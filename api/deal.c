@@ -232,17 +232,17 @@ void mu_deal_close(mu_deal *deal)
 
 /* Until when a call may wait. */
 struct limit {
-    int64_t limit_ms;
+    int64_t timeout_ms;
     uint64_t end_ns;
 };
 
-static struct limit limit_from_now(int64_t limit_ms)
+static struct limit limit_from_now(int64_t timeout_ms)
 {
-    struct limit limit = {.limit_ms = limit_ms, .end_ns = UINT64_MAX};
+    struct limit limit = {.timeout_ms = timeout_ms, .end_ns = UINT64_MAX};
     uint64_t now_ns = uv_hrtime();
 
-    if (limit_ms >= 0 && (uint64_t)limit_ms < (UINT64_MAX - now_ns) / MS_NS)
-        limit.end_ns = now_ns + (uint64_t)limit_ms * MS_NS;
+    if (timeout_ms >= 0 && (uint64_t)timeout_ms < (UINT64_MAX - now_ns) / MS_NS)
+        limit.end_ns = now_ns + (uint64_t)timeout_ms * MS_NS;
     return limit;
 }
 
@@ -251,14 +251,14 @@ static int64_t left_ms(const struct limit *limit)
 {
     uint64_t now_ns = uv_hrtime();
 
-    if (limit->limit_ms <= 0 || limit->end_ns == UINT64_MAX)
-        return limit->limit_ms;
+    if (limit->timeout_ms <= 0 || limit->end_ns == UINT64_MAX)
+        return limit->timeout_ms;
     return limit->end_ns <= now_ns ? 1 : (int64_t)((limit->end_ns - now_ns) / MS_NS) + 1;
 }
 
-static int refuse_loop(const mu_deal *deal, int64_t limit_ms, mu_error *error)
+static int refuse_loop(const mu_deal *deal, int64_t timeout_ms, mu_error *error)
 {
-    if (limit_ms == 0 || !mu__node_on_loop(deal->node))
+    if (timeout_ms == 0 || !mu__node_on_loop(deal->node))
         return 0;
     return mu_error_set(error, -MU_EPRECONDITION,
                         "this call waits, so it must not be made on a loop's thread "
@@ -284,7 +284,7 @@ static int wait_changed(mu_deal *deal, const struct limit *limit, mu_error *erro
     uint64_t now_ns = uv_hrtime();
     uint64_t wait_ns;
 
-    if (limit->limit_ms == 0)
+    if (limit->timeout_ms == 0)
         return refuse_out(deal, -MU_EAGAIN, error);
     if (now_ns >= limit->end_ns)
         return refuse_out(deal, -MU_EDEADLINE, error);
@@ -391,15 +391,15 @@ static int schedule_order(mu_deal *deal, struct order *order, const struct wish 
 }
 
 int mu_deal_schedule(mu_deal *deal, const char *function, const mu_value *args,
-                     const mu_closure_options *options, int64_t limit_ms,
+                     const mu_closure_options *options, int64_t timeout_ms,
                      mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, deal, function);
 
     const struct wish wish = {function, args, options};
-    const struct limit limit = limit_from_now(limit_ms);
+    const struct limit limit = limit_from_now(timeout_ms);
     struct order *order;
-    int rv = refuse_loop(deal, limit_ms, ret_error);
+    int rv = refuse_loop(deal, timeout_ms, ret_error);
 
     if (rv != 0)
         return rv;
@@ -429,13 +429,13 @@ static uint32_t out_count(const mu_deal *deal)
     return counts.out;
 }
 
-int mu_deal_join(mu_deal *deal, int64_t limit_ms, mu_error *ret_error)
+int mu_deal_join(mu_deal *deal, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, deal);
 
-    const struct limit limit = limit_from_now(limit_ms);
+    const struct limit limit = limit_from_now(timeout_ms);
     bool is_out;
-    int rv = refuse_loop(deal, limit_ms, ret_error);
+    int rv = refuse_loop(deal, timeout_ms, ret_error);
 
     if (rv != 0)
         return rv;

@@ -92,7 +92,7 @@ static int read_future(mu_remote_value *value, mu_error *ret_error, mu_value **r
 }
 
 /* A call is large: it is off the way of what is here already. */
-static int fetch_one(mu_remote_value *value, bool until_ready, int64_t limit_ms,
+static int fetch_one(mu_remote_value *value, bool until_ready, int64_t timeout_ms,
                      mu_error *ret_error)
 {
     struct mu__client_call call = {
@@ -101,10 +101,10 @@ static int fetch_one(mu_remote_value *value, bool until_ready, int64_t limit_ms,
         .until_ready = until_ready,
     };
 
-    return mu__client_call(value->held.home->node, &call, limit_ms, ret_error);
+    return mu__client_call(value->held.home->node, &call, timeout_ms, ret_error);
 }
 
-int mu_remote_value_fetch(mu_remote_value *value, int64_t limit_ms, mu_error *ret_error,
+int mu_remote_value_fetch(mu_remote_value *value, int64_t timeout_ms, mu_error *ret_error,
                           mu_value **ret_result)
 {
     MU__REQUIRE(ret_error, value);
@@ -113,7 +113,7 @@ int mu_remote_value_fetch(mu_remote_value *value, int64_t limit_ms, mu_error *re
 
     if (!is_here(value) && (ret_result != NULL ||
                             mu_remote_value_state(value) == MU_REMOTE_NOT_READY)) {
-        rv = fetch_one(value, ret_result == NULL, limit_ms, ret_error);
+        rv = fetch_one(value, ret_result == NULL, timeout_ms, ret_error);
         if (rv != 0 && !is_here(value))
             return rv;
     }
@@ -124,7 +124,7 @@ int mu_remote_value_fetch(mu_remote_value *value, int64_t limit_ms, mu_error *re
 
 /* One round through the client actor for all that are not here. What it comes to is the
  * error of value call->error_at. */
-static int fetch_missing(mu_remote_value *const *values, size_t count, int64_t limit_ms,
+static int fetch_missing(mu_remote_value *const *values, size_t count, int64_t timeout_ms,
                          struct mu__client_call *call)
 {
     struct mu__waiter *waiters = calloc(count, sizeof *waiters);
@@ -136,7 +136,7 @@ static int fetch_missing(mu_remote_value *const *values, size_t count, int64_t l
         waiters[i].future = values[i];
     call->waiters = waiters;
     call->waiters_count = count;
-    rv = mu__client_call(values[0]->held.home->node, call, limit_ms, NULL);
+    rv = mu__client_call(values[0]->held.home->node, call, timeout_ms, NULL);
     free(waiters);
     return rv;
 }
@@ -178,7 +178,7 @@ static int read_one(mu_remote_value *value, const struct mu__client_call *call,
 }
 
 int mu_remote_value_fetch_all(mu_remote_value *const *values, size_t count,
-                              int64_t limit_ms, mu_error *ret_error, mu_value **results)
+                              int64_t timeout_ms, mu_error *ret_error, mu_value **results)
 {
     for (size_t i = 0; results != NULL && i < count; i++)
         results[i] = NULL;
@@ -195,7 +195,7 @@ int mu_remote_value_fetch_all(mu_remote_value *const *values, size_t count,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "values of several nodes are fetched one by one");
     if (!all_settled(values, count, &call))
-        waited = fetch_missing(values, count, limit_ms, &call);
+        waited = fetch_missing(values, count, timeout_ms, &call);
     for (size_t i = 0; i < count; i++) {
         int rv = read_one(values[i], &call, waited, first == 0 ? ret_error : NULL,
                           results == NULL ? NULL : &results[i]);
@@ -240,7 +240,7 @@ static size_t sort_remote(struct mu__references *references)
 }
 
 static int fetch_references(const mu_value *structure, struct mu__references *references,
-                            int64_t limit_ms, mu_error *ret_error, mu_value **ret_value)
+                            int64_t timeout_ms, mu_error *ret_error, mu_value **ret_value)
 {
     size_t count = sort_remote(references);
     struct contents contents = {references, calloc(count + 1, sizeof(mu_value *))};
@@ -249,7 +249,7 @@ static int fetch_references(const mu_value *structure, struct mu__references *re
     if (contents.results == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the contents");
     rv = mu_remote_value_fetch_all((mu_remote_value *const *)(void *)references->held,
-                                   count, limit_ms, ret_error, contents.results);
+                                   count, timeout_ms, ret_error, contents.results);
     if (rv == 0) {
         *ret_value = mu__references_replace(structure, content_of, &contents);
         if (*ret_value == NULL)
@@ -261,7 +261,7 @@ static int fetch_references(const mu_value *structure, struct mu__references *re
     return rv;
 }
 
-int mu_coordinator_fetch(mu_coordinator *c, const mu_value *structure, int64_t limit_ms,
+int mu_coordinator_fetch(mu_coordinator *c, const mu_value *structure, int64_t timeout_ms,
                          mu_error *ret_error, mu_value **ret_value)
 {
     MU__REQUIRE_AS(ret_error, "coordinator, structure, ret_value", c, structure,
@@ -279,7 +279,7 @@ int mu_coordinator_fetch(mu_coordinator *c, const mu_value *structure, int64_t l
         if (references.held[i]->home != &c->node->home)
             rv = -MU_EINVALID;
     if (rv == 0)
-        rv = fetch_references(structure, &references, limit_ms, ret_error, ret_value);
+        rv = fetch_references(structure, &references, timeout_ms, ret_error, ret_value);
     else
         (void)mu_error_set(ret_error, rv,
                            "a reference in the structure is not of a value of this "
@@ -326,7 +326,7 @@ int mu_remote_value_notify(mu_remote_value *value,
     notice->notify = notify;
     notice->user = user;
     notice->call.call.operation = MU__CLIENT_FETCH;
-    notice->call.call.limit_ms = -1;
+    notice->call.call.timeout_ms = -1;
     notice->call.future = value;
     notice->call.until_ready = true;
     notice->pending.call = &notice->call.call;

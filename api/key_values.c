@@ -186,7 +186,7 @@ static int ask_one(mu_node *node, const mu_kv_ask *ask, mu_error *ret_error,
 }
 
 int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
-              unsigned flags, uint64_t revision, int64_t limit_ms, mu_error *ret_error,
+              unsigned flags, uint64_t revision, int64_t timeout_ms, mu_error *ret_error,
               uint64_t *ret_revision)
 {
     MU__REQUIRE(ret_error, node, key);
@@ -198,7 +198,7 @@ int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
         .value = value,
         .size = size,
         .revision = revision,
-        .limit_ms = limit_ms,
+        .timeout_ms = timeout_ms,
     };
     struct mu__kv_wait wait = {.wants_value = false};
     int rv = ask_one(node, &ask, ret_error, &wait);
@@ -208,10 +208,10 @@ int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
     return rv;
 }
 
-static int get(mu_node *node, int operation, const char *key, int64_t limit_ms,
+static int get(mu_node *node, int operation, const char *key, int64_t timeout_ms,
                mu_error *ret_error, mu_kv_item *ret_item)
 {
-    const mu_kv_ask ask = {.operation = operation, .key = key, .limit_ms = limit_ms};
+    const mu_kv_ask ask = {.operation = operation, .key = key, .timeout_ms = timeout_ms};
     struct mu__kv_wait wait = {.wants_value = true};
     int rv = ask_one(node, &ask, ret_error, &wait);
 
@@ -220,27 +220,27 @@ static int get(mu_node *node, int operation, const char *key, int64_t limit_ms,
     return rv;
 }
 
-int mu_kv_get(mu_node *node, const char *key, int64_t limit_ms, mu_error *ret_error,
+int mu_kv_get(mu_node *node, const char *key, int64_t timeout_ms, mu_error *ret_error,
               mu_kv_item *ret_item)
 {
     MU__REQUIRE(ret_error, node, key, ret_item);
-    return get(node, MU_KV_GET, key, limit_ms, ret_error, ret_item);
+    return get(node, MU_KV_GET, key, timeout_ms, ret_error, ret_item);
 }
 
-int mu_kv_try_get(mu_node *node, const char *key, int64_t limit_ms, mu_error *ret_error,
+int mu_kv_try_get(mu_node *node, const char *key, int64_t timeout_ms, mu_error *ret_error,
                   mu_kv_item *ret_item)
 {
     MU__REQUIRE(ret_error, node, key, ret_item);
-    return get(node, MU_KV_TRY_GET, key, limit_ms, ret_error, ret_item);
+    return get(node, MU_KV_TRY_GET, key, timeout_ms, ret_error, ret_item);
 }
 
-int mu_kv_increment(mu_node *node, const char *key, int64_t by, int64_t limit_ms,
+int mu_kv_increment(mu_node *node, const char *key, int64_t by, int64_t timeout_ms,
                     mu_error *ret_error, int64_t *ret_number)
 {
     MU__REQUIRE(ret_error, node, key, ret_number);
 
     const mu_kv_ask ask = {
-        .operation = MU_KV_INCREMENT, .key = key, .by = by, .limit_ms = limit_ms};
+        .operation = MU_KV_INCREMENT, .key = key, .by = by, .timeout_ms = timeout_ms};
     struct mu__kv_wait wait = {.wants_value = false};
     int rv = ask_one(node, &ask, ret_error, &wait);
 
@@ -249,12 +249,13 @@ int mu_kv_increment(mu_node *node, const char *key, int64_t by, int64_t limit_ms
     return rv;
 }
 
-int mu_kv_delete(mu_node *node, const char *key, int64_t limit_ms, mu_error *ret_error,
+int mu_kv_delete(mu_node *node, const char *key, int64_t timeout_ms, mu_error *ret_error,
                  uint64_t *ret_count)
 {
     MU__REQUIRE(ret_error, node, key);
 
-    const mu_kv_ask ask = {.operation = MU_KV_DELETE, .key = key, .limit_ms = limit_ms};
+    const mu_kv_ask ask = {
+        .operation = MU_KV_DELETE, .key = key, .timeout_ms = timeout_ms};
     struct mu__kv_wait wait = {.wants_value = false};
     int rv = ask_one(node, &ask, ret_error, &wait);
 
@@ -263,7 +264,7 @@ int mu_kv_delete(mu_node *node, const char *key, int64_t limit_ms, mu_error *ret
     return rv;
 }
 
-int mu_kv_list(mu_node *node, const char *directory, int64_t limit_ms,
+int mu_kv_list(mu_node *node, const char *directory, int64_t timeout_ms,
                mu_error *ret_error, mu_value **ret_items)
 {
     MU__REQUIRE(ret_error, node, directory, ret_items);
@@ -275,7 +276,7 @@ int mu_kv_list(mu_node *node, const char *directory, int64_t limit_ms,
     if (rv != 0)
         return rv;
     call.name = key;
-    rv = mu__agent_ask_node(node, &call, MU__AGENT_LIST, limit_ms, ret_error);
+    rv = mu__agent_ask_node(node, &call, MU__AGENT_LIST, timeout_ms, ret_error);
     if (rv == 0)
         *ret_items = call.content;
     return rv;
@@ -292,7 +293,7 @@ static void watch_free(struct mu_kv_watch *watch)
     mu__node_unref(node);
 }
 
-int mu_kv_watch_open(mu_node *node, const char *key, int below, int64_t limit_ms,
+int mu_kv_watch_open(mu_node *node, const char *key, int below, int64_t timeout_ms,
                      mu_error *ret_error, mu_kv_watch **ret_watch)
 {
     MU__REQUIRE(ret_error, node, key, ret_watch);
@@ -315,7 +316,7 @@ int mu_kv_watch_open(mu_node *node, const char *key, int below, int64_t limit_ms
     mu__node_ref(node);
     call.name = normal;
     call.watch = watch->watch;
-    rv = mu__agent_ask_node(node, &call, MU__AGENT_WATCH, limit_ms, ret_error);
+    rv = mu__agent_ask_node(node, &call, MU__AGENT_WATCH, timeout_ms, ret_error);
     if (rv == 0)
         *ret_watch = watch;
     else
@@ -323,13 +324,13 @@ int mu_kv_watch_open(mu_node *node, const char *key, int below, int64_t limit_ms
     return rv;
 }
 
-int mu_kv_watch_next(mu_kv_watch *watch, int64_t limit_ms, mu_error *ret_error,
+int mu_kv_watch_next(mu_kv_watch *watch, int64_t timeout_ms, mu_error *ret_error,
                      mu_kv_event *ret_event)
 {
     MU__REQUIRE(ret_error, watch, ret_event);
 
     struct mu__agent_call call = {.watch = watch->watch};
-    int rv = mu__agent_ask_node(watch->node, &call, MU__AGENT_WATCH_NEXT, limit_ms,
+    int rv = mu__agent_ask_node(watch->node, &call, MU__AGENT_WATCH_NEXT, timeout_ms,
                                 ret_error);
 
     if (rv == 0)

@@ -86,7 +86,7 @@ static void done_nothing(void *user, const mu_kv_answer *answer)
 static void give_up_place(const struct mu_lock *lock)
 {
     const mu_kv_ask ask = {
-        .operation = MU_KV_DELETE, .key = lock->key, .limit_ms = -1};
+        .operation = MU_KV_DELETE, .key = lock->key, .timeout_ms = -1};
 
     (void)mu_kv_begin(lock->node, &ask, done_nothing, NULL, NULL);
 }
@@ -111,11 +111,11 @@ static int take_place(struct mu_lock *lock, int64_t until_ms, mu_error *error)
 
 /* ---- The queue ---- */
 
-static int look(const struct mu_lock *lock, int64_t limit_ms, mu_error *error,
+static int look(const struct mu_lock *lock, int64_t timeout_ms, mu_error *error,
                 struct mu__lock_queue *ret_queue)
 {
     mu_value *items = NULL;
-    int rv = mu_kv_list(lock->node, lock->directory, limit_ms, error, &items);
+    int rv = mu_kv_list(lock->node, lock->directory, timeout_ms, error, &items);
 
     mu__lock_queue_read(rv == 0 ? items : NULL, lock->directory, lock->number, ret_queue);
     mu_value_free(items);

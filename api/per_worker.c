@@ -14,7 +14,7 @@
 /* ---- questions ---- */
 
 int mu__ask_chief(mu_node *node, struct mu__client_call *call, struct mu__msg *request,
-                  int64_t limit_ms, mu_error *ret_error)
+                  int64_t timeout_ms, mu_error *ret_error)
 {
     int rv;
 
@@ -22,14 +22,14 @@ int mu__ask_chief(mu_node *node, struct mu__client_call *call, struct mu__msg *r
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a question");
     call->call.operation = MU__CLIENT_ASK;
     call->request = request;
-    rv = mu__client_call(node, call, limit_ms, ret_error);
+    rv = mu__client_call(node, call, timeout_ms, ret_error);
     mu__node_drop_msg(call->request);
     return rv;
 }
 
 /* ---- per-worker values ---- */
 
-static int ask_to_make(mu_node *node, struct mu__msg *request, int64_t limit_ms,
+static int ask_to_make(mu_node *node, struct mu__msg *request, int64_t timeout_ms,
                        mu_error *ret_error, mu_per_worker **ret_per_worker)
 {
     mu_per_worker *per_worker = mu__per_worker_new(&node->home);
@@ -40,7 +40,7 @@ static int ask_to_make(mu_node *node, struct mu__msg *request, int64_t limit_ms,
         mu__node_drop_msg(request);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a per-worker value");
     }
-    rv = mu__ask_chief(node, &call, request, limit_ms, ret_error);
+    rv = mu__ask_chief(node, &call, request, timeout_ms, ret_error);
     if (rv == 0 && (call.input & MU__PER_WORKER_BIT) == 0)
         rv = mu_error_set(ret_error, -MU_EINTERNAL,
                           "the chief gave a per-worker value the number %llu, which is "
@@ -81,7 +81,7 @@ static struct mu__msg *make_request(const char *function, const mu_value *args,
 }
 
 static int open_per_worker(mu_coordinator *c, const char *function, const mu_value *args,
-                           int64_t limit_ms, mu_error *ret_error,
+                           int64_t timeout_ms, mu_error *ret_error,
                            mu_per_worker **ret_per_worker)
 {
     mu_node *node = mu__coordinator_reach(c, ret_error);
@@ -100,11 +100,11 @@ static int open_per_worker(mu_coordinator *c, const char *function, const mu_val
     request = make_request(function, args, &sizes, ret_error);
     return request == NULL
                ? -MU_ENOMEM
-               : ask_to_make(node, request, limit_ms, ret_error, ret_per_worker);
+               : ask_to_make(node, request, timeout_ms, ret_error, ret_per_worker);
 }
 
 int mu_per_worker_open(mu_coordinator *c, const char *function, const mu_value *args,
-                       int64_t limit_ms, mu_error *ret_error,
+                       int64_t timeout_ms, mu_error *ret_error,
                        mu_per_worker **ret_per_worker)
 {
     MU__REQUIRE_AS(ret_error, "coordinator, function, ret_per_worker", c, function,
@@ -112,12 +112,13 @@ int mu_per_worker_open(mu_coordinator *c, const char *function, const mu_value *
 
     int rv = mu__check_function_name(function, ret_error);
 
-    return rv != 0 ? rv : open_per_worker(c, function, args, limit_ms, ret_error,
+    return rv != 0 ? rv : open_per_worker(c, function, args, timeout_ms, ret_error,
                                           ret_per_worker);
 }
 
-int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values, int64_t limit_ms,
-                              mu_error *ret_error, mu_per_worker **ret_per_worker)
+int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values,
+                              int64_t timeout_ms, mu_error *ret_error,
+                              mu_per_worker **ret_per_worker)
 {
     MU__REQUIRE_AS(ret_error, "coordinator, values, ret_per_worker", c, values,
                    ret_per_worker);
@@ -126,7 +127,7 @@ int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values, int64_t
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a per-worker value is made from a list, with an item for "
                             "each worker, or from a map of such lists by task type");
-    return open_per_worker(c, "", values, limit_ms, ret_error, ret_per_worker);
+    return open_per_worker(c, "", values, timeout_ms, ret_error, ret_per_worker);
 }
 
 void mu_per_worker_close(mu_per_worker *per_worker)
@@ -173,7 +174,7 @@ static int not_known(uint64_t closure, const char *name, mu_error *ret_error)
                         "the chief knows no closure named \"%s\"", name);
 }
 
-int mu_node_explain(mu_node *node, uint64_t closure, const char *name, int64_t limit_ms,
+int mu_node_explain(mu_node *node, uint64_t closure, const char *name, int64_t timeout_ms,
                     mu_error *ret_error, mu_value **ret_reasons)
 {
     MU__REQUIRE(ret_error, node, ret_reasons);
@@ -186,7 +187,7 @@ int mu_node_explain(mu_node *node, uint64_t closure, const char *name, int64_t l
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a closure's name has 1 to %d bytes", MU__CLOSURE_NAME_MAX);
     rv = mu__ask_chief(node, &call, status_request(closure, closure == 0 ? name : ""),
-                       limit_ms, ret_error);
+                       timeout_ms, ret_error);
     if (rv == 0 && !is_known(call.status))
         rv = not_known(closure, name, ret_error);
     if (rv == 0)
@@ -197,14 +198,14 @@ int mu_node_explain(mu_node *node, uint64_t closure, const char *name, int64_t l
 }
 
 /* The value is not changed by it. */
-static int explain_value(mu_node *node, const mu_remote_value *value, int64_t limit_ms,
+static int explain_value(mu_node *node, const mu_remote_value *value, int64_t timeout_ms,
                          mu_error *ret_error, mu_value **ret_reasons)
 {
     struct mu__client_call call = {
         .call.operation = MU__CLIENT_EXPLAIN,
         .future = (mu_remote_value *)(uintptr_t)value,
     };
-    int rv = mu__client_call(node, &call, limit_ms, ret_error);
+    int rv = mu__client_call(node, &call, timeout_ms, ret_error);
 
     if (rv == 0)
         *ret_reasons = call.status;
@@ -214,7 +215,7 @@ static int explain_value(mu_node *node, const mu_remote_value *value, int64_t li
 }
 
 int mu_coordinator_explain(mu_coordinator *c, const mu_remote_value *value,
-                           const char *name, int64_t limit_ms, mu_error *ret_error,
+                           const char *name, int64_t timeout_ms, mu_error *ret_error,
                            mu_value **ret_reasons)
 {
     MU__REQUIRE_AS(ret_error, "coordinator, ret_reasons", c, ret_reasons);
@@ -224,17 +225,17 @@ int mu_coordinator_explain(mu_coordinator *c, const mu_remote_value *value,
     if (node == NULL)
         return -MU_ECLOSED;
     if (value == NULL)
-        return mu_node_explain(node, 0, name, limit_ms, ret_error, ret_reasons);
+        return mu_node_explain(node, 0, name, timeout_ms, ret_error, ret_reasons);
     if (value->held.home != &node->home)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the value is not of this coordinator");
-    return explain_value(node, value, limit_ms, ret_error, ret_reasons);
+    return explain_value(node, value, timeout_ms, ret_error, ret_reasons);
 }
 
 /* ---- leaving ---- */
 
 /* `worker`: its task index + 1, 0 for this node's own. */
-static int drain(mu_node *node, const char *type, uint32_t worker, int64_t limit_ms,
+static int drain(mu_node *node, const char *type, uint32_t worker, int64_t timeout_ms,
                  mu_error *ret_error)
 {
     size_t size = sizeof(struct mu__drain) + strlen(type);
@@ -254,18 +255,18 @@ static int drain(mu_node *node, const char *type, uint32_t worker, int64_t limit
         body->worker_type = mu__view_str(type);
         (void)mu__pack_view((uint8_t *)(body + 1), &body->worker_type);
     }
-    return mu__ask_chief(node, &call, request, limit_ms, ret_error);
+    return mu__ask_chief(node, &call, request, timeout_ms, ret_error);
 }
 
-int mu_coordinator_drain(mu_coordinator *c, int worker, int64_t limit_ms,
+int mu_coordinator_drain(mu_coordinator *c, int worker, int64_t timeout_ms,
                          mu_error *ret_error)
 {
     MU__REQUIRE_AS(ret_error, "coordinator", c);
-    return mu_coordinator_drain_task(c, "worker", worker, limit_ms, ret_error);
+    return mu_coordinator_drain_task(c, "worker", worker, timeout_ms, ret_error);
 }
 
 int mu_coordinator_drain_task(mu_coordinator *c, const char *type, int index,
-                              int64_t limit_ms, mu_error *ret_error)
+                              int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE_AS(ret_error, "coordinator, type", c, type);
 
@@ -280,16 +281,16 @@ int mu_coordinator_drain_task(mu_coordinator *c, const char *type, int index,
     if (index < 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a worker has a task index of 0 or more, got %d", index);
-    return drain(node, type, (uint32_t)index + 1, limit_ms, ret_error);
+    return drain(node, type, (uint32_t)index + 1, timeout_ms, ret_error);
 }
 
-int mu_node_drain(mu_node *node, int64_t limit_ms, mu_error *ret_error)
+int mu_node_drain(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
-    return drain(node, "", 0, limit_ms, ret_error);
+    return drain(node, "", 0, timeout_ms, ret_error);
 }
 
-int mu_coordinator_forget(mu_coordinator *c, int64_t limit_ms, mu_error *ret_error)
+int mu_coordinator_forget(mu_coordinator *c, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE_AS(ret_error, "coordinator", c);
 
@@ -299,6 +300,6 @@ int mu_coordinator_forget(mu_coordinator *c, int64_t limit_ms, mu_error *ret_err
     if (node == NULL)
         return -MU_ECLOSED;
     return mu__ask_chief(node, &call,
-                         mu__msg_heap(MU__FORGET, sizeof(struct mu__forget)), limit_ms,
+                         mu__msg_heap(MU__FORGET, sizeof(struct mu__forget)), timeout_ms,
                          ret_error);
 }

@@ -163,13 +163,13 @@ int mu__resolving_call(const struct mu__resolving_config *config, mu_error *ret_
     return rv;
 }
 
-int mu_resolver_resolve(mu_resolver *resolver, int64_t limit_ms, mu_error *ret_error,
+int mu_resolver_resolve(mu_resolver *resolver, int64_t timeout_ms, mu_error *ret_error,
                         mu_resolution *ret_resolution)
 {
     const struct mu__resolving_config config = {
         .resolver = resolver,
         .what = MU__RESOLVING_RESOLVE,
-        .limit_ms = limit_ms,
+        .timeout_ms = timeout_ms,
     };
     struct mu__resolved resolved;
     int rv;
@@ -185,7 +185,7 @@ int mu_resolver_resolve(mu_resolver *resolver, int64_t limit_ms, mu_error *ret_e
 
 /* ---- Parts of what is found ---- */
 
-int mu_resolver_cluster(mu_resolver *resolver, int64_t limit_ms, mu_error *ret_error,
+int mu_resolver_cluster(mu_resolver *resolver, int64_t timeout_ms, mu_error *ret_error,
                         mu_cluster **ret_cluster)
 {
     mu_resolution resolution = {.cluster = NULL};
@@ -194,14 +194,14 @@ int mu_resolver_cluster(mu_resolver *resolver, int64_t limit_ms, mu_error *ret_e
     if (ret_cluster == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected room for the cluster, got NULL");
-    rv = mu_resolver_resolve(resolver, limit_ms, ret_error, &resolution);
+    rv = mu_resolver_resolve(resolver, timeout_ms, ret_error, &resolution);
     if (rv == 0)
         *ret_cluster = resolution.cluster;
     return rv;
 }
 
 int mu_resolver_master(mu_resolver *resolver, const char *type, int index,
-                       const char *rpc_layer, int64_t limit_ms, mu_error *ret_error,
+                       const char *rpc_layer, int64_t timeout_ms, mu_error *ret_error,
                        char *ret_master)
 {
     char master[MU_MASTER_BYTES];
@@ -211,7 +211,7 @@ int mu_resolver_master(mu_resolver *resolver, const char *type, int index,
     if (ret_master == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected room for the master, got NULL");
-    rv = mu_resolver_resolve(resolver, limit_ms, ret_error, &resolution);
+    rv = mu_resolver_resolve(resolver, timeout_ms, ret_error, &resolution);
     if (rv != 0)
         return rv;
     rv = mu__resolution_master(&resolution, type, index, rpc_layer, ret_error, master);

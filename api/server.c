@@ -48,7 +48,7 @@ void mu_server_options_init(mu_server_options *options)
 {
     MU__REQUIRE_OR(, options);
     *options = (mu_server_options){.rpc_layer = "grpc", .environment = "",
-                                   .limit_ms = -1};
+                                   .timeout_ms = -1};
     mu_node_options_init(&options->node);
     options->node.task_index = -1;
 }
@@ -100,13 +100,13 @@ static int check_task(const mu_server_options *o, mu_error *ret_error)
 /* ---- waiting for a cluster ---- */
 
 /* The limit covers all; what is left of it. */
-static int64_t left_ms(int64_t limit_ms, uint64_t began_ns)
+static int64_t left_ms(int64_t timeout_ms, uint64_t began_ns)
 {
     int64_t spent_ms = (int64_t)((uv_hrtime() - began_ns) / 1000000);
 
-    if (limit_ms < 0)
+    if (timeout_ms < 0)
         return -1;
-    return spent_ms > limit_ms ? 0 : limit_ms - spent_ms;
+    return spent_ms > timeout_ms ? 0 : timeout_ms - spent_ms;
 }
 
 static int read_taken(struct mu__job_call *call, mu_error *ret_error,
@@ -128,12 +128,12 @@ static int read_taken(struct mu__job_call *call, mu_error *ret_error,
     return rv;
 }
 
-int mu__server_take(mu_node *waiting, int64_t limit_ms, mu_error *ret_error,
+int mu__server_take(mu_node *waiting, int64_t timeout_ms, mu_error *ret_error,
                     struct mu__server_offered *ret_offered)
 {
     struct mu__job_call call = {
         .call.operation = MU__JOB_TAKE,
-        .call.limit_ms = limit_ms,
+        .call.timeout_ms = timeout_ms,
     };
     struct mu__server_offered offered = {0};
     int rv = mu__node_call(waiting, MU__JOB, &call.call);
@@ -192,7 +192,7 @@ static int wait_for_cluster(const mu_server_options *o, mu_error *ret_error,
 
     if (rv != 0)
         return rv;
-    rv = mu__server_take(waiting, o->limit_ms, ret_error, ret_offered);
+    rv = mu__server_take(waiting, o->timeout_ms, ret_error, ret_offered);
     (void)mu_node_close(waiting, GIVEN_UP_MS, NULL);
     return rv;
 }
@@ -473,25 +473,25 @@ const mu_session_config *mu_server_config(const mu_server *server)
 /* ---- life and end ---- */
 
 /* Without a node of its own there is nothing but to wait for the stop. */
-static int wait_stopped(mu_server *server, int64_t limit_ms, mu_error *ret_error)
+static int wait_stopped(mu_server *server, int64_t timeout_ms, mu_error *ret_error)
 {
     uint64_t began_ns = uv_hrtime();
     bool is_stopped;
 
     uv_mutex_lock(&server->lock);
-    while (!server->stopped && left_ms(limit_ms, began_ns) != 0) {
-        if (limit_ms < 0)
+    while (!server->stopped && left_ms(timeout_ms, began_ns) != 0) {
+        if (timeout_ms < 0)
             uv_cond_wait(&server->changed, &server->lock);
         else
             (void)uv_cond_timedwait(&server->changed, &server->lock,
-                                    (uint64_t)left_ms(limit_ms, began_ns) * 1000000);
+                                    (uint64_t)left_ms(timeout_ms, began_ns) * 1000000);
     }
     is_stopped = server->stopped;
     uv_mutex_unlock(&server->lock);
     return is_stopped ? 0
                       : mu_error_set(ret_error, -MU_EDEADLINE,
                                      "%s was not stopped after %" PRId64 " ms",
-                                     server->task, limit_ms);
+                                     server->task, timeout_ms);
 }
 
 static bool is_stopping(mu_server *server)
@@ -504,15 +504,15 @@ static bool is_stopping(mu_server *server)
     return is_stopping;
 }
 
-int mu_server_join(mu_server *server, int64_t limit_ms, mu_error *ret_error)
+int mu_server_join(mu_server *server, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, server);
 
     int rv;
 
     if (server->node == NULL)
-        return wait_stopped(server, limit_ms, ret_error);
-    rv = mu_node_wait_job(server->node, limit_ms, ret_error);
+        return wait_stopped(server, timeout_ms, ret_error);
+    rv = mu_node_wait_job(server->node, timeout_ms, ret_error);
     if (rv != -MU_ECLOSED || !is_stopping(server))
         return rv;
     if (ret_error != NULL)
@@ -520,16 +520,16 @@ int mu_server_join(mu_server *server, int64_t limit_ms, mu_error *ret_error)
     return 0;
 }
 
-static int close_node(mu_server *server, int64_t limit_ms, mu_error *ret_error)
+static int close_node(mu_server *server, int64_t timeout_ms, mu_error *ret_error)
 {
     uint64_t began_ns = uv_hrtime();
 
     if (server->node == NULL)
         return 0;
     if (mu__worker_types_has(&server->node->member.worker_types, server->type) &&
-        limit_ms != 0)
-        (void)mu_node_drain(server->node, limit_ms, NULL);
-    return mu_node_close(server->node, left_ms(limit_ms, began_ns), ret_error);
+        timeout_ms != 0)
+        (void)mu_node_drain(server->node, timeout_ms, NULL);
+    return mu_node_close(server->node, left_ms(timeout_ms, began_ns), ret_error);
 }
 
 /* False: somebody else does, or has. */
@@ -544,7 +544,7 @@ static bool begin_stop(mu_server *server)
     return is_first;
 }
 
-int mu_server_stop(mu_server *server, int64_t drain_limit_ms, mu_error *ret_error)
+int mu_server_stop(mu_server *server, int64_t drain_timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, server);
 
@@ -555,7 +555,7 @@ int mu_server_stop(mu_server *server, int64_t drain_limit_ms, mu_error *ret_erro
                             "a server is not stopped on its own loop's thread");
     if (!begin_stop(server))
         return wait_stopped(server, -1, ret_error);
-    rv = close_node(server, drain_limit_ms, ret_error);
+    rv = close_node(server, drain_timeout_ms, ret_error);
     uv_mutex_lock(&server->lock);
     server->stopped = true;
     uv_cond_broadcast(&server->changed);
@@ -596,14 +596,14 @@ static int read_task(const char *text, mu_error *ret_error, struct mu__job_call 
 }
 
 int mu_server_stop_remote(mu_node *node, const char *task, const char *reason,
-                          int64_t limit_ms, mu_error *ret_error)
+                          int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node, task);
 
     char words[MU__ERROR_TEXT_MAX + 1];
     struct mu__job_call call = {
         .call.operation = MU__JOB_STOP,
-        .call.limit_ms = limit_ms,
+        .call.timeout_ms = timeout_ms,
         .message = words,
     };
     int rv = read_task(task, ret_error, &call);
@@ -699,7 +699,7 @@ static int ask(const mu_server_offer *offer, const char *url, struct mu__job_cal
 }
 
 static int make_offer(const mu_server_offer *offer, const char *json,
-                      const struct mu__packed *config, int64_t limit_ms,
+                      const struct mu__packed *config, int64_t timeout_ms,
                       mu_error *ret_error)
 {
     const char *url = mu__cluster_url(offer->cluster, offer->task_type,
@@ -707,7 +707,7 @@ static int make_offer(const mu_server_offer *offer, const char *json,
     char place[384];
     struct mu__job_call call = {
         .call.operation = MU__JOB_OFFER,
-        .call.limit_ms = limit_ms,
+        .call.timeout_ms = timeout_ms,
         .offer = {mu__view_str(json), mu__view_str(offer->task_type),
                   (uint32_t)offer->task_index, *config},
         .place = place,
@@ -723,7 +723,7 @@ static int make_offer(const mu_server_offer *offer, const char *json,
     return ask(offer, url, &call, ret_error);
 }
 
-int mu_server_offer_cluster(const mu_server_offer *offer, int64_t limit_ms,
+int mu_server_offer_cluster(const mu_server_offer *offer, int64_t timeout_ms,
                             mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, offer);
@@ -743,7 +743,7 @@ int mu_server_offer_cluster(const mu_server_offer *offer, int64_t limit_ms,
     if (json == NULL || backing == NULL)
         rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for an offer");
     else
-        rv = make_offer(offer, json, &packed, limit_ms, ret_error);
+        rv = make_offer(offer, json, &packed, timeout_ms, ret_error);
     mu__buf_unref(backing);
     mu_value_free(config);
     free(json);

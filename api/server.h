@@ -23,7 +23,7 @@ int mu__server_wait_open(const mu_node_options *options, mu_error *ret_error,
 
 /* Wait there for the first offer that fits. Then that node is to be closed, and the real
  * one opened with mu__server_apply; it borrows what `offered` has. */
-int mu__server_take(mu_node *waiting, int64_t limit_ms, mu_error *ret_error,
+int mu__server_take(mu_node *waiting, int64_t timeout_ms, mu_error *ret_error,
                     struct mu__server_offered *ret_offered);
 void mu__server_apply(const struct mu__server_offered *offered, mu_node_options *options);
 void mu__server_offered_done(struct mu__server_offered *offered);

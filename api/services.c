@@ -16,7 +16,7 @@ int mu_node_register(mu_node *node, const char *name, mu_function_fn function, v
     MU__REQUIRE(NULL, node, name, function);
 
     struct mu__function_call call = {
-        .call.limit_ms = -1,
+        .call.timeout_ms = -1,
         .name = name,
         .function = function,
         .user = user,
@@ -32,20 +32,20 @@ int mu_node_serve(mu_node *node)
 {
     MU__REQUIRE(NULL, node);
 
-    struct mu__call call = {.operation = MU__WORKER_SERVE, .limit_ms = -1};
+    struct mu__call call = {.operation = MU__WORKER_SERVE, .timeout_ms = -1};
 
     return mu__node_call(node, MU__WORKER, &call);
 }
 
 /* ---- the job ---- */
 
-int mu_node_wait_job(mu_node *node, int64_t limit_ms, mu_error *ret_error)
+int mu_node_wait_job(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
 
     struct mu__job_call call = {
         .call.operation = MU__JOB_WAIT,
-        .call.limit_ms = limit_ms,
+        .call.timeout_ms = timeout_ms,
     };
     int rv;
 
@@ -60,9 +60,9 @@ enum { RUN_END_MS = 2000 };
 
 /* What the job's run came to is stored before anybody hears of it: what starts then is
  * another run. */
-static void end_run(mu_node *node, int code, const char *message, int64_t limit_ms)
+static void end_run(mu_node *node, int code, const char *message, int64_t timeout_ms)
 {
-    bool is_short = limit_ms >= 0 && limit_ms < RUN_END_MS;
+    bool is_short = timeout_ms >= 0 && timeout_ms < RUN_END_MS;
     struct mu__agent_call call = {.number = 0};
     mu_error error = {0};
     int rv;
@@ -70,7 +70,7 @@ static void end_run(mu_node *node, int code, const char *message, int64_t limit_
     if (code != 0)
         (void)mu_error_set(&call.failure, code, "%s", message == NULL ? "" : message);
     rv = mu__agent_ask_node(node, &call, MU__AGENT_RUN_END,
-                            is_short ? limit_ms : RUN_END_MS, &error);
+                            is_short ? timeout_ms : RUN_END_MS, &error);
     if ((rv == -MU_EDEADLINE || rv == -MU_EUNAVAILABLE) && MU_LOG_WARN <= node->log_level)
         node->log(node->log_user, MU_LOG_WARN, node->member.task, "run", error.message);
 }
@@ -106,7 +106,7 @@ bool mu__node_leave_run_later(mu_node *node)
         return false;
     leaving->call.below = true;
     leaving->call.call.operation = MU__AGENT_RUN_END;
-    leaving->call.call.limit_ms = RUN_END_MS;
+    leaving->call.call.timeout_ms = RUN_END_MS;
     leaving->pending.call = &leaving->call.call;
     leaving->pending.finished = on_left;
     if (mu__node_call_later(node, MU__AGENT, &leaving->pending) == 0)
@@ -123,14 +123,14 @@ static bool may_end_job(const mu_node *node)
            (strcmp(type, "chief") == 0 || strcmp(type, "worker") == 0);
 }
 
-int mu_node_job_done(mu_node *node, int code, const char *message, int64_t limit_ms,
+int mu_node_job_done(mu_node *node, int code, const char *message, int64_t timeout_ms,
                      mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
 
     struct mu__job_call call = {
         .call.operation = MU__JOB_END,
-        .call.limit_ms = limit_ms,
+        .call.timeout_ms = timeout_ms,
         .job_code = code,
         .message = message,
     };
@@ -143,7 +143,7 @@ int mu_node_job_done(mu_node *node, int code, const char *message, int64_t limit
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "%s cannot end the job: the chief does, or worker 0 where "
                             "there is none", mu_node_task(node));
-    end_run(node, code, message, limit_ms);
+    end_run(node, code, message, timeout_ms);
     rv = mu__node_call(node, MU__JOB, &call.call);
     if (rv != 0 && ret_error != NULL)
         *ret_error = call.call.error;
@@ -183,7 +183,7 @@ int mu_node_metric(mu_node *node, const char *name, double *ret_number,
 {
     MU__REQUIRE(NULL, node, name);
 
-    struct mu__metric_call call = {.call.limit_ms = -1, .name = name};
+    struct mu__metric_call call = {.call.timeout_ms = -1, .name = name};
     int rv;
 
     if (strcmp(node->member.task, "/job:chief/task:0") != 0)
@@ -198,14 +198,14 @@ int mu_node_metric(mu_node *node, const char *name, double *ret_number,
     return 0;
 }
 
-int mu_node_status(mu_node *node, int64_t limit_ms, mu_error *ret_error,
+int mu_node_status(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
                    mu_value **ret_status)
 {
     MU__REQUIRE(ret_error, node, ret_status);
 
     struct mu__client_call call = {
         .call.operation = MU__CLIENT_STATUS,
-        .call.limit_ms = limit_ms,
+        .call.timeout_ms = timeout_ms,
     };
     int rv = mu__node_call(node, MU__CLIENT, &call.call);
 

@@ -24,7 +24,7 @@
 #include <time.h>
 
 enum {
-    LIMIT_MS = 7200000,
+    TIMEOUT_MS = 7200000,
     RECOVERY_WAIT_MS = 30000,
     NAME_BYTES_MAX = 200,
     KEY_BYTES = 256,
@@ -63,7 +63,7 @@ void mu_session_options_init(mu_session_options *options)
     MU__REQUIRE_OR(, options);
     *options = (mu_session_options){
         .name = "session",
-        .limit_ms = LIMIT_MS,
+        .timeout_ms = TIMEOUT_MS,
         .recovery_wait_ms = RECOVERY_WAIT_MS,
     };
 }
@@ -77,11 +77,11 @@ static int64_t spent_ms(const struct opening *opening)
 
 static int64_t left_ms(const struct opening *opening)
 {
-    int64_t limit_ms = opening->options->limit_ms;
+    int64_t timeout_ms = opening->options->timeout_ms;
 
-    if (limit_ms < 0)
+    if (timeout_ms < 0)
         return -1;
-    return spent_ms(opening) > limit_ms ? 0 : limit_ms - spent_ms(opening);
+    return spent_ms(opening) > timeout_ms ? 0 : timeout_ms - spent_ms(opening);
 }
 
 /* What is left, but no more than until the next line in the log. */
@@ -372,8 +372,8 @@ static void name_chief(const struct opening *opening, char *out, size_t size)
     (void)snprintf(out, size, "%.*s", (int)strcspn(words, " "), words);
 }
 
-/* What is known of the chief: when it was heard. Asks no longer than `limit_ms`. */
-static void look_for_chief(const struct opening *opening, int64_t limit_ms, char *out,
+/* What is known of the chief: when it was heard. Asks no longer than `timeout_ms`. */
+static void look_for_chief(const struct opening *opening, int64_t timeout_ms, char *out,
                            size_t size)
 {
     char chief[64];
@@ -385,7 +385,7 @@ static void look_for_chief(const struct opening *opening, int64_t limit_ms, char
     size_t length;
 
     name_chief(opening, chief, sizeof chief);
-    if (mu_tasks_states(opening->node, chief, limit_ms, &error, &states) != 0) {
+    if (mu_tasks_states(opening->node, chief, timeout_ms, &error, &states) != 0) {
         if (error.code == -MU_ENOTFOUND)
             (void)snprintf(out, size, "%s was never heard", chief);
         else
@@ -466,15 +466,15 @@ static int ask_for_word(struct opening *opening, mu_error *ret_error,
 /* The chief may try again, or be started again: it is waited for all the same. */
 static void look_for_failure(struct opening *opening)
 {
-    int64_t limit_ms = left_ms(opening);
+    int64_t timeout_ms = left_ms(opening);
     char key[KEY_BYTES + 8];
     mu_kv_item item;
 
-    if (limit_ms == 0)
+    if (timeout_ms == 0)
         return;
-    limit_ms = limit_ms < 0 || limit_ms > QUESTION_MS ? QUESTION_MS : limit_ms;
+    timeout_ms = timeout_ms < 0 || timeout_ms > QUESTION_MS ? QUESTION_MS : timeout_ms;
     (void)snprintf(key, sizeof key, "%s/failed", opening->key);
-    if (mu_kv_try_get(opening->node, key, limit_ms, NULL, &item) != 0) {
+    if (mu_kv_try_get(opening->node, key, timeout_ms, NULL, &item) != 0) {
         opening->failed[0] = '\0';
         return;
     }
@@ -496,7 +496,7 @@ static int is_over(const struct opening *opening, mu_error *ret_error)
 
 static bool is_job_done(mu_node *node, mu_error *ret_job)
 {
-    struct mu__job_call call = {.call.operation = MU__JOB_WAIT, .call.limit_ms = 0};
+    struct mu__job_call call = {.call.operation = MU__JOB_WAIT, .call.timeout_ms = 0};
     int rv = mu__node_call(node, MU__JOB, &call.call);
 
     *ret_job = call.call.error;

@@ -74,13 +74,13 @@ static void on_progress(void *owner, const char *line)
         tpu->progress(tpu->user, line);
 }
 
-static int call(struct call *c, int64_t limit_ms, mu_error *ret_error)
+static int call(struct call *c, int64_t timeout_ms, mu_error *ret_error)
 {
     const struct mu__resolving_config config = {
         .what = MU__RESOLVING_RESOLVE,
         .run = c->run,
         .run_owner = c,
-        .limit_ms = limit_ms,
+        .timeout_ms = timeout_ms,
         .progress = on_progress,
         .owner = c,
     };
@@ -106,7 +106,7 @@ static int run_request(void *owner, struct mu__notes *notes, mu_error *ret_error
 }
 
 /* All that a handle can mean; the caller frees *ret_states. */
-static int describe_all(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
+static int describe_all(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
                         mu_tpu_state **ret_states, size_t *ret_count)
 {
     struct call c = {.tpu = tpu, .run = run_describe, .room = MU_TPU_NODES_MAX};
@@ -115,7 +115,7 @@ static int describe_all(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
     c.states = calloc(c.room, sizeof *c.states);
     if (c.states == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    rv = call(&c, limit_ms, ret_error);
+    rv = call(&c, timeout_ms, ret_error);
     if (rv != 0) {
         free(c.states);
         return rv;
@@ -125,7 +125,7 @@ static int describe_all(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
     return 0;
 }
 
-int mu_tpu_describe(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
+int mu_tpu_describe(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
                     mu_tpu_state *ret_states, size_t room, size_t *ret_count)
 {
     MU__REQUIRE(ret_error, tpu, ret_count);
@@ -134,7 +134,7 @@ int mu_tpu_describe(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
 
     mu_tpu_state *states;
     size_t count;
-    int rv = describe_all(tpu, limit_ms, ret_error, &states, &count);
+    int rv = describe_all(tpu, timeout_ms, ret_error, &states, &count);
 
     if (rv != 0)
         return rv;
@@ -150,7 +150,7 @@ int mu_tpu_describe(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
     return rv;
 }
 
-int mu_tpu_recoverable(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
+int mu_tpu_recoverable(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
                        int *ret_recoverable, char *ret_why)
 {
     MU__REQUIRE(ret_error, tpu, ret_recoverable);
@@ -158,7 +158,7 @@ int mu_tpu_recoverable(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
     mu_tpu_state *states;
     size_t count;
     size_t i = 0;
-    int rv = describe_all(tpu, limit_ms, ret_error, &states, &count);
+    int rv = describe_all(tpu, timeout_ms, ret_error, &states, &count);
 
     if (rv != 0)
         return rv;
@@ -172,7 +172,7 @@ int mu_tpu_recoverable(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
 }
 
 int mu_tpu_request_version(mu_tpu *tpu, const char *version, const char *restart_type,
-                           int64_t limit_ms, mu_error *ret_error)
+                           int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, tpu, version);
 
@@ -185,7 +185,7 @@ int mu_tpu_request_version(mu_tpu *tpu, const char *version, const char *restart
 
     if (version == NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "expected a version, got NULL");
-    return call(&c, limit_ms, ret_error);
+    return call(&c, timeout_ms, ret_error);
 }
 
 int mu_tpu_leader(mu_tpu *tpu, mu_error *ret_error, char *ret_leader)

@@ -125,7 +125,7 @@ int mu_kv_transact_begin(mu_node *node, const mu_kv_transaction *transaction,
 {
     MU__REQUIRE(ret_error, node, transaction, done);
 
-    mu_kv_ask ask = {.limit_ms = timeout_ms};
+    mu_kv_ask ask = {.timeout_ms = timeout_ms};
     struct draft *draft = calloc(1, sizeof *draft);
     int rv;
 

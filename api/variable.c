@@ -100,10 +100,10 @@ static int check_spec(mu_node *node, const mu_variable_spec *spec, mu_error *ret
 enum { IDS_NEAR = 16 };     /* more are on the heap */
 
 static struct mu__variable_call call_of(const mu_variable *variable, int operation,
-                                        int64_t limit_ms)
+                                        int64_t timeout_ms)
 {
     return (struct mu__variable_call){
-        .call = {.operation = operation, .limit_ms = limit_ms},
+        .call = {.operation = operation, .timeout_ms = timeout_ms},
         .name = variable->opened->name,
         .shape = &variable->opened->shape,
         .servers_count = variable->opened->servers_count,
@@ -219,18 +219,18 @@ void mu_variable_close(mu_variable *variable)
     free(variable);
 }
 
-static int64_t left_ms(int64_t limit_ms, uint64_t began_ns)
+static int64_t left_ms(int64_t timeout_ms, uint64_t began_ns)
 {
     int64_t spent_ms = (int64_t)((uv_hrtime() - began_ns) / 1000000);
 
-    if (limit_ms < 0)
+    if (timeout_ms < 0)
         return -1;
-    return spent_ms > limit_ms ? 0 : limit_ms - spent_ms;
+    return spent_ms > timeout_ms ? 0 : timeout_ms - spent_ms;
 }
 
 /* `*ret_found` is set when it is there with another number of shards alone. */
 static int open_as(mu_node *node, const mu_variable_spec *spec,
-                   const struct mu__shape *shape, int64_t limit_ms, mu_error *ret_error,
+                   const struct mu__shape *shape, int64_t timeout_ms, mu_error *ret_error,
                    uint32_t *ret_found, mu_variable **ret_variable)
 {
     mu_variable *variable = variable_new(node, spec->name, shape);
@@ -240,7 +240,7 @@ static int open_as(mu_node *node, const mu_variable_spec *spec,
     if (variable == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "variable %s: out of memory",
                             spec->name);
-    call = call_of(variable, MU__VARIABLE_OPEN, limit_ms);
+    call = call_of(variable, MU__VARIABLE_OPEN, timeout_ms);
     call.source = spec->initial;
     call.flags = spec->flags;
     rv = run(variable, &call, ret_error);
@@ -255,7 +255,7 @@ static int open_as(mu_node *node, const mu_variable_spec *spec,
 
 /* A number of shards that the library has chosen gives way to that which is there: it may
  * have been restored from a checkpoint of a cluster of another size. */
-int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_ms,
+int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t timeout_ms,
                      mu_error *ret_error, mu_variable **ret_variable)
 {
     MU__REQUIRE(ret_error, node, spec, ret_variable);
@@ -268,7 +268,7 @@ int mu_variable_open(mu_node *node, const mu_variable_spec *spec, int64_t limit_
     if (rv != 0)
         return rv;
     for (int i = 0; i < OPENS_MAX; i++) {
-        rv = open_as(node, spec, &shape, left_ms(limit_ms, began_ns), ret_error, &found,
+        rv = open_as(node, spec, &shape, left_ms(timeout_ms, began_ns), ret_error, &found,
                      ret_variable);
         if (found == 0 || spec->shards != 0)
             return rv;
@@ -285,12 +285,12 @@ size_t mu_variable_bytes(const mu_variable *variable)
     return (size_t)mu__shape_bytes(&variable->opened->shape);
 }
 
-int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes, int64_t limit_ms,
-                     mu_error *ret_error)
+int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes,
+                     int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, variable, buffer);
 
-    struct mu__variable_call call = call_of(variable, MU__VARIABLE_READ, limit_ms);
+    struct mu__variable_call call = call_of(variable, MU__VARIABLE_READ, timeout_ms);
     int rv = mu__variable_check(variable, MU__VARIABLE_READ, buffer, bytes, ret_error);
 
     if (rv != 0)
@@ -299,12 +299,12 @@ int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes, int64_t 
     return run(variable, &call, ret_error);
 }
 
-int mu_variable_version(mu_variable *variable, int64_t limit_ms, mu_error *ret_error,
+int mu_variable_version(mu_variable *variable, int64_t timeout_ms, mu_error *ret_error,
                         uint64_t *ret_version)
 {
     MU__REQUIRE(ret_error, variable, ret_version);
 
-    struct mu__variable_call call = call_of(variable, MU__VARIABLE_VERSION, limit_ms);
+    struct mu__variable_call call = call_of(variable, MU__VARIABLE_VERSION, timeout_ms);
     int rv = run(variable, &call, ret_error);
 
     if (rv == 0)
@@ -313,11 +313,11 @@ int mu_variable_version(mu_variable *variable, int64_t limit_ms, mu_error *ret_e
 }
 
 int mu_variable_assign(mu_variable *variable, const void *buffer, size_t bytes,
-                       int64_t limit_ms, mu_error *ret_error)
+                       int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, variable, buffer);
 
-    struct mu__variable_call call = call_of(variable, MU__VARIABLE_ASSIGN, limit_ms);
+    struct mu__variable_call call = call_of(variable, MU__VARIABLE_ASSIGN, timeout_ms);
     int rv = mu__variable_check(variable, MU__VARIABLE_ASSIGN, buffer, bytes, ret_error);
 
     if (rv != 0)
@@ -327,11 +327,11 @@ int mu_variable_assign(mu_variable *variable, const void *buffer, size_t bytes,
 }
 
 int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
-                    int64_t limit_ms, mu_error *ret_error)
+                    int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, variable, delta);
 
-    struct mu__variable_call call = call_of(variable, MU__VARIABLE_ADD, limit_ms);
+    struct mu__variable_call call = call_of(variable, MU__VARIABLE_ADD, timeout_ms);
     int rv = mu__variable_check(variable, MU__VARIABLE_ADD, delta, bytes, ret_error);
 
     if (rv != 0)
@@ -341,12 +341,12 @@ int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
 }
 
 int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
-                      const mu_optimizer *optimizer, int64_t limit_ms,
+                      const mu_optimizer *optimizer, int64_t timeout_ms,
                       mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, variable, gradient, optimizer);
 
-    struct mu__variable_call call = call_of(variable, MU__VARIABLE_APPLY, limit_ms);
+    struct mu__variable_call call = call_of(variable, MU__VARIABLE_APPLY, timeout_ms);
     int rv = mu__variable_check(variable, MU__VARIABLE_APPLY, gradient, bytes, ret_error);
 
     if (rv != 0)

@@ -82,7 +82,7 @@ static void flow_init(struct flow *flow, mu_node *node, int operation)
         .value = flow->value,
         .size = operation == MU_KV_PUT ? VALUE_BYTES : 0,
         .by = 1,
-        .limit_ms = 60000,
+        .timeout_ms = 60000,
     };
     for (int i = 0; i < KEYS; i++)
         (void)snprintf(flow->keys[i], sizeof flow->keys[i], "%s/%d",
@@ -397,7 +397,7 @@ static void *go_through(void *arg)
 
     mu_barrier_options_init(&options);
     options.threads = party->threads;
-    options.limit_ms = 60000;
+    options.timeout_ms = 60000;
     for (uint64_t i = 0; i < party->rounds; i++) {
         uint64_t start_ns = bench_now_ns();
 

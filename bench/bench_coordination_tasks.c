@@ -185,7 +185,7 @@ static double register_all(struct world *w, uint32_t count)
 
     for (uint32_t i = 0; i < count; i++)
         TELL(w, i, TASK_REGISTER, task_register, .token = 1, .barrier = true,
-             .limit_ms = 60000);
+             .timeout_ms = 60000);
     run_until(w, w->now_ms);
     if (w->answered != count)
         abort();
@@ -221,7 +221,7 @@ static double pass_barrier(struct world *w, uint32_t count, uint64_t generation)
     for (uint32_t i = 0; i < count; i++)
         TELL(w, i, BARRIER_ARRIVE, barrier_arrive, .token = 2 + generation,
              .name = mu__view_str("bench"), .generation = generation,
-             .limit_ms = 60000);
+             .timeout_ms = 60000);
     run_until(w, w->now_ms);
     if (w->passed - passed != count)
         abort();

@@ -115,7 +115,7 @@ static int wait_for_all(struct cmd_ask *ask, mu_error *error)
 
     mu_barrier_options_init(&options);
     options.tasks = cmd_text(ask->options, CMD_FLAG_TASKS);
-    rv = cmd_await_known(ask, options.tasks, &why, &options.limit_ms);
+    rv = cmd_await_known(ask, options.tasks, &why, &options.timeout_ms);
     if (rv == -MU_EDEADLINE)
         (void)mu_error_set(error, rv, "barrier \"%s\", %s", ask->options->operands[0],
                            why.message);

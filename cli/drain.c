@@ -40,10 +40,11 @@ static int read_worker(const char *text, mu_error *error, char type[TYPE_BYTES],
 static int drain_with(struct cmd_ask *ask, mu_coordinator *coordinator,
                       const char *type, int index, mu_error *error)
 {
-    bool is_limited = ask->options->values[CMD_FLAG_LIMIT_MS].source != CMD_FROM_DEFAULT;
-    int64_t limit_ms = is_limited ? (int64_t)cmd_number(ask->options, CMD_FLAG_LIMIT_MS)
-                                  : -1;
-    int rv = mu_coordinator_drain_task(coordinator, type, index, limit_ms, error);
+    bool is_limited =
+        ask->options->values[CMD_FLAG_TIMEOUT_MS].source != CMD_FROM_DEFAULT;
+    int64_t timeout_ms =
+        is_limited ? (int64_t)cmd_number(ask->options, CMD_FLAG_TIMEOUT_MS) : -1;
+    int rv = mu_coordinator_drain_task(coordinator, type, index, timeout_ms, error);
 
     if (rv == 0)
         (void)printf("/job:%s/task:%d has left\n", type, index);
@@ -52,7 +53,7 @@ static int drain_with(struct cmd_ask *ask, mu_coordinator *coordinator,
 
 static int drain(struct cmd_ask *ask, mu_error *error)
 {
-    int64_t limit_ms = cmd_number(ask->options, CMD_FLAG_LIMIT_MS);
+    int64_t timeout_ms = cmd_number(ask->options, CMD_FLAG_TIMEOUT_MS);
     mu_coordinator *coordinator;
     char type[TYPE_BYTES];
     int index = 0;
@@ -60,7 +61,7 @@ static int drain(struct cmd_ask *ask, mu_error *error)
 
     if (rv != 0)
         return CMD_USAGE;
-    rv = mu_coordinator_open(ask->node, limit_ms, error, &coordinator);
+    rv = mu_coordinator_open(ask->node, timeout_ms, error, &coordinator);
     if (rv != 0)
         return cmd_ask_code(rv);
     rv = drain_with(ask, coordinator, type, index, error);

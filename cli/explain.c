@@ -22,16 +22,16 @@ static uint64_t number_of(const char *text)
 /* By its number; if there is none, a name may be digits, too. */
 static int find(struct cmd_ask *ask, mu_error *error, mu_value **ret_reasons)
 {
-    int64_t limit_ms = cmd_number(ask->options, CMD_FLAG_LIMIT_MS);
+    int64_t timeout_ms = cmd_number(ask->options, CMD_FLAG_TIMEOUT_MS);
     const char *text = ask->options->operands[0];
     uint64_t number = number_of(text);
     int rv = -MU_ENOTFOUND;
 
     if (number != 0)
-        rv = mu_node_explain(ask->node, number, NULL, limit_ms, error, ret_reasons);
+        rv = mu_node_explain(ask->node, number, NULL, timeout_ms, error, ret_reasons);
     if (rv != -MU_ENOTFOUND)
         return rv;
-    rv = mu_node_explain(ask->node, 0, text, limit_ms, error, ret_reasons);
+    rv = mu_node_explain(ask->node, 0, text, timeout_ms, error, ret_reasons);
     if (rv != -MU_ENOTFOUND)
         return rv;
     return mu_error_set(error, rv,

@@ -98,14 +98,14 @@ static void on_signal(int number)
 }
 
 /* The next signal, 0 when none will come, -1 when there is none within the limit. */
-static int next_signal(int limit_ms)
+static int next_signal(int timeout_ms)
 {
     struct pollfd readable = {.fd = signal_pipe[0], .events = POLLIN};
     unsigned char byte = 0;
     int rv;
 
     do
-        rv = poll(&readable, 1, limit_ms);
+        rv = poll(&readable, 1, timeout_ms);
     while (rv < 0 && errno == EINTR);
     if (rv <= 0)
         return -1;
@@ -116,7 +116,7 @@ static int next_signal(int limit_ms)
  * -MU_ECLOSED from then on, and the node stays until its owner closes it. */
 static void begin_end(mu_node *node, int grace_ms)
 {
-    atomic_store(&node->close_limit_ms, grace_ms);
+    atomic_store(&node->close_timeout_ms, grace_ms);
     (void)uv_async_send(&node->stop);
 }
 
@@ -497,10 +497,10 @@ static bool all_are_up(const struct task *task, const mu_value *tasks)
 static void await_tasks(const struct task *task)
 {
     const struct timespec moment = {0, 20000000};
-    uint64_t limit_ms = task->opened_ms + (uint64_t)task->grace_ms;
+    uint64_t timeout_ms = task->opened_ms + (uint64_t)task->grace_ms;
     bool complete = false;
 
-    while (!complete && now_ms() < limit_ms) {
+    while (!complete && now_ms() < timeout_ms) {
         mu_value *status;
 
         if (mu_node_status(task->node, task->grace_ms, NULL, &status) != 0)

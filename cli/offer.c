@@ -156,7 +156,7 @@ int cmd_offer(struct cmd_options *options)
 {
     struct offering o = {
         .options = options,
-        .due_ms = now_ms() + cmd_number(options, CMD_FLAG_LIMIT_MS),
+        .due_ms = now_ms() + cmd_number(options, CMD_FLAG_TIMEOUT_MS),
         .list = cmd_number(options, CMD_FLAG_OUTPUT) == 1 ? cJSON_CreateArray() : NULL,
         .code = CMD_USAGE,
     };

@@ -25,12 +25,12 @@ bool cmd_wants_json(const struct cmd_ask *ask)
 
 int64_t cmd_limit(const struct cmd_ask *ask)
 {
-    return (int64_t)cmd_number(ask->options, CMD_FLAG_LIMIT_MS);
+    return (int64_t)cmd_number(ask->options, CMD_FLAG_TIMEOUT_MS);
 }
 
 int64_t cmd_patience(const struct cmd_ask *ask)
 {
-    return ask->options->values[CMD_FLAG_LIMIT_MS].source == CMD_FROM_DEFAULT
+    return ask->options->values[CMD_FLAG_TIMEOUT_MS].source == CMD_FROM_DEFAULT
                ? -1
                : cmd_limit(ask);
 }
@@ -43,7 +43,7 @@ int cmd_await_known(const struct cmd_ask *ask, const char *tasks, mu_error *ret_
                     int64_t *ret_left_ms)
 {
     const struct timespec step = {0, KNOWN_STEP_MS * 1000000};
-    int64_t limit_ms = cmd_patience(ask);
+    int64_t timeout_ms = cmd_patience(ask);
     int64_t waited_ms = 0;
     mu_error why;
     int rv;
@@ -54,7 +54,7 @@ int cmd_await_known(const struct cmd_ask *ask, const char *tasks, mu_error *ret_
         rv = mu_tasks_states(ask->node, tasks, cmd_limit(ask), &why, &states);
         mu_value_free(states);
         if (rv != -MU_ENOTFOUND ||
-            (limit_ms >= 0 && waited_ms + KNOWN_STEP_MS > limit_ms))
+            (timeout_ms >= 0 && waited_ms + KNOWN_STEP_MS > timeout_ms))
             break;
         (void)nanosleep(&step, NULL);
         waited_ms += KNOWN_STEP_MS;
@@ -62,10 +62,10 @@ int cmd_await_known(const struct cmd_ask *ask, const char *tasks, mu_error *ret_
             (void)fprintf(stderr, "muster %s: waiting: %s\n", ask->options->verb->name,
                           why.message);
     }
-    *ret_left_ms = limit_ms < 0 ? -1 : limit_ms - waited_ms;
+    *ret_left_ms = timeout_ms < 0 ? -1 : timeout_ms - waited_ms;
     if (rv == -MU_ENOTFOUND)
         return mu_error_set(ret_error, -MU_EDEADLINE, "after %lld ms: %s",
-                            (long long)limit_ms, why.message);
+                            (long long)timeout_ms, why.message);
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s", why.message);
 }
 

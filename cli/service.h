@@ -31,8 +31,8 @@ void cmd_service_command(struct cmd_ask *ask, int pid);
 /* Whether output is JSON. */
 bool cmd_wants_json(const struct cmd_ask *ask);
 
-/* The limit for one answer; and for what may take as long as it takes, unless --limit-ms
- * was given: -1. */
+/* The limit for one answer; and for what may take as long as it takes, unless
+ * --timeout-ms was given: -1. */
 int64_t cmd_limit(const struct cmd_ask *ask);
 int64_t cmd_patience(const struct cmd_ask *ask);
 

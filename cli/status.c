@@ -15,7 +15,7 @@
 enum {
     LINE_WIDTH = 88,
     MISSING_SHOWN = 100,
-    HOST_LIMIT_MS = 200 /* for a chief to register us, if it hosts the service */
+    HOST_TIMEOUT_MS = 200 /* for a chief to register us, if it hosts the service */
 };
 
 static bool is_task(const mu_value *map, const char *type, int index)
@@ -441,9 +441,9 @@ static int print_status(const struct cmd_ask *ask, const mu_value *answer)
 static int ask_status(struct cmd_ask *ask, mu_error *error)
 {
     mu_value *status = NULL;
-    int rv = mu_node_status(ask->node, cmd_number(ask->options, CMD_FLAG_LIMIT_MS), error,
-                            &status);
-    bool joined = rv == 0 && mu_agent_register(ask->node, 0, HOST_LIMIT_MS, NULL) == 0;
+    int rv = mu_node_status(ask->node, cmd_number(ask->options, CMD_FLAG_TIMEOUT_MS),
+                            error, &status);
+    bool joined = rv == 0 && mu_agent_register(ask->node, 0, HOST_TIMEOUT_MS, NULL) == 0;
     int code = rv == 0 ? print_status(ask, status) : cmd_ask_code(rv);
 
     mu_value_free(status);

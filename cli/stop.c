@@ -105,7 +105,7 @@ static bool is_connected(const mu_value *status, const struct stop *stop)
 /* The chief is asked what it knows: a worker may take long to finish, but one that is not
  * there is waited for no longer than any answer. 0, or the exit code. */
 static int look_for(struct cmd_ask *ask, const struct stop *stop, mu_error *error,
-                    int64_t *limit_ms)
+                    int64_t *timeout_ms)
 {
     bool is_listed = mu_cluster_address(ask->spec, stop->type, stop->index) != NULL ||
                      mu_cluster_task_count(ask->spec, NULL) == 0;
@@ -122,20 +122,20 @@ static int look_for(struct cmd_ask *ask, const struct stop *stop, mu_error *erro
                                          "the cluster has no %s, and none has joined it",
                                          stop->task));
     if (!connected)
-        *limit_ms = cmd_limit(ask);
+        *timeout_ms = cmd_limit(ask);
     return 0;
 }
 
 static int stop_task(struct cmd_ask *ask, mu_error *error)
 {
     const struct stop *stop = ask->user;
-    int64_t limit_ms = stop->is_direct ? cmd_limit(ask) : cmd_patience(ask);
-    int rv = stop->is_direct ? 0 : look_for(ask, stop, error, &limit_ms);
+    int64_t timeout_ms = stop->is_direct ? cmd_limit(ask) : cmd_patience(ask);
+    int rv = stop->is_direct ? 0 : look_for(ask, stop, error, &timeout_ms);
 
     if (rv != 0)
         return rv;
-    rv = mu_server_stop_remote(ask->node, stop->task, ask->options->operands[1], limit_ms,
-                               error);
+    rv = mu_server_stop_remote(ask->node, stop->task, ask->options->operands[1],
+                               timeout_ms, error);
     return rv == 0 ? print(ask, stop) : cmd_ask_code(rv);
 }
 

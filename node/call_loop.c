@@ -86,7 +86,7 @@ static void *finish_late(void *arg)
     return NULL;
 }
 
-void mu__call_leave(uv_loop_t *loop, uint64_t limit_ms, void (*done)(void *arg),
+void mu__call_leave(uv_loop_t *loop, uint64_t timeout_ms, void (*done)(void *arg),
                     void *arg)
 {
     struct leaving *l = calloc(1, sizeof *l);
@@ -100,7 +100,7 @@ void mu__call_leave(uv_loop_t *loop, uint64_t limit_ms, void (*done)(void *arg),
     uv_update_time(loop);
     (void)uv_timer_init(loop, &l->timer);
     l->timer.data = l;
-    (void)uv_timer_start(&l->timer, on_late, limit_ms, 0);
+    (void)uv_timer_start(&l->timer, on_late, timeout_ms, 0);
     uv_unref((uv_handle_t *)&l->timer);
     while (uv_run(loop, UV_RUN_ONCE) != 0 && !l->late)
         ;

@@ -32,10 +32,10 @@ void mu__pipe_unguard(const struct mu__pipe_guard *guard);
 
 /* Run `loop`, in which all is closing, until nothing is left in it. A thread that looks a
  * name up, or reads a file that is far away, cannot be called back, and the caller is not
- * to wait for it: what is left after `limit_ms` is waited for by a thread of its own.
+ * to wait for it: what is left after `timeout_ms` is waited for by a thread of its own.
  * Then the loop is closed, and `done` called with `arg`, on the calling thread or that
  * other one: it frees the loop's memory. */
-void mu__call_leave(uv_loop_t *loop, uint64_t limit_ms, void (*done)(void *arg),
+void mu__call_leave(uv_loop_t *loop, uint64_t timeout_ms, void (*done)(void *arg),
                     void *arg);
 
 #endif

@@ -215,7 +215,7 @@ static void *worker_state(mu_node *node)
 
 static void drain(mu_node *node)
 {
-    int64_t limit_ms = atomic_load(&node->close_limit_ms);
+    int64_t timeout_ms = atomic_load(&node->close_timeout_ms);
     uint64_t spent_ms = uv_now(node->loop) - node->closing_ms;
     struct mu__kernel_counters counters;
 
@@ -223,7 +223,7 @@ static void drain(mu_node *node)
     (void)mu__worker_running(worker_state(node), node->running, sizeof node->running);
     mu__kernel_counters(node->member.kernel, &counters);
     if ((mu__world_uv_busy(node->world) == 0 && counters.queued == 0) ||
-        (limit_ms >= 0 && spent_ms >= (uint64_t)limit_ms))
+        (timeout_ms >= 0 && spent_ms >= (uint64_t)timeout_ms))
         go(node);
 }
 
@@ -769,7 +769,7 @@ int mu_node_open(const mu_node_options *options, mu_error *ret_error, mu_node **
 
 /* ---- closing, from outside ---- */
 
-int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error)
+int mu_node_close(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     int rv = 0;
 
@@ -785,15 +785,15 @@ int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error)
                             "mu_node_close_async, and no node on its own thread");
     if (!atomic_load(&node->keeps_run))
         mu__node_leave_run(node);
-    mu__coordinator_detach(node, limit_ms);
-    atomic_store(&node->close_limit_ms, limit_ms);
+    mu__coordinator_detach(node, timeout_ms);
+    atomic_store(&node->close_timeout_ms, timeout_ms);
     (void)uv_async_send(&node->stop);
     (void)uv_thread_join(&node->thread);
     (void)uv_loop_close(&node->own_loop);
     if (node->abandoned)
         rv = mu_error_set(ret_error, -MU_EDEADLINE,
                           "function \"%s\" on %s did not end within %lld ms",
-                          node->running, node->member.task, (long long)limit_ms);
+                          node->running, node->member.task, (long long)timeout_ms);
     let_go(node);
     return rv;
 }
@@ -809,7 +809,7 @@ void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user)
     }
     node->closed_cb = closed;
     node->closed_user = user;
-    atomic_store(&node->close_limit_ms, -1);
+    atomic_store(&node->close_timeout_ms, -1);
     mu__coordinator_detach(node, 0);
     /* The stop is asked for when the store has heard of it. */
     if (!mu__node_leave_run_later(node))

@@ -86,7 +86,7 @@ struct mu_node {
     unsigned open_handles;          /* what must close before the node is gone */
     atomic_int state;               /* written on the loop */
     uint64_t closing_ms;            /* loop time when closing began */
-    atomic_llong close_limit_ms;
+    atomic_llong close_timeout_ms;
     atomic_bool closed;             /* calls are refused */
     unsigned forks;                 /* mu__process_forks() of the process it is in */
     atomic_bool keeps_run;          /* it will be started again, to go on as it is now */
@@ -230,9 +230,9 @@ int mu__node_run_distributed(mu_node *node, mu_error *ret_error);
 /* ---- Its coordinator: api/coordinator.c ---- */
 
 /* The node is being closed: its coordinator, if it has one, answers every call with
- * -MU_ECLOSED from now on, and gives up what it has. That is waited for, `limit_ms` and
+ * -MU_ECLOSED from now on, and gives up what it has. That is waited for, `timeout_ms` and
  * some seconds at most, unless this is the loop's thread. */
-void mu__coordinator_detach(mu_node *node, int64_t limit_ms);
+void mu__coordinator_detach(mu_node *node, int64_t timeout_ms);
 
 /* Free its memory, once no actor knows it. NULL is fine. */
 void mu__coordinator_drop(mu_coordinator *coordinator);

@@ -104,7 +104,7 @@ static void list_missing(const struct mu__thread_barrier *barrier, char *out, si
     }
 }
 
-static void break_late(struct mu__thread_barrier *barrier, int64_t limit_ms)
+static void break_late(struct mu__thread_barrier *barrier, int64_t timeout_ms)
 {
     char missing[NAMES_BYTES];
     mu_error why;
@@ -113,7 +113,7 @@ static void break_late(struct mu__thread_barrier *barrier, int64_t limit_ms)
     (void)mu_error_set(&why, -MU_EDEADLINE,
                        "%u of %u had come to the barrier after %" PRId64
                        " ms; missing: %s",
-                       barrier->here, barrier->count, limit_ms, missing);
+                       barrier->here, barrier->count, timeout_ms, missing);
     why.kind = MU_ERROR_LIMIT;
     break_it(barrier, &why);
 }
@@ -146,25 +146,25 @@ static void open_it(struct mu__thread_barrier *barrier)
     uv_cond_broadcast(&barrier->moved);
 }
 
-static void wait_for_rest(struct mu__thread_barrier *barrier, int64_t limit_ms)
+static void wait_for_rest(struct mu__thread_barrier *barrier, int64_t timeout_ms)
 {
     uint64_t generation = barrier->generation;
-    uint64_t end_ns = limit_ms < 0 ? UINT64_MAX
-                                   : uv_hrtime() + (uint64_t)limit_ms * MS_NS;
+    uint64_t end_ns = timeout_ms < 0 ? UINT64_MAX
+                                   : uv_hrtime() + (uint64_t)timeout_ms * MS_NS;
 
     while (!barrier->broken && barrier->generation == generation) {
         uint64_t now_ns = uv_hrtime();
 
-        if (limit_ms < 0)
+        if (timeout_ms < 0)
             uv_cond_wait(&barrier->moved, &barrier->lock);
         else if (now_ns >= end_ns)
-            break_late(barrier, limit_ms);
+            break_late(barrier, timeout_ms);
         else
             (void)uv_cond_timedwait(&barrier->moved, &barrier->lock, end_ns - now_ns);
     }
 }
 
-static int come(struct mu__thread_barrier *barrier, unsigned i, int64_t limit_ms,
+static int come(struct mu__thread_barrier *barrier, unsigned i, int64_t timeout_ms,
                 mu_error *ret_error)
 {
     struct participant *self = &barrier->participants[i];
@@ -181,7 +181,7 @@ static int come(struct mu__thread_barrier *barrier, unsigned i, int64_t limit_ms
         if (barrier->here == barrier->count)
             open_it(barrier);
         else
-            wait_for_rest(barrier, limit_ms);
+            wait_for_rest(barrier, timeout_ms);
     }
     if (barrier->generation != generation)
         return 0;
@@ -193,13 +193,13 @@ static int come(struct mu__thread_barrier *barrier, unsigned i, int64_t limit_ms
 /* ---- from outside ---- */
 
 int mu__thread_barrier_wait(struct mu__thread_barrier *barrier, unsigned i,
-                            int64_t limit_ms, mu_error *ret_error)
+                            int64_t timeout_ms, mu_error *ret_error)
 {
     int rv;
 
     assert(i < barrier->count);
     uv_mutex_lock(&barrier->lock);
-    rv = come(barrier, i, limit_ms, ret_error);
+    rv = come(barrier, i, timeout_ms, ret_error);
     uv_mutex_unlock(&barrier->lock);
     return rv;
 }

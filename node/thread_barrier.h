@@ -23,7 +23,7 @@ void mu__thread_barrier_name(struct mu__thread_barrier *barrier, unsigned i,
  * breaks the barrier. A broken one answers with what broke it, at once.
  * -MU_EPRECONDITION: `i` is waiting already. Negative limits are none. */
 int mu__thread_barrier_wait(struct mu__thread_barrier *barrier, unsigned i,
-                            int64_t limit_ms, mu_error *ret_error);
+                            int64_t timeout_ms, mu_error *ret_error);
 
 /* Everybody who waits, now or later, gets this error. The first one counts. */
 void mu__thread_barrier_break(struct mu__thread_barrier *barrier, const mu_error *why);

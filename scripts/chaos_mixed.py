@@ -194,7 +194,7 @@ class Mixed(Cluster):
             if not task.is_up():
                 task.start()
         command = [self.options.build / "muster", "store", "ls", "--store", self.store,
-                   "-o", "json", "--limit-ms", str(LOOK_MS)]
+                   "-o", "json", "--timeout-ms", str(LOOK_MS)]
         ends = time.monotonic() + HOLD_S
         while True:
             done = subprocess.run(command, capture_output=True, text=True, check=False,

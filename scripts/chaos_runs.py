@@ -73,7 +73,7 @@ class Runs:
         ends = time.monotonic() + HOLD_S
         while True:
             done = self.muster("store", "ls", "--store", self.store, "-o", "json",
-                               "--limit-ms", "15000")
+                               "--timeout-ms", "15000")
             if done.returncode == 0:
                 return json.loads(done.stdout)
             if time.monotonic() > ends:

@@ -23,7 +23,7 @@ COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 DECLARATION = re.compile(r"MU_EXPORT\s+([^;{]*?)\b(mu_\w+)\s*\(([^;]*?)\)\s*"
                          r"(?:MU_PRINTF\([^)]*\)\s*)?;", re.DOTALL)
 ROW = re.compile(r"\{\"(mu_\w+)\",")
-LIMIT = re.compile(r"\bint64_t\s+\w*(?:limit_ms|wait_ms|timeout_ms)\b")
+LIMIT = re.compile(r"\bint64_t\s+\w*(?:timeout_ms|wait_ms|timeout_ms)\b")
 
 
 def declared(headers):
@@ -72,7 +72,7 @@ def check(source):
 
 def self_test():
     header = ("/* MU_EXPORT int mu_no(void); */\n"
-              "MU_EXPORT int mu_wait(int a, int64_t limit_ms,\n    int *b);\n"
+              "MU_EXPORT int mu_wait(int a, int64_t timeout_ms,\n    int *b);\n"
               "MU_EXPORT const char *mu_say(const char *format, ...) MU_PRINTF(1, 2);\n"
               "MU_EXPORT void mu_call(void (*f)(void *user), void *user);\n")
     functions = declared([header])

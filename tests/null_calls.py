@@ -97,7 +97,7 @@ class Parameter:
         base = re.sub(r"\bconst\b", "", self.type).replace("*", "").strip()
         if not self.pointer:
             if "int64_t" in self.type and self.name.endswith("_ms"):
-                return "NULL_LIMIT_MS"
+                return "NULL_TIMEOUT_MS"
             return NUMBERS.get(self.name, "0")
         if self.name == "ret_error" or plain == "mu_error*" and self.name == "error":
             return "&env->error" if self.name == "error" else "error"

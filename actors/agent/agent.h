@@ -115,7 +115,7 @@ struct mu__asked {
     const struct mu__asked_kind *kind;
     uint64_t token;                 /* 0: it is in no list */
     uint64_t due_ms;                /* UINT64_MAX: no limit */
-    int64_t limit_ms;
+    int64_t timeout_ms;
     uint64_t since_ms;              /* when it was asked first */
     uint32_t session;               /* in which it was sent last; 0: it never was */
     uint32_t bytes;                 /* that it takes on its way */
@@ -166,7 +166,7 @@ struct mu__key_request {
     uint64_t id;                /* for KEY_CANCEL; 0: it cannot be */
     uint64_t revision;
     int64_t by;
-    int64_t limit_ms;
+    int64_t timeout_ms;
     int operation;              /* enum mu_kv_operation */
     unsigned flags;             /* enum mu__put_flag */
     uint32_t key_size;          /* of bytes.data; the value is behind it */

@@ -134,28 +134,28 @@ static void arm(struct mu__ctx *ctx, struct agent_queue *queue)
 }
 
 /* One of the same length; one that is empty; or the last, for all the others. */
-static uint8_t choose_queue(const struct agent *a, int64_t limit_ms)
+static uint8_t choose_queue(const struct agent *a, int64_t timeout_ms)
 {
     uint8_t empty = AGENT_QUEUES;
 
     for (uint8_t i = 0; i < AGENT_QUEUES; i++) {
         if (a->queues[i].first == NULL)
             empty = empty == AGENT_QUEUES ? i : empty;
-        else if (a->queues[i].limit_ms == limit_ms)
+        else if (a->queues[i].timeout_ms == timeout_ms)
             return i;
     }
     return empty == AGENT_QUEUES ? AGENT_QUEUES - 1 : empty;
 }
 
 static void enqueue(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
-                    int64_t limit_ms)
+                    int64_t timeout_ms)
 {
-    uint8_t i = choose_queue(a, limit_ms);
+    uint8_t i = choose_queue(a, timeout_ms);
     struct agent_queue *queue = &a->queues[i];
     struct mu__asked *before = queue->last;
 
     if (queue->first == NULL)
-        queue->limit_ms = limit_ms;
+        queue->timeout_ms = timeout_ms;
     while (before != NULL && before->due_ms > asked->due_ms)
         before = before->sooner;
     asked->queue = (uint8_t)(i + 1);
@@ -235,7 +235,7 @@ static void say_late(struct mu__ctx *ctx, struct agent *a, struct mu__asked *ask
     else if (kind->say != NULL || kind->is_open)
         say_silence(ctx, a, asked, host, sizeof host);
     (void)mu_error_set(&error, -MU_EDEADLINE, "%s %s within %lld ms%s%s%s", name,
-                       kind->late, (long long)asked->limit_ms,
+                       kind->late, (long long)asked->timeout_ms,
                        host[0] == '\0' ? "" : ": ", host,
                        kind->changes && mu__agent_may_be_done(asked)
                            ? "; it may have been applied"
@@ -297,14 +297,14 @@ static void fail_no_memory(struct mu__ctx *ctx, struct agent *a, struct mu__aske
 }
 
 bool mu__agent_ask(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
-                   const struct mu__asked_kind *kind, int64_t limit_ms, uint32_t bytes)
+                   const struct mu__asked_kind *kind, int64_t timeout_ms, uint32_t bytes)
 {
     asked->kind = kind;
     asked->token = a->token_next;
     asked->session = 0;
     asked->may_be_done = false;
     asked->bytes = bytes;
-    asked->limit_ms = limit_ms;
+    asked->timeout_ms = timeout_ms;
     asked->since_ms = mu__now_ms(ctx);
     asked->queue = 0;
     asked->extended = false;
@@ -316,9 +316,9 @@ bool mu__agent_ask(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked
     }
     a->token_next++;
     append(a, asked);
-    if (limit_ms >= 0) {
-        asked->due_ms = mu__now_ms(ctx) + (uint64_t)limit_ms;
-        enqueue(ctx, a, asked, limit_ms);
+    if (timeout_ms >= 0) {
+        asked->due_ms = mu__now_ms(ctx) + (uint64_t)timeout_ms;
+        enqueue(ctx, a, asked, timeout_ms);
     }
     mu__agent_pump(ctx, a);
     return true;

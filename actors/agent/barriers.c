@@ -163,7 +163,7 @@ static struct mu__msg *say_arrive(struct mu__ctx *ctx, struct agent *a,
         .name = mu__view_str(barrier->name),
         .generation = barrier->generation,
         .tasks = mu__view_str(barrier->tasks),
-        .limit_ms = mu__agent_left_ms(ctx, asked),
+        .timeout_ms = mu__agent_left_ms(ctx, asked),
     };
     a->used = true;
     return mu__agent_hold(ctx, msg, &body->name, &body->tasks);
@@ -259,7 +259,7 @@ static void begin(struct mu__ctx *ctx, struct agent *a, struct mu__agent_barrier
     }
     unlist_idle(a, barrier);
     join(barrier, call);
-    if (mu__agent_ask(ctx, a, &barrier->asked, &meeting, call->call.limit_ms, 0) &&
+    if (mu__agent_ask(ctx, a, &barrier->asked, &meeting, call->call.timeout_ms, 0) &&
         barrier->arrived == barrier->threads)
         arrive(ctx, a, barrier);
 }
@@ -376,7 +376,7 @@ void mu__agent_call_barrier_cancel(struct mu__ctx *ctx, struct agent *a,
     }
     if (barrier->asked.kind == &arriving) {
         call->version = barrier->generation;
-        (void)mu__agent_ask(ctx, a, &call->asked, &cancelling, call->call.limit_ms, 0);
+        (void)mu__agent_ask(ctx, a, &call->asked, &cancelling, call->call.timeout_ms, 0);
         return;
     }
     (void)mu_error_set(&error, -MU_ECANCELLED, "barrier \"%.100s\" was cancelled",

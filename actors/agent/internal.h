@@ -103,7 +103,7 @@ struct agent_host {
 
 /* What waits for limits of one length: the next one to pass comes first. */
 struct agent_queue {
-    int64_t limit_ms;
+    int64_t timeout_ms;
     struct mu__asked *first;
     struct mu__asked *last;
     uint64_t timer;
@@ -240,7 +240,7 @@ mu_error mu__agent_error_of(uint32_t code, struct mu__view message, struct mu__v
 /* Give it a token and a limit (negative: none), and send it when its turn comes. `bytes`
  * is about what it takes. False: no memory; it has ended then. */
 bool mu__agent_ask(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
-                   const struct mu__asked_kind *kind, int64_t limit_ms, uint32_t bytes);
+                   const struct mu__asked_kind *kind, int64_t timeout_ms, uint32_t bytes);
 
 /* The same under a new token, at the end of the list, with the limit going on. */
 bool mu__agent_ask_on(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked);

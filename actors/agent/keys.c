@@ -165,7 +165,7 @@ static void fill_in(struct mu__key_request *request, const mu_kv_ask *ask,
     request->flags = ask->flags;
     request->revision = ask->revision;
     request->by = ask->by;
-    request->limit_ms = ask->limit_ms;
+    request->timeout_ms = ask->timeout_ms;
 }
 
 static int too_many(mu_error *ret_error)
@@ -468,7 +468,7 @@ void mu__agent_on_key_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (is_change(request))
         add_change(a, request);
     (void)mu__agent_ask(ctx, a, &request->asked, kinds[request->operation],
-                        request->limit_ms,
+                        request->timeout_ms,
                         (uint32_t)sizeof *request + request->bytes.size);
 }
 
@@ -590,7 +590,7 @@ void mu__agent_call_list(struct mu__ctx *ctx, struct agent *a,
     call->after = NULL;
     call->content = mu_value_list();
     if (call->content != NULL) {
-        (void)mu__agent_ask(ctx, a, &call->asked, &listing, call->call.limit_ms, 0);
+        (void)mu__agent_ask(ctx, a, &call->asked, &listing, call->call.timeout_ms, 0);
         return;
     }
     (void)mu_error_set(&error, -MU_ENOMEM, "no memory for a list of keys");

@@ -51,7 +51,7 @@ static const struct mu__asked_kind marking = {
 void mu__agent_call_mark(struct mu__ctx *ctx, struct agent *a,
                          struct mu__agent_call *call)
 {
-    (void)mu__agent_ask(ctx, a, &call->asked, &marking, call->call.limit_ms, 0);
+    (void)mu__agent_ask(ctx, a, &call->asked, &marking, call->call.timeout_ms, 0);
 }
 
 /* Others' resets are for those whose program does not do it: the task comes back. */

@@ -265,7 +265,7 @@ static struct mu__msg *say_notice(struct mu__ctx *ctx, struct agent *a,
         .token = asked->token,
         .grace_ms = call->version,
         .reason = mu__view_str(call->name),
-        .limit_ms = mu__agent_left_ms(ctx, asked),
+        .timeout_ms = mu__agent_left_ms(ctx, asked),
     };
     return mu__agent_hold(ctx, msg, &body->reason, NULL);
 }
@@ -290,7 +290,7 @@ static const struct mu__asked_kind noticing = {
 void mu__agent_call_notice(struct mu__ctx *ctx, struct agent *a,
                            struct mu__agent_call *call)
 {
-    (void)mu__agent_ask(ctx, a, &call->asked, &noticing, call->call.limit_ms, 0);
+    (void)mu__agent_ask(ctx, a, &call->asked, &noticing, call->call.timeout_ms, 0);
 }
 
 void mu__agent_call_reached(struct mu__ctx *ctx, struct agent *a,
@@ -299,7 +299,7 @@ void mu__agent_call_reached(struct mu__ctx *ctx, struct agent *a,
     const mu_preemption *last = &a->preempt.last;
 
     if (is_agreeing(a)) {
-        (void)mu__agent_ask(ctx, a, &call->asked, &waiting_at_step, call->call.limit_ms,
+        (void)mu__agent_ask(ctx, a, &call->asked, &waiting_at_step, call->call.timeout_ms,
                             0);
         return;
     }
@@ -311,8 +311,8 @@ void mu__agent_call_preemption(struct mu__ctx *ctx, struct agent *a,
                                struct mu__agent_call *call)
 {
     if (!is_there(a, call)) {
-        (void)mu__agent_ask(ctx, a, &call->asked, &waiting_for_round, call->call.limit_ms,
-                            0);
+        (void)mu__agent_ask(ctx, a, &call->asked, &waiting_for_round,
+                            call->call.timeout_ms, 0);
         return;
     }
     give_preemption(ctx, a, call);

@@ -80,7 +80,7 @@ void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
         return;
     }
     if (a->registered) {
-        (void)mu__agent_ask(ctx, a, &call->asked, &ending, call->call.limit_ms, 0);
+        (void)mu__agent_ask(ctx, a, &call->asked, &ending, call->call.timeout_ms, 0);
         return;
     }
     (void)mu_error_set(&error, -MU_EUNAVAILABLE,
@@ -135,7 +135,7 @@ static const struct mu__asked_kind asking_runs = {
 void mu__agent_call_runs(struct mu__ctx *ctx, struct agent *a,
                          struct mu__agent_call *call)
 {
-    (void)mu__agent_ask(ctx, a, &call->asked, &asking_runs, call->call.limit_ms, 0);
+    (void)mu__agent_ask(ctx, a, &call->asked, &asking_runs, call->call.timeout_ms, 0);
 }
 
 static struct mu__msg *say_clear(struct mu__ctx *ctx, struct agent *a,
@@ -176,5 +176,5 @@ static const struct mu__asked_kind clearing = {
 void mu__agent_call_runs_clear(struct mu__ctx *ctx, struct agent *a,
                                struct mu__agent_call *call)
 {
-    (void)mu__agent_ask(ctx, a, &call->asked, &clearing, call->call.limit_ms, 0);
+    (void)mu__agent_ask(ctx, a, &call->asked, &clearing, call->call.timeout_ms, 0);
 }

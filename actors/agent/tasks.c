@@ -96,7 +96,7 @@ static struct mu__msg *say_register(struct mu__ctx *ctx, struct agent *a,
     *(struct mu__task_register *)mu__body(msg) = (struct mu__task_register){
         .token = asked->token,
         .barrier = true,
-        .limit_ms = mu__agent_left_ms(ctx, asked),
+        .timeout_ms = mu__agent_left_ms(ctx, asked),
         .devices = a->devices,
         .since = a->since,
         .done = mu__agent_done_floor(a),
@@ -140,7 +140,7 @@ void mu__agent_call_register(struct mu__ctx *ctx, struct agent *a,
     a->wants = true;
     if (mu__agent_ask(ctx, a, &call->asked,
                       call->barrier ? &registering_all : &registering,
-                      call->call.limit_ms, 0) &&
+                      call->call.timeout_ms, 0) &&
         a->register_token == 0)
         mu__agent_register(ctx, a);
 }
@@ -211,7 +211,7 @@ void mu__agent_call_report(struct mu__ctx *ctx, struct agent *a,
         if (call->failure.task[0] == '\0')
             (void)snprintf(call->failure.task, sizeof call->failure.task,
                            "/job:%s/task:%u", a->config.type, a->config.index);
-        (void)mu__agent_ask(ctx, a, &call->asked, &reporting, call->call.limit_ms, 0);
+        (void)mu__agent_ask(ctx, a, &call->asked, &reporting, call->call.timeout_ms, 0);
         return;
     }
     (void)mu_error_set(&error, -MU_EPRECONDITION,
@@ -262,7 +262,7 @@ static void say_reset(struct mu__ctx *ctx, struct agent *a, struct mu__agent_cal
 {
     struct mu__msg *msg;
 
-    if (!mu__agent_ask(ctx, a, &call->asked, &resetting, call->call.limit_ms, 0))
+    if (!mu__agent_ask(ctx, a, &call->asked, &resetting, call->call.timeout_ms, 0))
         return;
     msg = mu__msg_new(ctx, MU__TASK_RESET);
     if (msg != NULL)
@@ -319,7 +319,7 @@ static struct mu__msg *say_leave(struct mu__ctx *ctx, struct agent *a,
         return NULL;
     *(struct mu__task_leave *)mu__body(msg) = (struct mu__task_leave){
         .token = asked->token,
-        .limit_ms = mu__agent_left_ms(ctx, asked),
+        .timeout_ms = mu__agent_left_ms(ctx, asked),
     };
     return msg;
 }
@@ -429,7 +429,7 @@ void mu__agent_call_leave(struct mu__ctx *ctx, struct agent *a,
         return;
     }
     if (a->store != 0) {
-        (void)mu__agent_ask(ctx, a, &call->asked, &leaving, call->call.limit_ms, 0);
+        (void)mu__agent_ask(ctx, a, &call->asked, &leaving, call->call.timeout_ms, 0);
         return;
     }
     leave(ctx, a, false);
@@ -466,7 +466,7 @@ static struct mu__msg *say_tasks(struct mu__ctx *ctx, struct agent *a,
         .what = call->what,
         .tasks = mu__view_str(call->tasks),
         .version = call->version,
-        .limit_ms = mu__agent_left_ms(ctx, asked),
+        .timeout_ms = mu__agent_left_ms(ctx, asked),
     };
     return mu__agent_hold(ctx, msg, &body->tasks, NULL);
 }
@@ -504,5 +504,5 @@ static const struct mu__asked_kind asking_tasks = {
 void mu__agent_call_tasks(struct mu__ctx *ctx, struct agent *a,
                           struct mu__agent_call *call)
 {
-    (void)mu__agent_ask(ctx, a, &call->asked, &asking_tasks, call->call.limit_ms, 0);
+    (void)mu__agent_ask(ctx, a, &call->asked, &asking_tasks, call->call.timeout_ms, 0);
 }

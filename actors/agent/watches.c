@@ -246,7 +246,7 @@ static int take_key(struct mu__agent_watch *watch, struct watch_key *key,
 }
 
 static void begin(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch,
-                  int64_t limit_ms);
+                  int64_t timeout_ms);
 
 /* What a NEXT can be told now; false: nothing. */
 static bool read_event(struct mu__ctx *ctx, struct agent *a,
@@ -335,7 +335,7 @@ void mu__agent_call_watch_next(struct mu__ctx *ctx, struct agent *a,
         link = &(*link)->next;
     call->next = NULL;
     *link = call;
-    if (mu__agent_ask(ctx, a, &call->asked, &reading, call->call.limit_ms, 0))
+    if (mu__agent_ask(ctx, a, &call->asked, &reading, call->call.timeout_ms, 0))
         serve(ctx, a, call->watch);
 }
 
@@ -470,10 +470,10 @@ static struct mu__msg *say_watch(struct mu__ctx *ctx, struct agent *a,
 }
 
 static void begin(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch,
-                  int64_t limit_ms)
+                  int64_t timeout_ms)
 {
     (void)mu__agent_ask(ctx, a, &watch->asked,
-                        watch->opening == NULL ? &watching : &opening, limit_ms, 0);
+                        watch->opening == NULL ? &watching : &opening, timeout_ms, 0);
 }
 
 void mu__agent_call_watch(struct mu__ctx *ctx, struct agent *a,
@@ -497,7 +497,7 @@ void mu__agent_call_watch(struct mu__ctx *ctx, struct agent *a,
     (void)atomic_fetch_add_explicit(&watch->refs, 1, memory_order_relaxed);
     watch->next = a->watches;
     a->watches = watch;
-    begin(ctx, a, watch, call->call.limit_ms);
+    begin(ctx, a, watch, call->call.timeout_ms);
 }
 
 void mu__agent_call_watch_close(struct mu__ctx *ctx, struct agent *a,

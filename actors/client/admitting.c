@@ -147,7 +147,7 @@ void mu__client_room_wait(struct mu__ctx *ctx, struct client *c,
 {
     if (c->room.first == NULL && try_answer(ctx, c, &call->call))
         return;
-    if (!mu__client_limit(ctx, c, &call->call, call->call.limit_ms))
+    if (!mu__client_limit(ctx, c, &call->call, call->call.timeout_ms))
         return;
     add_last(&c->room, &call->call);
     arm(ctx, c);

@@ -162,7 +162,7 @@ void mu__client_ask(struct mu__ctx *ctx, struct client *c, struct mu__client_cal
         complete_unavailable(ctx, c, &call->call);
     else if (!c->has_chief)
         mu__client_hold(ctx, c, &c->waiting, &call->call);
-    else if (mu__client_limit(ctx, c, &call->call, call->call.limit_ms))
+    else if (mu__client_limit(ctx, c, &call->call, call->call.timeout_ms))
         put_question(ctx, c, call);
 }
 
@@ -278,20 +278,20 @@ static void say_late(const struct client *c, struct mu__call *call, const char *
     if (call->operation == MU__CLIENT_FETCH)
         (void)mu_error_set(&call->error, -MU_EDEADLINE,
                            "the closure has no result after %" PRId64 " ms; %s",
-                           call->limit_ms, words);
+                           call->timeout_ms, words);
     else if (mu__client_phase(c) != MU__SESSION_FINE)
         (void)mu_error_set(&call->error, -MU_EDEADLINE,
                            "%" PRIu64 " closure%s outstanding after %" PRId64 " ms; an "
                            "error is raised when none is: %.300s",
                            mu__client_outstanding(c),
                            mu__client_outstanding(c) == 1 ? " is" : "s are",
-                           call->limit_ms, c->error.message);
+                           call->timeout_ms, c->error.message);
     else
         (void)mu_error_set(&call->error, -MU_EDEADLINE,
                            "%" PRIu64 " closure%s outstanding after %" PRId64 " ms; %s",
                            mu__client_outstanding(c),
                            mu__client_outstanding(c) == 1 ? " is" : "s are",
-                           call->limit_ms, words);
+                           call->timeout_ms, words);
     call->error.kind = MU_ERROR_LIMIT;
 }
 
@@ -360,7 +360,7 @@ void mu__client_ask_why(struct mu__ctx *ctx, struct client *c,
 static bool ask_for_life(struct mu__ctx *ctx, struct client *c,
                          struct mu__client_call *call)
 {
-    if (call->late == NULL || call->asks_why || call->call.limit_ms == 0 ||
+    if (call->late == NULL || call->asks_why || call->call.timeout_ms == 0 ||
         !c->has_chief ||
         !send_request(ctx, c, call, status_get(ctx, 0)))
         return false;
@@ -377,11 +377,11 @@ static void say_no_answer(const struct client *c, struct mu__client_call *call,
 {
     if (is_late)
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE, "after %" PRId64 " ms %s",
-                           call->call.limit_ms, call->late);
+                           call->call.timeout_ms, call->late);
     else
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                            "%s did not answer within %" PRId64 " ms", c->config.chief,
-                           call->call.limit_ms);
+                           call->call.timeout_ms);
 }
 
 void mu__client_no_answer(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
@@ -393,7 +393,8 @@ void mu__client_no_answer(struct mu__ctx *ctx, struct client *c, struct mu__call
     if (ask_for_life(ctx, c, (struct mu__client_call *)call))
         return;
     say_no_answer(c, (struct mu__client_call *)call,
-                  call->limit_ms == 0 && ((struct mu__client_call *)call)->late != NULL);
+                  call->timeout_ms == 0 &&
+                      ((struct mu__client_call *)call)->late != NULL);
     call->error.kind = MU_ERROR_LIMIT;
     mu__client_complete(ctx, c, call, -MU_EDEADLINE);
 }
@@ -405,7 +406,7 @@ static void explain_lost(struct mu__ctx *ctx, struct client *c, struct mu__call 
     if (call->operation == MU__CLIENT_JOIN && mu__client_try(ctx, c, call))
         return;
     (void)mu_error_set(&call->error, -MU_EDEADLINE, "after %" PRId64 " ms %s",
-                       call->limit_ms, error->message);
+                       call->timeout_ms, error->message);
     call->error.kind = MU_ERROR_LIMIT;
     mu__client_complete(ctx, c, call, -MU_EDEADLINE);
 }

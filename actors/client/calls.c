@@ -24,12 +24,12 @@ void mu__client_complete(struct mu__ctx *ctx, struct client *c, struct mu__call 
 }
 
 bool mu__client_limit(struct mu__ctx *ctx, struct client *c, struct mu__call *call,
-                      int64_t limit_ms)
+                      int64_t timeout_ms)
 {
     call->timer = 0;
-    if (limit_ms < 0)
+    if (timeout_ms < 0)
         return true;
-    call->timer = mu__timer_set(ctx, (uint64_t)limit_ms, 0);
+    call->timer = mu__timer_set(ctx, (uint64_t)timeout_ms, 0);
     if (call->timer != 0 && mu__map_set(&c->limits, call->timer, call) == 0)
         return true;
     mu__timer_cancel(ctx, call->timer);
@@ -41,7 +41,7 @@ bool mu__client_limit(struct mu__ctx *ctx, struct client *c, struct mu__call *ca
 void mu__client_hold(struct mu__ctx *ctx, struct client *c, struct mu__call **list,
                      struct mu__call *call)
 {
-    if (!mu__client_limit(ctx, c, call, call->limit_ms))
+    if (!mu__client_limit(ctx, c, call, call->timeout_ms))
         return;
     call->next = *list;
     *list = call;
@@ -66,7 +66,7 @@ static void say_chief_missing(struct mu__ctx *ctx, struct client *c,
 {
     (void)mu_error_set(&call->error, -MU_EDEADLINE,
                        "%s was not reached within %" PRId64 " ms%s%s", c->config.chief,
-                       call->limit_ms, c->trouble[0] == '\0' ? "" : ": ", c->trouble);
+                       call->timeout_ms, c->trouble[0] == '\0' ? "" : ": ", c->trouble);
     call->error.kind = MU_ERROR_LIMIT;
     mu__client_complete(ctx, c, call, -MU_EDEADLINE);
 }

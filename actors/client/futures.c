@@ -312,7 +312,7 @@ void mu__client_fetch(struct mu__ctx *ctx, struct client *c, struct mu__client_c
     }
     call->error_at = call->waiters_count;
     call->missing = 1;
-    if (!mu__client_limit(ctx, c, &call->call, call->call.limit_ms))
+    if (!mu__client_limit(ctx, c, &call->call, call->call.timeout_ms))
         return;
     for (size_t i = 0; i < call->waiters_count; i++) {
         struct mu__waiter *waiter = &call->waiters[i];

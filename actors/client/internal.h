@@ -91,10 +91,10 @@ void mu__client_review(struct mu__ctx *ctx, struct client *c);
 
 bool mu__client_unlist(struct mu__call **list, struct mu__call *call);
 
-/* Begin the call's limit, or `limit_ms` instead. False: no memory; the call is completed
- * then. */
+/* Begin the call's limit, or `timeout_ms` instead. False: no memory; the call is
+ * completed then. */
 bool mu__client_limit(struct mu__ctx *ctx, struct client *c, struct mu__call *call,
-                      int64_t limit_ms);
+                      int64_t timeout_ms);
 
 /* Put it into a list (NULL: into none), with its limit. */
 void mu__client_hold(struct mu__ctx *ctx, struct client *c, struct mu__call **list,

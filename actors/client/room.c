@@ -52,7 +52,7 @@ static struct mu__room_queue *queue_of(struct mu__room *room, struct mu__msg *ms
 {
     const struct mu__schedule *body = mu__body(msg);
 
-    return &room->queues[body->priority == 0 ? MU__PRIORITY_USUAL : body->priority - 1];
+    return &room->queues[body->priority == 0 ? MU__PRIORITY_DEFAULT : body->priority - 1];
 }
 
 static bool need_entries(struct client *c, uint32_t slot)

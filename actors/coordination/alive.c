@@ -20,7 +20,7 @@ struct asked {
     uint64_t incarnation;
     uint64_t token;
     uint64_t due_ms;        /* 0: it has no limit */
-    uint64_t limit_ms;
+    uint64_t timeout_ms;
 };
 
 struct member {
@@ -353,9 +353,9 @@ static int add_asked(struct mu__ctx *ctx, struct coordination *c,
     asked->member = member;
     asked->incarnation = c->roster->tasks[member->slot]->incarnation;
     asked->token = ask->token;
-    asked->limit_ms = ask->limit_ms;
-    if (ask->limit_ms != 0 && ask->limit_ms < UINT64_MAX / 2) {
-        asked->due_ms = now_ms + ask->limit_ms;
+    asked->timeout_ms = ask->timeout_ms;
+    if (ask->timeout_ms != 0 && ask->timeout_ms < UINT64_MAX / 2) {
+        asked->due_ms = now_ms + ask->timeout_ms;
         mu__coord_wake_at(ctx, c, asked->due_ms);
     }
     asked->next = round->asked;
@@ -458,7 +458,7 @@ static void time_out(struct mu__ctx *ctx, struct coordination *c, struct round *
                            MISSING_NAMED_MAX, missing, sizeof missing);
     (void)mu_error_set(&error, -MU_EDEADLINE, "who of %.100s is alive: after %" PRIu64
                        " ms these are connected and have not asked: %s", round->set,
-                       asked->limit_ms, missing);
+                       asked->timeout_ms, missing);
     error.kind = MU_ERROR_LIMIT;
     mu__coord_answer(ctx, c, task->node, asked->token, &error);
 }

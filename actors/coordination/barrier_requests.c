@@ -289,7 +289,7 @@ static void time_out(struct mu__ctx *ctx, struct coordination *c,
 {
     mu_error error;
 
-    explain_missing(ctx, c, barrier, barrier->limit_ms, &error);
+    explain_missing(ctx, c, barrier, barrier->timeout_ms, &error);
     (void)finish(ctx, c, barrier, &error);
 }
 
@@ -383,7 +383,7 @@ struct arriving {
     struct coordination *c;
     struct mu__roster_task *task;
     uint32_t node;
-    uint64_t limit_ms;          /* 0: none */
+    uint64_t timeout_ms;          /* 0: none */
     struct mu__view tasks;
     struct coord_set set;       /* read when it is needed */
     struct mu__barrier_arrival arrival;
@@ -521,15 +521,15 @@ static bool begin(struct mu__ctx *ctx, struct arriving *a)
     if (rv == 0) {
         c->barriers->calling = ctx;
         rv = mu__barriers_begin(&c->barriers->table, &a->arrival, slots, count,
-                                a->limit_ms, now_ms, &error, &barrier);
+                                a->timeout_ms, now_ms, &error, &barrier);
         free(slots);
     }
     if (rv != 0) {
         refuse(ctx, a, rv, true, error.message);
         return false;
     }
-    if (a->limit_ms != 0)
-        mu__coord_wake_at(ctx, c, now_ms + a->limit_ms);
+    if (a->timeout_ms != 0)
+        mu__coord_wake_at(ctx, c, now_ms + a->timeout_ms);
     warn_of_many(ctx, c->barriers);
     return true;
 }
@@ -616,7 +616,7 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         .c = c,
         .task = task,
         .node = msg->from.node,
-        .limit_ms = body->limit_ms > NUMBER_MAX ? 0 : body->limit_ms,
+        .timeout_ms = body->timeout_ms > NUMBER_MAX ? 0 : body->timeout_ms,
         .tasks = body->tasks,
         .arrival = {.name = body->name,
                     .generation = body->generation,
@@ -722,7 +722,7 @@ void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c)
     for (struct mu__barrier *at = c->barriers->table.running.first; at != NULL;
          at = next) {
         next = at->next;
-        if (at->limit_ms != 0 && now_ms - at->since_ms >= at->limit_ms) {
+        if (at->timeout_ms != 0 && now_ms - at->since_ms >= at->timeout_ms) {
             time_out(ctx, c, at);
             continue;
         }
@@ -731,8 +731,8 @@ void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c)
         if (at->note_ms <= now_ms)
             at->note_ms = mu__coord_note_next(at->since_ms, now_ms);
         mu__coord_wake_at(ctx, c, at->note_ms);
-        if (at->limit_ms != 0)
-            mu__coord_wake_at(ctx, c, at->since_ms + at->limit_ms);
+        if (at->timeout_ms != 0)
+            mu__coord_wake_at(ctx, c, at->since_ms + at->timeout_ms);
     }
     mu__coord_alive_tick(ctx, c, c->barriers->alive);
 }

@@ -496,7 +496,7 @@ static void seat_all(struct mu__barrier *barrier, const uint32_t *slots, uint32_
 
 int mu__barriers_begin(struct mu__barriers *barriers,
                        const struct mu__barrier_arrival *arrival, const uint32_t *slots,
-                       uint32_t count, uint64_t limit_ms, uint64_t now_ms,
+                       uint32_t count, uint64_t timeout_ms, uint64_t now_ms,
                        mu_error *ret_error, struct mu__barrier **ret_barrier)
 {
     struct mu__barrier *known = mu__barriers_find(barriers, arrival->name);
@@ -526,7 +526,7 @@ int mu__barriers_begin(struct mu__barriers *barriers,
     barrier->running = true;
     barrier->since_ms = now_ms;
     barrier->note_ms = 0;
-    barrier->limit_ms = limit_ms;
+    barrier->timeout_ms = timeout_ms;
     *ret_barrier = barrier;
     return 0;
 }

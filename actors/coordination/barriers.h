@@ -91,7 +91,7 @@ struct mu__barrier {
     bool of_all;                /* the first who came named none: who takes part changes
                                    with the cluster */
     uint64_t since_ms;          /* that generation's begin; or when it was over */
-    uint64_t limit_ms;          /* 0: none */
+    uint64_t timeout_ms;          /* 0: none */
     uint64_t note_ms;           /* when those who are here are told next who is missing */
     uint32_t name_size;
     char name[];                /* with a zero */
@@ -166,7 +166,7 @@ enum mu__arrived mu__barriers_arrive(struct mu__barriers *barriers,
  * changed, but for names that were dropped. */
 int mu__barriers_begin(struct mu__barriers *barriers,
                        const struct mu__barrier_arrival *arrival, const uint32_t *slots,
-                       uint32_t count, uint64_t limit_ms, uint64_t now_ms,
+                       uint32_t count, uint64_t timeout_ms, uint64_t now_ms,
                        mu_error *ret_error, struct mu__barrier **ret_barrier);
 
 /* The generation that runs is over, with `error` or (NULL) well, which is stored with

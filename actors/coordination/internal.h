@@ -258,7 +258,7 @@ struct coord_ask {
     uint32_t node;
     uint64_t token;
     uint64_t version;           /* WATCH: the one that is known */
-    uint64_t limit_ms;          /* from now; 0: none */
+    uint64_t timeout_ms;          /* from now; 0: none */
     struct mu__view tasks;      /* a set; "": all */
 };
 

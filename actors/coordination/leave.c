@@ -128,7 +128,7 @@ static void leave_together(struct mu__ctx *ctx, struct coordination *c,
         .kind = COORD_ASKS_LEAVE,
         .node = task->node,
         .token = body->token,
-        .limit_ms = body->limit_ms,
+        .timeout_ms = body->timeout_ms,
     });
     mu__coord_leave_note(c, task);
     if (!task->leaving)

@@ -390,8 +390,8 @@ static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
     }
     *notice = (struct notice){.next = p->notices, .task = task, .token = body->token,
                               .incarnation = task->incarnation};
-    if (body->limit_ms != 0 && body->limit_ms < UINT32_MAX) {
-        notice->due_ms = mu__coord_clock(ctx, c) + body->limit_ms;
+    if (body->timeout_ms != 0 && body->timeout_ms < UINT32_MAX) {
+        notice->due_ms = mu__coord_clock(ctx, c) + body->timeout_ms;
         mu__coord_wake_at(ctx, c, notice->due_ms);
     }
     p->notices = notice;

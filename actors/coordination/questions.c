@@ -604,9 +604,9 @@ static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_ta
             .task = task,
             .group = group,
             .since_ms = now_ms,
-            .due_ms = ask->limit_ms == 0 || ask->limit_ms > UINT64_MAX / 2
+            .due_ms = ask->timeout_ms == 0 || ask->timeout_ms > UINT64_MAX / 2
                           ? UINT64_MAX
-                          : now_ms + ask->limit_ms,
+                          : now_ms + ask->timeout_ms,
         };
     if (question == NULL || enlist(qs, question) != 0) {
         free(question);
@@ -722,7 +722,7 @@ static void wait(struct mu__ctx *ctx, struct coordination *c,
         .token = body->token,
         /* 0: none is known, and no set has this one. */
         .version = body->version == 0 ? UINT64_MAX : body->version - 1,
-        .limit_ms = body->limit_ms,
+        .timeout_ms = body->timeout_ms,
         .tasks = body->tasks,
     };
 

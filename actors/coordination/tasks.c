@@ -354,7 +354,7 @@ void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg
                                .kind = COORD_ASKS_REGISTER,
                                .node = peer->node,
                                .token = body->token,
-                               .limit_ms = body->limit_ms,
+                               .timeout_ms = body->timeout_ms,
                            });
 }
 

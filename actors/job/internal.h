@@ -42,7 +42,7 @@ struct job_relay {
     bool was_asked;
     uint64_t token;
     uint64_t timer;
-    uint64_t limit_ms;          /* 0: none */
+    uint64_t timeout_ms;          /* 0: none */
     uint64_t began_ms;
     char reason[MU__ERROR_TEXT_MAX + 1];
 };

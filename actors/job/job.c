@@ -338,21 +338,21 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
 static void wait_missing(const struct job *job, struct mu__job_call *call)
 {
-    int64_t limit_ms = call->call.limit_ms;
+    int64_t timeout_ms = call->call.timeout_ms;
     const char *colon = job->trouble[0] == '\0' ? "" : ": ";
 
     if (mu__job_is_chief(job))
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                            "the job is not done after %" PRId64 " ms: this task, %s, has "
-                           "not ended it", limit_ms, job->config.task);
+                           "not ended it", timeout_ms, job->config.task);
     else if (mu__job_chief(job) != NULL)
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                            "the job is not done after %" PRId64 " ms: %s has not ended "
-                           "it", limit_ms, job->config.chief);
+                           "it", timeout_ms, job->config.chief);
     else
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                            "the job is not done after %" PRId64 " ms: %s is not "
-                           "connected%s%s", limit_ms, job->config.chief, colon,
+                           "connected%s%s", timeout_ms, job->config.chief, colon,
                            job->trouble);
 }
 
@@ -369,14 +369,14 @@ static void end_missing(const struct job *job, struct mu__job_call *call)
         (void)snprintf(names + used, sizeof names - used, " and others");
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                        "%" PRIu32 " tasks have not hung up after %" PRId64 " ms: %s",
-                       job->peers_count, call->call.limit_ms, names);
+                       job->peers_count, call->call.timeout_ms, names);
 }
 
 static void take_missing(const struct job *job, struct mu__job_call *call)
 {
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                        "no client has offered a cluster spec to %s within %" PRId64 " ms",
-                       job->config.task, call->call.limit_ms);
+                       job->config.task, call->call.timeout_ms);
 }
 
 static void asked_missing(const struct job *job, struct mu__job_call *call)
@@ -394,13 +394,13 @@ static bool note(struct mu__ctx *ctx, const struct job *job, struct mu__call *li
 {
     for (struct mu__call *call = list; call != NULL; call = call->next) {
         struct mu__job_call *asked = (struct mu__job_call *)call;
-        int64_t limit_ms = call->limit_ms;
+        int64_t timeout_ms = call->timeout_ms;
 
         /* The words of a limit, as if this moment were one. */
-        call->limit_ms = (int64_t)(mu__now_ms(ctx) - asked->began_ms);
+        call->timeout_ms = (int64_t)(mu__now_ms(ctx) - asked->began_ms);
         missing(job, asked);
         mu__log(ctx, MU__LOG_WARN, "waiting: %s", call->error.message);
-        call->limit_ms = limit_ms;
+        call->timeout_ms = timeout_ms;
         call->error = (mu_error){0};
     }
     return list != NULL;

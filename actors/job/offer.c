@@ -50,7 +50,7 @@ void mu__job_offer_missing(const struct job *job, struct mu__job_call *call)
 
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                        "%s was not told its cluster within %" PRId64 " ms: it %s%s%s",
-                       call->place, call->call.limit_ms,
+                       call->place, call->call.timeout_ms,
                        call->node != 0 ? "has not answered" : "is not connected", colon,
                        call->node != 0 ? "" : job->trouble);
 }

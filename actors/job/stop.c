@@ -39,7 +39,7 @@ static void try_stop(struct mu__ctx *ctx, struct job *job, struct mu__job_call *
     struct mu__server_stop stop = {
         .token = ++job->token_last,
         .reason = mu__view_str(call->message == NULL ? "" : call->message),
-        .limit_ms = call->call.limit_ms < 0 ? 0 : (uint64_t)call->call.limit_ms,
+        .timeout_ms = call->call.timeout_ms < 0 ? 0 : (uint64_t)call->call.timeout_ms,
     };
 
     call->over_chief = peer == NULL;
@@ -109,7 +109,7 @@ void mu__job_stop_missing(const struct job *job, struct mu__job_call *call)
     mu__job_name(task, sizeof task, call->type, call->index);
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                        "%s was not stopped within %" PRId64 " ms: %s", task,
-                       call->call.limit_ms, why);
+                       call->call.timeout_ms, why);
 }
 
 /* ---- being asked ---- */
@@ -157,8 +157,8 @@ static void begin_stop(struct mu__ctx *ctx, struct job *job, const struct job_pe
         finish_stop(ctx, job, "");
         return;
     }
-    if (body->limit_ms > 0)
-        stop->timer = mu__timer_set(ctx, body->limit_ms / 2, 0);
+    if (body->timeout_ms > 0)
+        stop->timer = mu__timer_set(ctx, body->timeout_ms / 2, 0);
     mu__log(ctx, MU__LOG_INFO, "%s wants this task to stop: it finishes what it has",
             stop->by);
 }
@@ -226,21 +226,23 @@ enum {
 /* One that was asked, and is gone: it may have been restarted, or nobody will answer. */
 static void arm_unreached(struct mu__ctx *ctx, struct job_relay *relay)
 {
-    if (relay->was_asked && relay->limit_ms == 0 && relay->timer == 0)
+    if (relay->was_asked && relay->timeout_ms == 0 && relay->timer == 0)
         relay->timer = mu__timer_set(ctx, UNREACHED_MS, 0);
 }
 
 /* The chief answers before the one who asks gives up, as its words say more: an eighth of
- * the limit before its end, and half a second where that is at most a `part` of it. */
-static void arm_limit(struct mu__ctx *ctx, struct job_relay *relay, uint64_t part)
+ * the timeout before its end, and half a second where that is at most a `part` of it. */
+static void arm_timeout(struct mu__ctx *ctx, struct job_relay *relay, uint64_t part)
 {
-    uint64_t early_ms = relay->limit_ms / 8;
-    uint64_t due_ms;
+    uint64_t early_ms = relay->timeout_ms / part;
     uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t due_ms;
 
-    if (early_ms < EARLY_MS)
-        early_ms = EARLY_MS < relay->limit_ms / part ? EARLY_MS : relay->limit_ms / part;
-    due_ms = relay->began_ms + relay->limit_ms - early_ms;
+    if (early_ms > EARLY_MS)
+        early_ms = EARLY_MS;
+    if (early_ms < relay->timeout_ms / 8)
+        early_ms = relay->timeout_ms / 8;
+    due_ms = relay->began_ms + relay->timeout_ms - early_ms;
     mu__timer_cancel(ctx, relay->timer);
     relay->timer = mu__timer_set(ctx, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
@@ -251,7 +253,7 @@ static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *re
     const struct mu__server_stop stop = {
         .token = relay->token,
         .reason = mu__view_str(relay->reason),
-        .limit_ms = relay->limit_ms,
+        .timeout_ms = relay->timeout_ms,
     };
 
     if (peer == NULL || send_stop(ctx, peer->node, &stop) != 0) {
@@ -260,8 +262,8 @@ static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *re
     }
     relay->node = peer->node;
     relay->was_asked = true;
-    if (relay->limit_ms != 0) {
-        arm_limit(ctx, relay, 4);   /* it gives up what it has after half of the limit */
+    if (relay->timeout_ms != 0) {
+        arm_timeout(ctx, relay, 4);     /* it gives up after half of it */
         return;
     }
     mu__timer_cancel(ctx, relay->timer);
@@ -307,11 +309,11 @@ static struct job_relay *new_relay(struct mu__ctx *ctx, struct job *job,
     relay->from = msg->from;
     relay->from_token = body->token;
     relay->token = ++job->token_last;
-    relay->limit_ms = body->limit_ms;
+    relay->timeout_ms = body->timeout_ms;
     relay->began_ms = mu__now_ms(ctx);
     copy_reason(relay, peer, body->reason);
-    if (body->limit_ms > 0)
-        arm_limit(ctx, relay, 2);
+    if (body->timeout_ms > 0)
+        arm_timeout(ctx, relay, 2);
     relay->next = job->relays;
     job->relays = relay;
     job->relays_count++;
@@ -441,7 +443,7 @@ static void relay_expired(struct mu__ctx *ctx, struct job *job, struct job_relay
     char words[MU__ERROR_TEXT_MAX + 1];
 
     mu__job_name(task, sizeof task, relay->type, relay->index);
-    if (relay->limit_ms == 0) {
+    if (relay->timeout_ms == 0) {
         (void)snprintf(words, sizeof words, "%s was asked to stop, has not answered, and "
                        "is not connected to the chief any more", task);
         mu__job_answer(ctx, relay->from, relay->from_token, -MU_EUNAVAILABLE, words);
@@ -449,7 +451,7 @@ static void relay_expired(struct mu__ctx *ctx, struct job *job, struct job_relay
         return;
     }
     (void)snprintf(words, sizeof words, "%s was not stopped within %" PRIu64 " ms: it %s",
-                   task, relay->limit_ms,
+                   task, relay->timeout_ms,
                    relay->node == 0 ? "is not connected to the chief"
                                     : "was asked, and has not finished what it has");
     mu__job_answer(ctx, relay->from, relay->from_token, -MU_EDEADLINE, words);

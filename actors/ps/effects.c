@@ -47,7 +47,7 @@ static const struct mu__handler handlers[] = {
 };
 
 enum {
-    LIMIT_MS = 60000,
+    TIMEOUT_MS = 60000,
     RETRY_MS = 5,           /* after a link had no room */
     AGAIN_MS = 50,          /* after a server asked for it */
     ACTIVE_MAX = 4,         /* large batches under way with one server */
@@ -663,9 +663,9 @@ static void start(struct mu__ctx *ctx, struct effects *e, struct sending *sendin
 {
     struct batch *batch = sending->batches;
 
-    sending->limit_ms = mu__now_ms(ctx) + e->config.limit_ms;
+    sending->timeout_ms = mu__now_ms(ctx) + e->config.timeout_ms;
     list(e, sending);
-    arm(ctx, e, LIMIT, e->config.limit_ms);
+    arm(ctx, e, LIMIT, e->config.timeout_ms);
     for (; batch != NULL; batch = batch->sibling) {
         rewind_batch(e, batch);
         put_last(waiting_of(e, batch), batch);
@@ -879,7 +879,7 @@ static void fail_slow(struct mu__ctx *ctx, struct effects *e, struct batch *batc
     else if (batch->rested)
         how = "has no room and has refused it";
     (void)snprintf(text, sizeof text, "%s for %" PRIu32 ".%" PRIu32 " s", how,
-                   e->config.limit_ms / 1000, e->config.limit_ms % 1000 / 100);
+                   e->config.timeout_ms / 1000, e->config.timeout_ms % 1000 / 100);
     mu__effects_fail(ctx, e, batch,
                batch->rested && batch->refused != 0 ? batch->refused : -MU_EUNAVAILABLE,
                text);
@@ -902,10 +902,10 @@ static void look_at_limits(struct mu__ctx *ctx, struct effects *e)
 {
     uint64_t now_ms = mu__now_ms(ctx);
 
-    while (e->first != NULL && e->first->limit_ms <= now_ms)
+    while (e->first != NULL && e->first->timeout_ms <= now_ms)
         fail_by_limit(ctx, e, e->first);
     if (e->first != NULL)
-        arm_at(ctx, e, LIMIT, e->first->limit_ms);
+        arm_at(ctx, e, LIMIT, e->first->timeout_ms);
 }
 
 static void wake_resting(struct mu__ctx *ctx, struct effects *e)
@@ -1026,8 +1026,8 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 
     if (arg != NULL)
         e->config = *(const struct mu__effects_config *)arg;
-    if (e->config.limit_ms == 0)
-        e->config.limit_ms = LIMIT_MS;
+    if (e->config.timeout_ms == 0)
+        e->config.timeout_ms = TIMEOUT_MS;
     return mu__watch_nodes(ctx);
 }
 

@@ -74,9 +74,9 @@ static inline uint64_t mu__effect_weight(uint64_t bytes)
 enum { MU__EFFECTS_TELL_BYTES = 256 << 10 };
 
 struct mu__effects_config {
-    uint32_t limit_ms;          /* a batch that is not answered for so long fails its run,
+    uint32_t timeout_ms;     /* a batch that is not answered for so long fails its run,
                                    naming the server; 0: 60000 */
-    uint32_t server_lost_ms;    /* and so does each batch for a server that was up and is
+    uint32_t server_lost_ms; /* and so does each batch for a server that was up and is
                                    away for so long; 0: never */
 };
 

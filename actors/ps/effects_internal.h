@@ -50,7 +50,7 @@ struct sending {
     struct mu_run *run;
     struct mu__msg *answer;     /* EFFECTS_SENT, in the memory of EFFECTS_SEND */
     mu__pid asker;
-    uint64_t limit_ms;          /* when it fails */
+    uint64_t timeout_ms;          /* when it fails */
     struct batch *batches;
     uint32_t batches_left;
 };

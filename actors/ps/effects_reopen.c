@@ -40,12 +40,12 @@ static struct mu__variable_call call_for(struct mu__ctx *ctx, const struct batch
                                          const struct mu__opened_variable *opened,
                                          uint64_t *ids)
 {
-    uint64_t limit_ms = batch->sending->limit_ms;
+    uint64_t timeout_ms = batch->sending->timeout_ms;
     uint64_t now_ms = mu__now_ms(ctx);
 
     return (struct mu__variable_call){
         .call = {.operation = MU__VARIABLE_OPEN,
-                 .limit_ms = limit_ms > now_ms ? (int64_t)(limit_ms - now_ms) : 0},
+                 .timeout_ms = timeout_ms > now_ms ? (int64_t)(timeout_ms - now_ms) : 0},
         .name = opened->name,
         .shape = &opened->shape,
         .servers_count = opened->servers_count,

@@ -30,7 +30,7 @@ static struct mu__variable_call *inner_call(const struct operation *outer)
     if (inner == NULL)
         return NULL;
     inner->call = (struct mu__variable_call){
-        .call = {.operation = MU__VARIABLE_OPEN, .limit_ms = -1},
+        .call = {.operation = MU__VARIABLE_OPEN, .timeout_ms = -1},
         .name = call->name,
         .shape = call->shape,
         .servers_count = call->servers_count,

@@ -459,9 +459,9 @@ int mu__vars_plan(struct mu__ctx *ctx, struct variables *v,
     call->version = UINT64_MAX;
     call->reopened = false;
     call->found_shards = 0;
-    if (call->call.limit_ms >= 0) {
+    if (call->call.timeout_ms >= 0) {
         call->call.timer =
-            mu__timer_set(ctx, (uint64_t)call->call.limit_ms, v->id_last + 1);
+            mu__timer_set(ctx, (uint64_t)call->call.timeout_ms, v->id_last + 1);
         if (call->call.timer == 0)
             return -MU_EEXHAUSTED;
     }

@@ -345,9 +345,9 @@ static void note_slow(struct mu__ctx *ctx, struct supervisor *s, struct per_work
                       uint32_t number)
 {
     struct build *build = &pw->builds[number];
-    uint64_t limit_ms = is_suspect(pw) ? SLOW_ALONE_MS : SLOW_MS;
+    uint64_t timeout_ms = is_suspect(pw) ? SLOW_ALONE_MS : SLOW_MS;
 
-    if (build->state != UNDER_WAY || mu__now_ms(ctx) - build->since_ms < limit_ms)
+    if (build->state != UNDER_WAY || mu__now_ms(ctx) - build->since_ms < timeout_ms)
         return;
     mu__log(ctx, MU__LOG_INFO, "%s still builds per-worker value %" PRIu64 ": closures "
             "that do not use it go on", mu__sup_task_of(s, build->id).text,

@@ -183,7 +183,7 @@ struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure
     s->mores_free = more->next_free;
     more->next_free = 0;
     more->closure = mu__closure_id(closure);
-    more->priority = MU__PRIORITY_USUAL;
+    more->priority = MU__PRIORITY_DEFAULT;
     closure->more = more->index + 1;
     return more;
 }
@@ -342,7 +342,7 @@ static bool has_options(const struct mu__schedule *body)
     return (body->flags | body->priority | body->attempts_max | body->worker |
             body->not_worker | body->name.size | body->inputs.size |
             body->worker_type.size) != 0 ||
-           (body->deadline_ms | body->run_limit_ms) != 0;
+           (body->deadline_ms | body->run_timeout_ms) != 0;
 }
 
 static char *copy_name(struct mu__view name)
@@ -364,13 +364,13 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
     if (more == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     more->flags = body->flags;
-    more->priority = body->priority == 0 ? MU__PRIORITY_USUAL
+    more->priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
                                          : (uint8_t)(body->priority - 1);
     more->attempts_max = (uint16_t)body->attempts_max;
     more->worker = body->worker;
     more->not_worker = body->not_worker;
     mu__sup_take_role(s, more, body->worker_type);
-    more->run_limit_ms = mu__run_limit(body->run_limit_ms);
+    more->run_timeout_ms = mu__run_limit(body->run_timeout_ms);
     if (body->deadline_ms != 0)
         more->deadline_ms = mu__now_ms(ctx) + body->deadline_ms;
     if (body->name.size > 0) {

@@ -219,7 +219,7 @@ static int write_scheduled(struct supervisor *s, const struct named *named,
         record.effect = more->effect;
         record.flags = more->flags;
         record.priority = more->priority + 1U;
-        record.run_limit_ms = more->run_limit_ms;
+        record.run_timeout_ms = more->run_timeout_ms;
         record.attempts_max = more->attempts_max;
         record.worker = more->worker;
         record.not_worker = more->not_worker;
@@ -651,9 +651,9 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
         .number = body->number,
         .effect = body->effect,
         .flags = body->flags,
-        .priority = body->priority == 0 ? MU__PRIORITY_USUAL
+        .priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
                                         : (uint8_t)(body->priority - 1),
-        .run_limit_ms = mu__run_limit(body->run_limit_ms),
+        .run_timeout_ms = mu__run_limit(body->run_timeout_ms),
         .attempts_max = (uint16_t)body->attempts_max,
         .worker = body->worker,
         .not_worker = body->not_worker,

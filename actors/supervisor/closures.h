@@ -46,7 +46,7 @@ enum mu__mark {
  * flight there, and queued for it alone. */
 enum mu__list {
     MU__LIST_QUEUES = 0,
-    MU__LIST_QUEUE = MU__LIST_QUEUES + MU__PRIORITY_USUAL,
+    MU__LIST_QUEUE = MU__LIST_QUEUES + MU__PRIORITY_DEFAULT,
     MU__LIST_HELD = MU__PRIORITIES, /* for a time to pass, or for inputs */
     MU__LIST_PICKY,                 /* no worker with room may run it */
     MU__LIST_ROLES,                 /* the first of the first role's */

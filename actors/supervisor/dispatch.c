@@ -60,7 +60,7 @@ static uint32_t home_or_usual(struct supervisor *s, const struct mu__closure *cl
 
         s->roles.has_queued = s->roles.has_queued || of_role;
         s->recalls.has_ranks = s->recalls.has_ranks || !of_role ||
-                               mu__list_priority(list) != MU__PRIORITY_USUAL;
+                               mu__list_priority(list) != MU__PRIORITY_DEFAULT;
     }
     return list;
 }

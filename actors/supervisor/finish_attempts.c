@@ -156,10 +156,10 @@ void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *
 
     if (more->held_until_ms != 0 && more->held_until_ms < next_ms)
         next_ms = more->held_until_ms;
-    if (more->run_limit_ms != 0 && mu__list_worker(closure->list) != 0) {
+    if (more->run_timeout_ms != 0 && mu__list_worker(closure->list) != 0) {
         uint64_t ran_ms = (uint32_t)((uint32_t)now_ms - closure->started_ms);
-        uint64_t end_ms = now_ms + (ran_ms < more->run_limit_ms
-                                        ? more->run_limit_ms - ran_ms
+        uint64_t end_ms = now_ms + (ran_ms < more->run_timeout_ms
+                                        ? more->run_timeout_ms - ran_ms
                                         : 0);
 
         if (end_ms < next_ms)
@@ -589,7 +589,7 @@ static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
     struct outcome outcome = {.code = -MU_EDEADLINE, .kind = MU_ERROR_LIMIT};
 
     (void)snprintf(words, sizeof words, "it ran for %" PRIu32 " ms on %s, which is the "
-                   "limit of one run", more->run_limit_ms, task.text);
+                   "limit of one run", more->run_timeout_ms, task.text);
     outcome.message = mu__view_str(words);
     outcome.task = mu__view_str(task.text);
     mu__log(ctx, MU__LOG_WARN, "closure %" PRIu64 ": %s", more->closure, words);
@@ -601,9 +601,9 @@ static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
 static bool is_stuck(struct mu__ctx *ctx, const struct more *more,
                      const struct mu__closure *closure)
 {
-    return more->run_limit_ms != 0 && mu__list_worker(closure->list) != 0 &&
+    return more->run_timeout_ms != 0 && mu__list_worker(closure->list) != 0 &&
            (uint32_t)((uint32_t)mu__now_ms(ctx) - closure->started_ms) >=
-               more->run_limit_ms;
+               more->run_timeout_ms;
 }
 
 /* Of one that is not known to have begun its worker is asked first: it gives it back, or

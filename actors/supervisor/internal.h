@@ -136,7 +136,7 @@ struct more {
     char *name;                 /* NULL: none */
     char *failed_task;          /* of the attempt that failed last; NULL: none */
     uint32_t flags;             /* enum mu__closure_flag */
-    uint32_t run_limit_ms;      /* of one attempt; 0: none */
+    uint32_t run_timeout_ms;      /* of one attempt; 0: none */
     uint32_t worker;            /* wanted: task index + 1 */
     uint32_t not_worker;
     uint32_t backup_worker;     /* number; 0: there is no backup attempt */
@@ -164,9 +164,9 @@ static inline const uint64_t *mu__more_inputs(const struct more *more)
 }
 
 /* What a message or a record asks for; 24 days at most. */
-static inline uint32_t mu__run_limit(uint64_t limit_ms)
+static inline uint32_t mu__run_limit(uint64_t timeout_ms)
 {
-    return limit_ms < INT32_MAX ? (uint32_t)limit_ms : INT32_MAX;
+    return timeout_ms < INT32_MAX ? (uint32_t)timeout_ms : INT32_MAX;
 }
 
 struct kept;

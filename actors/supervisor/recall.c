@@ -197,7 +197,7 @@ static void note_begun(struct mu__ctx *ctx, struct supervisor *s, uint32_t numbe
         mu__membership_begin(&s->members, number, closure->cost_us);
         closure->marks |= MU__MARK_BEGUN;
         closure->started_ms = begun_ms;
-        if (more != NULL && more->run_limit_ms != 0)
+        if (more != NULL && more->run_timeout_ms != 0)
             mu__sup_arm(ctx, s, closure);
     } else if (more != NULL && more->backup_worker == number &&
                more->backup_attempt == told->attempt) {
@@ -480,7 +480,7 @@ static uint32_t rank_of(const struct supervisor *s, const struct mu__closure *cl
     const struct more *more = mu__sup_more(s, closure);
 
     if (more == NULL)
-        return 2 * MU__PRIORITY_USUAL + 1;
+        return 2 * MU__PRIORITY_DEFAULT + 1;
     return 2u * more->priority + (more->worker == 0);
 }
 

@@ -87,27 +87,27 @@ static bool all_have_ended(const struct mu__distribution *run, bool evaluates)
     return true;
 }
 
-/* Those of one kind. Without an error for as long as `limit_ms` says (negative: for
+/* Those of one kind. Without an error for as long as `timeout_ms` says (negative: for
  * ever); from the first error on, for as long as the options say. Lock held. */
-static void await_ends(struct mu__distribution *run, bool evaluates, int64_t limit_ms)
+static void await_ends(struct mu__distribution *run, bool evaluates, int64_t timeout_ms)
 {
     uint64_t began_ns = uv_hrtime();
 
     while (!all_have_ended(run, evaluates)) {
         uint64_t now_ns = uv_hrtime();
 
-        if (limit_ms < 0 && run->first.code != 0) {
-            limit_ms = run->options.end_limit_ms;
+        if (timeout_ms < 0 && run->first.code != 0) {
+            timeout_ms = run->options.end_timeout_ms;
             began_ns = now_ns;
         }
-        if (limit_ms < 0) {
+        if (timeout_ms < 0) {
             uv_cond_wait(&run->moved, &run->lock);
             continue;
         }
-        if (now_ns - began_ns >= (uint64_t)limit_ms * MS_NS)
+        if (now_ns - began_ns >= (uint64_t)timeout_ms * MS_NS)
             return;
         (void)uv_cond_timedwait(&run->moved, &run->lock,
-                                (uint64_t)limit_ms * MS_NS - (now_ns - began_ns));
+                                (uint64_t)timeout_ms * MS_NS - (now_ns - began_ns));
     }
 }
 
@@ -117,7 +117,7 @@ static void await_all(struct mu__distribution *run)
     uv_mutex_lock(&run->lock);
     await_ends(run, false, -1);
     atomic_store(&run->trained, true);
-    await_ends(run, true, run->options.end_limit_ms);
+    await_ends(run, true, run->options.end_timeout_ms);
     uv_mutex_unlock(&run->lock);
 }
 
@@ -127,7 +127,7 @@ static void leave_behind(struct mu__distribution *run, struct mu_context *contex
 
     (void)mu_error_set(&error, -MU_EDEADLINE,
                        "%s did not come to its end within %" PRId64 " ms",
-                       context->name, run->options.end_limit_ms);
+                       context->name, run->options.end_timeout_ms);
     error.kind = MU_ERROR_LIMIT;
     (void)snprintf(error.task, sizeof error.task, "%s", context->name);
     mu__distribution_say(run, MU_LOG_ERROR, "%s, and is left behind", error.message);

@@ -222,7 +222,8 @@ int mu_context_has_barrier(const mu_context *context)
     return context->run->barrier != NULL || context->run->tells;
 }
 
-int mu_context_wait_for_others(mu_context *context, int64_t limit_ms, mu_error *ret_error)
+int mu_context_wait_for_others(mu_context *context, int64_t timeout_ms,
+                               mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, context);
 
@@ -236,9 +237,9 @@ int mu_context_wait_for_others(mu_context *context, int64_t limit_ms, mu_error *
                             context->name);
     }
     if (run->barrier != NULL)
-        return mu__thread_barrier_wait(run->barrier, context->participant, limit_ms,
+        return mu__thread_barrier_wait(run->barrier, context->participant, timeout_ms,
                                        ret_error);
-    return mu__tasks_meet(run, limit_ms, ret_error);
+    return mu__tasks_meet(run, timeout_ms, ret_error);
 }
 
 int mu_context_end_waits(mu_context *context, const mu_error *error)
@@ -281,7 +282,7 @@ static int open_client(struct mu__distribution *run, mu_error *ret_error)
         run->owns_node = true;
         return 0;
     }
-    (void)mu_node_close(run->node, run->options.end_limit_ms, NULL);
+    (void)mu_node_close(run->node, run->options.end_timeout_ms, NULL);
     run->node = NULL;
     return rv;
 }

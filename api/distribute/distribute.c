@@ -30,8 +30,8 @@ void mu_distribute_options_init(mu_distribute_options *options)
     MU__REQUIRE_OR(, options);
     *options = (mu_distribute_options){
         .mode = MU_MODE_STANDALONE,
-        .join_limit_ms = -1,
-        .end_limit_ms = END_MS,
+        .join_timeout_ms = -1,
+        .end_timeout_ms = END_MS,
     };
     mu_node_options_init(&options->node_options);
 }
@@ -329,7 +329,7 @@ static int end_job(struct mu__distribution *run, const mu_error *why, mu_error *
     mu__tasks_await_joining(run);
     if (run->options.keep_server || (run->options.node != NULL && has_chief))
         return 0;
-    return mu__tasks_end(run->node, has_chief, why, run->options.end_limit_ms, error);
+    return mu__tasks_end(run->node, has_chief, why, run->options.end_timeout_ms, error);
 }
 
 /* A call that was left behind may use its node as long as the process lives. */
@@ -340,9 +340,9 @@ static int close_nodes(struct mu__distribution *run, size_t left, mu_error *erro
     if (left > 0)
         return 0;
     if (run->owns_node)
-        rv = mu_node_close(run->node, run->options.end_limit_ms, error);
+        rv = mu_node_close(run->node, run->options.end_timeout_ms, error);
     if (run->server != NULL && run->server != kept.server) {
-        rv = mu_server_stop(run->server, run->options.end_limit_ms, error);
+        rv = mu_server_stop(run->server, run->options.end_timeout_ms, error);
         mu_server_free(run->server);
     }
     return rv;
@@ -447,7 +447,7 @@ int mu_distribute_run(const mu_distribute_options *options, mu_error *ret_error,
     return rv;
 }
 
-int mu_distribute_end(int64_t limit_ms, mu_error *ret_error)
+int mu_distribute_end(int64_t timeout_ms, mu_error *ret_error)
 {
     const mu_error fine = {0};
     mu_server *server = kept.server;
@@ -457,10 +457,10 @@ int mu_distribute_end(int64_t limit_ms, mu_error *ret_error)
     if (server == NULL)
         return 0;
     if (kept.leads)
-        rv = mu__tasks_end(mu_server_node(server), kept.has_chief, &fine, limit_ms,
+        rv = mu__tasks_end(mu_server_node(server), kept.has_chief, &fine, timeout_ms,
                            ret_error);
     kept.server = NULL;
-    stopped = mu_server_stop(server, limit_ms, rv == 0 ? ret_error : NULL);
+    stopped = mu_server_stop(server, timeout_ms, rv == 0 ? ret_error : NULL);
     mu_server_free(server);
     return rv != 0 ? rv : stopped;
 }

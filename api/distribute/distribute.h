@@ -169,7 +169,7 @@ int mu__tasks_watch_node(struct mu__distribution *run, mu_error *ret_error);
 bool mu__tasks_failure(struct mu__distribution *run, mu_error *ret_why);
 
 /* Meet chief and workers. */
-int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret_error);
+int mu__tasks_meet(struct mu__distribution *run, int64_t timeout_ms, mu_error *ret_error);
 
 /* Nobody in this process waits for the others any more. The run has news. */
 void mu__tasks_end_waits(struct mu__distribution *run, const mu_error *why);
@@ -193,7 +193,7 @@ void mu__tasks_await_joining(struct mu__distribution *run);
 
 /* The leading task's word that it is, with the code that it came to. A cluster without a
  * chief hears it by the service. */
-int mu__tasks_end(mu_node *node, bool has_chief, const mu_error *why, int64_t limit_ms,
+int mu__tasks_end(mu_node *node, bool has_chief, const mu_error *why, int64_t timeout_ms,
                   mu_error *ret_error);
 
 #endif

@@ -11,26 +11,26 @@
 
 enum { PAUSE_MS = 20, STATUS_MS = 1000, MS_NS = 1000000 };
 
-static int64_t left_of(int64_t limit_ms, uint64_t began_ns)
+static int64_t left_of(int64_t timeout_ms, uint64_t began_ns)
 {
-    int64_t left_ms = limit_ms - (int64_t)((uv_hrtime() - began_ns) / MS_NS);
+    int64_t left_ms = timeout_ms - (int64_t)((uv_hrtime() - began_ns) / MS_NS);
 
-    return limit_ms < 0 ? -1 : left_ms < 0 ? 0 : left_ms;
+    return timeout_ms < 0 ? -1 : left_ms < 0 ? 0 : left_ms;
 }
 
 /* As the service knows it. A task of a job that is not coordinated, an evaluator say, is
  * not even known before. */
-static int await_states(mu_node *node, const char *tasks, int64_t limit_ms,
+static int await_states(mu_node *node, const char *tasks, int64_t timeout_ms,
                         mu_error *ret_error)
 {
     const uint64_t began_ns = uv_hrtime();
-    int64_t left_ms = limit_ms;
+    int64_t left_ms = timeout_ms;
     mu_value *states = NULL;
     int rv = mu_tasks_wait(node, tasks, left_ms, ret_error, &states);
 
     while (rv == -MU_ENOTFOUND && left_ms != 0) {
         uv_sleep(PAUSE_MS);
-        left_ms = left_of(limit_ms, began_ns);
+        left_ms = left_of(timeout_ms, began_ns);
         rv = mu_tasks_wait(node, tasks, left_ms, ret_error, &states);
     }
     mu_value_free(states);
@@ -63,7 +63,7 @@ static uint64_t count_connected(mu_node *node, const struct mu__task_set *tasks)
 
 /* By this task's own links: the service answers nobody who is in error, and a run that
  * has failed brings its leading task into that state. */
-static int await_links(mu_node *node, const char *text, int64_t limit_ms,
+static int await_links(mu_node *node, const char *text, int64_t timeout_ms,
                        mu_error *ret_error)
 {
     const uint64_t began_ns = uv_hrtime();
@@ -71,9 +71,9 @@ static int await_links(mu_node *node, const char *text, int64_t limit_ms,
     int rv = mu__task_set_parse(mu__view_str(text), ret_error, &tasks);
 
     while (rv == 0 && count_connected(node, &tasks) < mu__task_set_count(&tasks)) {
-        if (left_of(limit_ms, began_ns) == 0)
+        if (left_of(timeout_ms, began_ns) == 0)
             rv = mu_error_set(ret_error, -MU_EDEADLINE, "not all of %.200s connected "
-                              "within %lld ms", text, (long long)limit_ms);
+                              "within %lld ms", text, (long long)timeout_ms);
         else
             uv_sleep(PAUSE_MS);
     }
@@ -84,16 +84,16 @@ static int await_links(mu_node *node, const char *text, int64_t limit_ms,
 void mu__tasks_await_joining(struct mu__distribution *run)
 {
     const uint64_t began_ns = uv_hrtime();
-    int64_t limit_ms = run->options.end_limit_ms;
+    int64_t timeout_ms = run->options.end_timeout_ms;
     char *tasks = mu__plan_joining(&run->plan, run->spec.cluster, run->spec.task_type,
                                    run->spec.task_index);
     mu_error error = {0};
     int rv = 0;
 
     if (tasks != NULL && tasks[0] != '\0' && mu__tasks_have_service(run->node)) {
-        rv = await_states(run->node, tasks, limit_ms, &error);
+        rv = await_states(run->node, tasks, timeout_ms, &error);
         if (rv != 0 && rv != -MU_EDEADLINE && rv != -MU_ECLOSED)
-            rv = await_links(run->node, tasks, left_of(limit_ms, began_ns), &error);
+            rv = await_links(run->node, tasks, left_of(timeout_ms, began_ns), &error);
     }
     if (rv != 0)
         mu__distribution_say(run, MU_LOG_WARN,

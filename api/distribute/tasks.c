@@ -182,7 +182,7 @@ static void on_answer(void *user, const mu_kv_answer *answer)
 static int listen_to(struct mu__distribution *run, const char *key, int about,
                      mu_error *ret_error)
 {
-    const mu_kv_ask ask = {.operation = MU_KV_GET, .key = key, .limit_ms = -1};
+    const mu_kv_ask ask = {.operation = MU_KV_GET, .key = key, .timeout_ms = -1};
     struct request *request = malloc(sizeof *request);
     int rv;
 
@@ -236,7 +236,7 @@ static int begin_job_wait(struct mu__distribution *run, mu_error *ret_error)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to wait for the job");
     wait->news = hold(run->news);
     wait->call.call.operation = MU__JOB_WAIT;
-    wait->call.call.limit_ms = -1;
+    wait->call.call.timeout_ms = -1;
     wait->pending.call = &wait->call.call;
     wait->pending.finished = on_job_wait;
     rv = mu__node_call_later(run->node, MU__JOB, &wait->pending);
@@ -420,7 +420,7 @@ static void explain_gone(struct mu__task_news *news, int code, mu_error *error)
     uv_mutex_unlock(&news->lock);
 }
 
-int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret_error)
+int mu__tasks_meet(struct mu__distribution *run, int64_t timeout_ms, mu_error *ret_error)
 {
     struct mu__task_news *news = run->news;
     struct meeting *meeting = calloc(1, sizeof *meeting);
@@ -435,7 +435,7 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t limit_ms, mu_error *ret
     *meeting = (struct meeting){.news = hold(news), .holds = 2};
     mu_barrier_options_init(&options);
     options.tasks = news->tasks;
-    options.limit_ms = limit_ms;
+    options.timeout_ms = timeout_ms;
     key_of(news, "barrier", name);
     rv = mu_barrier_begin(run->node, name, &options, on_met, meeting);
     if (rv != 0) {
@@ -480,13 +480,13 @@ void mu__tasks_end_waits(struct mu__distribution *run, const mu_error *why)
 /* The end of a run is not held up for longer by a service that is away. */
 static int64_t tell_ms(const struct mu__distribution *run)
 {
-    int64_t limit_ms = run->options.end_limit_ms;
+    int64_t timeout_ms = run->options.end_timeout_ms;
 
-    return limit_ms < 0 || limit_ms > MU__SERVICE_MS ? MU__SERVICE_MS : limit_ms;
+    return timeout_ms < 0 || timeout_ms > MU__SERVICE_MS ? MU__SERVICE_MS : timeout_ms;
 }
 
 static int put(mu_node *node, const char *key, const mu_value *result, unsigned flags,
-               int64_t limit_ms, mu_error *ret_error)
+               int64_t timeout_ms, mu_error *ret_error)
 {
     void *bytes;
     size_t size;
@@ -499,7 +499,7 @@ static int put(mu_node *node, const char *key, const mu_value *result, unsigned 
                           "a result of %zu bytes was not sent; at most %d travel", size,
                           RESULT_BYTES_MAX);
     else
-        rv = mu_kv_put(node, key, bytes, size, flags, 0, limit_ms, ret_error, NULL);
+        rv = mu_kv_put(node, key, bytes, size, flags, 0, timeout_ms, ret_error, NULL);
     free(bytes);
     return rv;
 }
@@ -613,7 +613,7 @@ static int refuse_to_wait(const struct mu__distribution *run,
                           mu_error *ret_error)
 {
     (void)mu_error_set(ret_error, code, "no result of %s: %s for %" PRId64 " ms",
-                       awaited->name, why, run->options.end_limit_ms);
+                       awaited->name, why, run->options.end_timeout_ms);
     (void)snprintf(ret_error->task, sizeof ret_error->task, "%s", awaited->name);
     return code;
 }
@@ -623,7 +623,7 @@ static int refuse_to_wait(const struct mu__distribution *run,
 static int look_after(struct mu__distribution *run, struct awaited *awaited,
                       uint64_t *hurry_ns, mu_error *ret_error)
 {
-    const uint64_t limit_ns = (uint64_t)run->options.end_limit_ms * MS_NS;
+    const uint64_t limit_ns = (uint64_t)run->options.end_timeout_ms * MS_NS;
     const uint64_t now_ns = uv_hrtime();
 
     if (is_connected(run->node, awaited->name))
@@ -632,7 +632,7 @@ static int look_after(struct mu__distribution *run, struct awaited *awaited,
         awaited->away_ns = now_ns;
     if (*hurry_ns == 0 && (awaited->evaluates || atomic_load(&run->over)))
         *hurry_ns = now_ns;
-    if (run->options.end_limit_ms < 0)
+    if (run->options.end_timeout_ms < 0)
         return 0;
     if (awaited->away_ns != 0 && now_ns - awaited->away_ns >= limit_ns)
         return refuse_to_wait(run, awaited, -MU_EUNAVAILABLE, "it was away", ret_error);
@@ -731,23 +731,23 @@ int mu__tasks_gather(struct mu__distribution *run, mu_error *ret_error)
 /* ---- serving, and the end ---- */
 
 /* Lock held. */
-static int await_end(struct mu__task_news *news, int64_t limit_ms, mu_error *ret_error)
+static int await_end(struct mu__task_news *news, int64_t timeout_ms, mu_error *ret_error)
 {
     const uint64_t began_ns = uv_hrtime();
 
     while (!news->heard[NEWS_ENDED] && !news->job_done) {
         uint64_t spent_ns = uv_hrtime() - began_ns;
 
-        if (limit_ms < 0)
+        if (timeout_ms < 0)
             uv_cond_wait(&news->moved, &news->lock);
-        else if (spent_ns >= (uint64_t)limit_ms * MS_NS)
+        else if (spent_ns >= (uint64_t)timeout_ms * MS_NS)
             return mu_error_set(ret_error, -MU_EDEADLINE,
                                 "the leading task has not ended the job within %" PRId64
                                 " ms",
-                                limit_ms);
+                                timeout_ms);
         else
             (void)uv_cond_timedwait(&news->moved, &news->lock,
-                                    (uint64_t)limit_ms * MS_NS - spent_ns);
+                                    (uint64_t)timeout_ms * MS_NS - spent_ns);
     }
     *ret_error = news->job;
     return news->job.code == -MU_ECLOSED ? -MU_ECLOSED : 0;
@@ -795,15 +795,15 @@ static bool hosts_service(mu_node *node)
 
 /* Whoever hosts the service stays until the others have heard from it that the job has
  * ended, and have left. */
-static void host_to_the_end(mu_node *node, int64_t limit_ms)
+static void host_to_the_end(mu_node *node, int64_t timeout_ms)
 {
     const uint64_t began_ns = uv_hrtime();
 
-    if (limit_ms < 0 || limit_ms > LEAVE_MS)
-        limit_ms = LEAVE_MS;
+    if (timeout_ms < 0 || timeout_ms > LEAVE_MS)
+        timeout_ms = LEAVE_MS;
     if (!hosts_service(node))
         return;
-    while (!is_alone(node) && uv_hrtime() - began_ns < (uint64_t)limit_ms * MS_NS)
+    while (!is_alone(node) && uv_hrtime() - began_ns < (uint64_t)timeout_ms * MS_NS)
         uv_sleep(PAUSE_MS);
 }
 
@@ -813,13 +813,13 @@ static int join_by_key(struct mu__distribution *run, mu_error *ret_error)
     int rv = mu__tasks_open(run, ret_error);
 
     if (rv == 0 && run->news == NULL)
-        return mu_node_wait_job(run->node, run->options.join_limit_ms, ret_error);
+        return mu_node_wait_job(run->node, run->options.join_timeout_ms, ret_error);
     if (rv == 0)
         rv = begin_job_wait(run, ret_error);
     if (rv != 0)
         return rv;
     uv_mutex_lock(&run->news->lock);
-    rv = await_end(run->news, run->options.join_limit_ms, ret_error);
+    rv = await_end(run->news, run->options.join_timeout_ms, ret_error);
     uv_mutex_unlock(&run->news->lock);
     if (rv == 0)
         host_to_the_end(run->node, -1);
@@ -832,12 +832,12 @@ int mu__tasks_join(struct mu__distribution *run, mu_error *ret_error)
     int rv;
 
     if (run->node == NULL)
-        return mu_server_join(run->server, run->options.join_limit_ms, ret_error);
+        return mu_server_join(run->server, run->options.join_timeout_ms, ret_error);
     (void)mu_node_serve(run->node);
     if (mu_cluster_task_count(run->spec.cluster, "chief") == 0)
         rv = join_by_key(run, &job);
     else
-        rv = mu_node_wait_job(run->node, run->options.join_limit_ms, &job);
+        rv = mu_node_wait_job(run->node, run->options.join_timeout_ms, &job);
     if (rv != -MU_ECLOSED)
         run->node->reasons.by_job = rv == 0 && job.code != 0;
     if (ret_error != NULL && job.code != 0)
@@ -845,7 +845,7 @@ int mu__tasks_join(struct mu__distribution *run, mu_error *ret_error)
     return rv != 0 ? rv : job.code;
 }
 
-static int end_by_key(mu_node *node, const mu_error *why, int64_t limit_ms,
+static int end_by_key(mu_node *node, const mu_error *why, int64_t timeout_ms,
                       mu_error *ret_error)
 {
     mu_value *result;
@@ -859,17 +859,17 @@ static int end_by_key(mu_node *node, const mu_error *why, int64_t limit_ms,
     rv = put(node, ended_key, result, MU_KV_OVERWRITE, MU__SERVICE_MS, ret_error);
     mu_value_free(result);
     if (rv == 0)
-        host_to_the_end(node, limit_ms);
+        host_to_the_end(node, timeout_ms);
     return rv;
 }
 
-int mu__tasks_end(mu_node *node, bool has_chief, const mu_error *why, int64_t limit_ms,
+int mu__tasks_end(mu_node *node, bool has_chief, const mu_error *why, int64_t timeout_ms,
                   mu_error *ret_error)
 {
     if (node == NULL)
         return 0;
     if (!has_chief)
-        return end_by_key(node, why, limit_ms, ret_error);
-    return mu_node_job_done(node, why->code, why->code == 0 ? "" : why->message, limit_ms,
-                            ret_error);
+        return end_by_key(node, why, timeout_ms, ret_error);
+    return mu_node_job_done(node, why->code, why->code == 0 ? "" : why->message,
+                            timeout_ms, ret_error);
 }

@@ -26,14 +26,14 @@ static bool is_ours(struct held *held, const mu_kv_event *event)
     return held->seen;
 }
 
-static int lost(void *user, int64_t limit_ms, mu_error *error)
+static int lost(void *user, int64_t timeout_ms, mu_error *error)
 {
     struct held *held = user;
     bool ours = true;
 
     while (ours) {
         mu_kv_event event;
-        int rv = mu_kv_watch_next(held->watch, limit_ms, error, &event);
+        int rv = mu_kv_watch_next(held->watch, timeout_ms, error, &event);
 
         if (rv != 0)
             return rv;

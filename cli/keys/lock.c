@@ -8,9 +8,9 @@
 
 enum { RELEASE_MS = 2000 };
 
-static int lost(void *held, int64_t limit_ms, mu_error *error)
+static int lost(void *held, int64_t timeout_ms, mu_error *error)
 {
-    int rv = mu_lock_wait_lost(held, limit_ms, error);
+    int rv = mu_lock_wait_lost(held, timeout_ms, error);
 
     if (rv == 0)
         (void)mu_error_set(error, -MU_EABORTED, "the lock %s was lost: this client was "

@@ -49,14 +49,16 @@ const struct cmd_verb cmd_verbs[] = {
     {"drain", CMD_DRAIN, cmd_drain, "let a worker finish what it has, and leave",
      "The chief gives the WORKER (\"worker:1\" or \"/job:worker/task:1\") nothing more.\n"
      "Once it has finished what it has, its process ends with exit code 0, and so does\n"
-     "this one, which waits for that. At --limit-ms or on Ctrl-C the waiting ends; the\n"
+     "this one, which waits for that. At --timeout-ms or on Ctrl-C the waiting ends; "
+     "the\n"
      "worker leaves all the same, and draining it again waits for it again.\n",
      "  muster drain worker:1 --address tcp://127.0.0.1:4000\n"
-     "  muster drain worker:1 --cluster @cluster.json --limit-ms 60000\n",
+     "  muster drain worker:1 --cluster @cluster.json --timeout-ms 60000\n",
      "WORKER"},
     {"stop", CMD_STOP, cmd_stop, "have a task end as if its job was done",
      "The TASK (\"ps:0\" or \"/job:ps/task:0\") ends with exit code 0 and has REASON in\n"
-     "its log; a worker finishes what it has before, for half of --limit-ms if that is\n"
+     "its log; a worker finishes what it has before, for half of --timeout-ms if that "
+     "is\n"
      "given. The chief passes it on; in a cluster without one the task itself is asked.\n"
      "The chief is not stopped like this, and a task that runs a program of its own\n"
      "ends when that does.\n",
@@ -66,9 +68,10 @@ const struct cmd_verb cmd_verbs[] = {
     {"offer", CMD_OFFER, cmd_offer, "tell tasks that wait for it their cluster",
      "Tells the cluster to its tasks, or those of --tasks, each of which waits at its\n"
      "address there (`muster node --wait-cluster --bind URL`). Who has it already, as\n"
-     "the same task, is fine. Waits for those that are not there yet, for --limit-ms.\n",
+     "the same task, is fine. Waits for those that are not there yet, for "
+     "--timeout-ms.\n",
      "  muster offer --cluster @cluster.json\n"
-     "  muster offer --tasks worker:0-3 --cluster @cluster.json --limit-ms 60000\n",
+     "  muster offer --tasks worker:0-3 --cluster @cluster.json --timeout-ms 60000\n",
      NULL},
     {"kv get", CMD_KV_GET, cmd_kv_get, "print the value of a key, or of all below one",
      "Prints the bytes of the key's value as they are. With --wait it waits until the\n"
@@ -78,7 +81,7 @@ const struct cmd_verb cmd_verbs[] = {
      "are \\\\, \\n, \\t, \\xHH: as printf %b reads them. \"/\" is everything.\n",
      "  muster kv get config/rate --address tcp://127.0.0.1:4000\n"
      "  muster kv get config/ --cluster @cluster.json\n"
-     "  muster kv get model/ready --wait --limit-ms 60000 --cluster @cluster.json\n",
+     "  muster kv get model/ready --wait --timeout-ms 60000 --cluster @cluster.json\n",
      "KEY"},
     {"kv put", CMD_KV_PUT, cmd_kv_put, "give a key a value",
      "Prints the key's new revision. VALUE \"-\" reads standard input, up to 1 MiB; one\n"
@@ -122,7 +125,8 @@ const struct cmd_verb cmd_verbs[] = {
      "Prints how many keys there were. With --if-revision or --if-value nothing is\n"
      "deleted, and the exit code is 6, unless the key is as they say.\n",
      "  muster kv rm config --address tcp://127.0.0.1:4000\n"
-     "  muster kv rm leader --if-value \"$HOSTNAME\" --cluster @cluster.json\n", "KEY"},
+     "  muster kv rm leader --if-value \"$HOSTNAME\" --cluster @cluster.json\n",
+     "KEY"},
     {"kv incr", CMD_KV_INCR, cmd_kv_incr, "add to a key whose value is a number",
      "Prints the sum. BY is 1 unless it is given, and may be below 0; a key that is not\n"
      "there counts as 0.\n",
@@ -143,13 +147,13 @@ const struct cmd_verb cmd_verbs[] = {
      "dies. Without a command it prints the lock's number, and holds it until Ctrl-C.\n"
      "The command finds the number, which is larger each time, in MUSTER_LOCK_NUMBER,\n"
      "and the lock's key, which has it as its revision, in MUSTER_LOCK_KEY. A lock that\n"
-     "is not free within --limit-ms gives exit code 4, and says who holds it. When it\n"
+     "is not free within --timeout-ms gives exit code 4, and says who holds it. When it\n"
      "is lost meanwhile (this process stood still or was cut off for some seconds, or\n"
      "its key was deleted), the command is told to end as soon as this process hears\n"
      "of it (SIGTERM, after 5 s SIGKILL), and the exit code is 1; else it is the\n"
      "command's.\n",
      "  muster lock deploy --address tcp://127.0.0.1:4000 -- ./deploy.sh --fast\n"
-     "  muster lock deploy --limit-ms 1000 --cluster @cluster.json -- true\n",
+     "  muster lock deploy --timeout-ms 1000 --cluster @cluster.json -- true\n",
      "NAME [-- COMMAND [ARGUMENT...]]"},
     {"barrier", CMD_BARRIER, cmd_barrier, "wait until all of a set of tasks are there",
      "Takes part in a barrier as a client: --tasks says whose barrier it is, with this\n"
@@ -164,7 +168,7 @@ const struct cmd_verb cmd_verbs[] = {
      "it: all tasks that barriers wait for) are connected, else 1. --wait waits for\n"
      "that; --watch goes on and prints a line for each change, until Ctrl-C.\n",
      "  muster tasks --address tcp://127.0.0.1:4000\n"
-     "  muster tasks --tasks worker:0-3 --wait --limit-ms 60000 --cluster @cluster.json"
+     "  muster tasks --tasks worker:0-3 --wait --timeout-ms 60000 --cluster @cluster.json"
      "\n",
      NULL},
     {"task report", CMD_TASK_REPORT, cmd_task_report, "say that a task is in error",

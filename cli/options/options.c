@@ -486,8 +486,8 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
         .verbs = CMD_CHECK, .word = "MS", .initial = "5000", .low = 1, .high = 3600000,
         .help = "how long each task has to answer",
     },
-    [CMD_FLAG_LIMIT_MS] = {
-        .name = "limit-ms", .variable = "MUSTER_LIMIT_MS", .kind = CMD_NUMBER,
+    [CMD_FLAG_TIMEOUT_MS] = {
+        .name = "timeout-ms", .variable = "MUSTER_TIMEOUT_MS", .kind = CMD_NUMBER,
         .verbs = ASKERS | CMD_OFFER, .word = "MS", .initial = "5000",
         .low = 1, .high = 86400000,
         .help = "how long to wait for the chief or the service; and, when it is given, "

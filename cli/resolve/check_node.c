@@ -122,7 +122,7 @@ static void note_link(struct check *check, const mu_value *peer, uint32_t since_
 
 static int look(struct check *check, mu_node *node, uint32_t since_ms, bool *ret_all)
 {
-    struct mu__peers_call call = {.call = {.operation = MU__PEERS_OWN, .limit_ms = -1}};
+    struct mu__peers_call call = {.call = {.operation = MU__PEERS_OWN, .timeout_ms = -1}};
     int rv = mu__node_call(node, MU__PEERS, &call.call);
 
     if (rv != 0)
@@ -144,12 +144,12 @@ static uint32_t ms_since(uint64_t begin)
 static void await_links(struct check *check, mu_node *node)
 {
     const struct timespec moment = {0, LOOK_MS * 1000000};
-    uint32_t limit_ms = cmd_number(check->options, CMD_FLAG_WAIT_MS);
+    uint32_t timeout_ms = cmd_number(check->options, CMD_FLAG_WAIT_MS);
     uint64_t begin = uv_hrtime();
     bool all = false;
 
     while (look(check, node, ms_since(begin), &all) == 0 && !all &&
-           ms_since(begin) < limit_ms)
+           ms_since(begin) < timeout_ms)
         (void)nanosleep(&moment, NULL);
     for (size_t i = 0; i < check->links_count; i++) {
         struct check_link *link = &check->links[i];
@@ -172,7 +172,7 @@ static void ask_peers(struct check *check, mu_node *node)
     struct mu__peers_call call = {
         .call = {
             .operation = MU__PEERS_ALL,
-            .limit_ms = (int64_t)cmd_number(check->options, CMD_FLAG_WAIT_MS),
+            .timeout_ms = (int64_t)cmd_number(check->options, CMD_FLAG_WAIT_MS),
         },
     };
 

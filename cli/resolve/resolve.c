@@ -79,7 +79,7 @@ int resolve_find(struct resolve *resolve, mu_error *ret_error)
     const struct mu__resolving_config config = {
         .resolver = resolve->resolver,
         .what = MU__RESOLVING_RESOLVE,
-        .limit_ms = cmd_resolver_limit(resolve->options),
+        .timeout_ms = cmd_resolver_limit(resolve->options),
     };
     struct mu__resolved resolved;
     int rv;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LIMIT_MS = 10000, MEMBERS_MAX = 16, NAME_BYTES = 64 };
+enum { TIMEOUT_MS = 10000, MEMBERS_MAX = 16, NAME_BYTES = 64 };
 
 /* Resolvers that were made, by the names that were asked for. */
 struct members {
@@ -25,7 +25,7 @@ int64_t cmd_resolver_limit(const struct cmd_options *options)
 {
     if (options->values[CMD_FLAG_RESOLVE_MS].source != CMD_FROM_DEFAULT)
         return (int64_t)cmd_number(options, CMD_FLAG_RESOLVE_MS);
-    return options->verb->bit == CMD_CHECK ? 0 : LIMIT_MS;
+    return options->verb->bit == CMD_CHECK ? 0 : TIMEOUT_MS;
 }
 
 static void say_progress(void *user, const char *line)

@@ -10,7 +10,7 @@ struct cmd_command {
 
     /* Waits for at most that long: -MU_EDEADLINE, it is held still; or it is not, with
      * words. */
-    int (*lost)(void *held, int64_t limit_ms, mu_error *error);
+    int (*lost)(void *held, int64_t timeout_ms, mu_error *error);
     void *held;
 };
 

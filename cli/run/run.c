@@ -266,12 +266,12 @@ static size_t running_count(const struct run *run)
 }
 
 /* Who was still to be started again is not, any more. */
-static void begin_phase(struct run *run, enum phase phase, unsigned limit_ms)
+static void begin_phase(struct run *run, enum phase phase, unsigned timeout_ms)
 {
     if (phase <= run->phase)
         return;
     run->phase = phase;
-    run->phase_ends_ms = now_ms() + limit_ms;
+    run->phase_ends_ms = now_ms() + timeout_ms;
     for (size_t i = 0; i < run->count; i++) {
         struct cmd_child *child = &run->children[i];
 

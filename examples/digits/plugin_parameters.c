@@ -13,7 +13,7 @@
 #include <stdlib.h>
 
 enum {
-    LIMIT_MS = 30000,   /* for one call: enough for a server to be started again */
+    TIMEOUT_MS = 30000,   /* for one call: enough for a server to be started again */
     TRIES_MAX = 5,      /* of one call, when servers come and go under it */
     W1_SHARDS = 2,
     LAST = DIGITS_TENSORS - 1
@@ -38,7 +38,7 @@ static int open_tensor(mu_node *node, uint64_t seed, size_t i, mu_error *ret_err
     spec.shards = i == 0 ? W1_SHARDS : 1;
     spec.initial = first + tensor.offset;
     spec.flags = MU_VARIABLE_RECREATE;  /* begins anew as a whole if a part was lost */
-    return mu_variable_open(node, &spec, LIMIT_MS, ret_error, ret_variable);
+    return mu_variable_open(node, &spec, TIMEOUT_MS, ret_error, ret_variable);
 }
 
 /* With the lock held while a variable is opened: the other threads need it too. */
@@ -95,14 +95,14 @@ struct call {
 static int call_read(const struct call *call, mu_variable *variable, mu_error *ret_error)
 {
     return mu_variable_read(variable, call->flat + call->tensor.offset,
-                            call->tensor.count * sizeof(float), LIMIT_MS, ret_error);
+                            call->tensor.count * sizeof(float), TIMEOUT_MS, ret_error);
 }
 
 static int call_apply(const struct call *call, mu_variable *variable, mu_error *ret_error)
 {
     return mu_variable_apply(variable, call->gradient + call->tensor.offset,
                              call->tensor.count * sizeof(float), call->optimizer,
-                             LIMIT_MS, ret_error);
+                             TIMEOUT_MS, ret_error);
 }
 
 /* The initial content counts as a write. */
@@ -110,7 +110,7 @@ static int call_version(const struct call *call, mu_variable *variable,
                         mu_error *ret_error)
 {
     uint64_t version;
-    int rv = mu_variable_version(variable, LIMIT_MS, ret_error, &version);
+    int rv = mu_variable_version(variable, TIMEOUT_MS, ret_error, &version);
 
     if (rv == 0)
         *call->ret_version = version - 1;

@@ -20,7 +20,7 @@ struct program {
     uint64_t numbers;
     uint64_t steps;
     uint64_t pause_ms;          /* that each step takes */
-    uint64_t limit_ms;          /* of each wait */
+    uint64_t timeout_ms;          /* of each wait */
     const char *fails;          /* a task that fails in the middle; NULL: none */
 };
 
@@ -65,8 +65,9 @@ static int open_sum(const struct program *p, mu_context *context, mu_error *erro
     mu_node *node;
     int rv = mu_context_node(context, error, &node);
 
-    return rv != 0 ? rv
-                   : mu_variable_open(node, &spec, (int64_t)p->limit_ms, error, ret_sum);
+    return rv != 0
+               ? rv
+               : mu_variable_open(node, &spec, (int64_t)p->timeout_ms, error, ret_sum);
 }
 
 /* One call for all of them takes the whole. */
@@ -115,9 +116,9 @@ static int do_step(const struct program *p, mu_context *context, struct part *pa
                             p->fails, step);
     part->own += sum;
     if (part->sum != NULL)
-        rv = mu_variable_add(part->sum, &sum, sizeof sum, (int64_t)p->limit_ms, error);
+        rv = mu_variable_add(part->sum, &sum, sizeof sum, (int64_t)p->timeout_ms, error);
     if (rv == 0 && mu_context_has_barrier(context))
-        rv = mu_context_wait_for_others(context, (int64_t)p->limit_ms, error);
+        rv = mu_context_wait_for_others(context, (int64_t)p->timeout_ms, error);
     return rv;
 }
 
@@ -129,7 +130,7 @@ static int give_result(const struct program *p, mu_context *context,
     int rv = 0;
 
     if (part->sum != NULL && mu_context_is_chief(context)) {
-        rv = mu_variable_read(part->sum, &sum, sizeof sum, (int64_t)p->limit_ms, error);
+        rv = mu_variable_read(part->sum, &sum, sizeof sum, (int64_t)p->timeout_ms, error);
         if (rv != 0)
             return rv;
     }
@@ -169,7 +170,7 @@ static int eval(mu_context *context, void *user)
         return 0;
     rv = open_sum(p, context, &error, &sum);
     while (rv == 0 && !mu_context_cancelled(context)) {
-        rv = mu_variable_read(sum, &last, sizeof last, (int64_t)p->limit_ms, &error);
+        rv = mu_variable_read(sum, &last, sizeof last, (int64_t)p->timeout_ms, &error);
         nap(LOOK_MS);
     }
     mu_variable_close(sum);
@@ -222,7 +223,7 @@ int mu_plugin_open(mu_node *node)
     static struct program program = {
         .numbers = 1000,
         .steps = 10,
-        .limit_ms = 60000,
+        .timeout_ms = 60000,
     };
     mu_distribute_options options;
 
@@ -230,11 +231,11 @@ int mu_plugin_open(mu_node *node)
     if (read_number(node, "numbers", 1, &program.numbers) != 0 ||
         read_number(node, "steps", 1, &program.steps) != 0 ||
         read_number(node, "pause_ms", 0, &program.pause_ms) != 0 ||
-        read_number(node, "limit_ms", 1, &program.limit_ms) != 0 ||
+        read_number(node, "timeout_ms", 1, &program.timeout_ms) != 0 ||
         read_strategy(node, &options.strategy) != 0)
         return -MU_EINVALID;
     program.fails = mu_node_setting(node, "fails");
-    options.end_limit_ms = (int64_t)program.limit_ms;
+    options.end_timeout_ms = (int64_t)program.timeout_ms;
     options.worker = work;
     options.worker_user = &program;
     options.eval = eval;

@@ -14,7 +14,7 @@ enum {
     SCHEDULE_MS = 60000,
     FETCH_MS = 120000,      /* while workers die and come back */
     CALL_MS = 60000,        /* of any other call */
-    RUN_LIMIT_MS = 700,     /* of closures that hang the first time */
+    RUN_TIMEOUT_MS = 700,     /* of closures that hang the first time */
     SHORT_MS = 300,         /* limits that are to be reached */
     SHOW_MS = 500           /* between two lines of progress */
 };
@@ -100,7 +100,7 @@ static mu_value *make_args(const struct mixing *m, int64_t element)
 
 /* A name that has finished, in an earlier life of the chief, is answered from the
  * journal; one that was under way is joined. */
-static int schedule_named(struct mixing *m, const char *function, int64_t run_limit_ms,
+static int schedule_named(struct mixing *m, const char *function, int64_t run_timeout_ms,
                           mu_error *ret_error, mu_remote_value **ret_value)
 {
     const int64_t element = (int64_t)(m->named % ELEMENTS);
@@ -116,7 +116,7 @@ static int schedule_named(struct mixing *m, const char *function, int64_t run_li
     mu_closure_options_init(&options);
     options.name = name;
     options.flags = MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_NO_BACKUP;
-    options.run_limit_ms = run_limit_ms;
+    options.run_timeout_ms = run_timeout_ms;
     rv = mu_coordinator_schedule_with(m->coordinator, function, args, &options,
                                       SCHEDULE_MS, ret_error, ret_value);
     mu_value_free(args);
@@ -140,13 +140,13 @@ static int schedule_held(struct mixing *m, const char *function, uint64_t count,
 }
 
 static int schedule_many(struct mixing *m, const char *function, uint64_t count,
-                         int64_t run_limit_ms, mu_error *ret_error)
+                         int64_t run_timeout_ms, mu_error *ret_error)
 {
     const uint64_t outstanding = m->settings->outstanding;
     int rv = 0;
 
     for (uint64_t i = 0; rv == 0 && i < count; i++) {
-        rv = schedule_named(m, function, run_limit_ms, ret_error,
+        rv = schedule_named(m, function, run_timeout_ms, ret_error,
                             &m->values[m->scheduled]);
         m->scheduled += rv == 0;
         if (rv == 0 && outstanding != 0)
@@ -183,7 +183,7 @@ static int schedule_all(struct mixing *m, mu_error *ret_error)
     if (rv == 0)
         rv = schedule_held(m, "freeze", s->freeze, ret_error);
     if (rv == 0)
-        rv = schedule_many(m, "stumble", s->stumble, RUN_LIMIT_MS, ret_error);
+        rv = schedule_many(m, "stumble", s->stumble, RUN_TIMEOUT_MS, ret_error);
     if (rv == 0)
         rv = schedule_behaved(m, s->quick - s->quick / 2, s->slow, ret_error);
     return rv;
@@ -246,7 +246,7 @@ static int run_closures(struct mixing *m, mu_error *ret_error)
 struct provoked {
     const char *function;
     int64_t deadline_ms;
-    int64_t run_limit_ms;
+    int64_t run_timeout_ms;
     int code;
     int kind;
     const char *words;      /* that are in the message */
@@ -263,7 +263,7 @@ static int schedule_provoked(struct mixing *m, const struct provoked *p,
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure's arguments");
     mu_closure_options_init(&options);
     options.deadline_ms = p->deadline_ms;
-    options.run_limit_ms = p->run_limit_ms;
+    options.run_timeout_ms = p->run_timeout_ms;
     options.attempts_max = 1;
     rv = mu_coordinator_schedule_with(m->coordinator, p->function, args, &options,
                                       SCHEDULE_MS, ret_error, NULL);
@@ -298,7 +298,7 @@ static int provoke_errors(struct mixing *m, mu_error *ret_error)
          .words = "told to fail"},
         {.function = "hang", .deadline_ms = SHORT_MS, .code = -MU_EDEADLINE,
          .kind = MU_ERROR_LIMIT, .words = "deadline has passed"},
-        {.function = "hang", .run_limit_ms = SHORT_MS, .code = -MU_EDEADLINE,
+        {.function = "hang", .run_timeout_ms = SHORT_MS, .code = -MU_EDEADLINE,
          .kind = MU_ERROR_LIMIT, .words = "limit of one run"},
     };
     int rv = 0;

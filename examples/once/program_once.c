@@ -85,7 +85,7 @@ static int sum_up(mu_coordinator *coordinator, mu_error *error)
 
     mu_closure_options_init(&options);
     options.flags = MU_CLOSURE_EFFECT_ONCE;
-    options.run_limit_ms = 60000;       /* longer is stuck: it runs elsewhere */
+    options.run_timeout_ms = 60000;       /* longer is stuck: it runs elsewhere */
     mu_deal_options_init(&dataset);
     dataset.shards = SHARDS;
     dataset.epochs = EPOCHS;

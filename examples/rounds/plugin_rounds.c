@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 enum {
-    LIMIT_MS = 60000,       /* of one call: hosts may be away for a while */
+    TIMEOUT_MS = 60000,       /* of one call: hosts may be away for a while */
     MAY_FAIL_EVERY = 5,     /* rounds: a barrier that does not wait long */
     MAY_FAIL_MS = 300
 };
@@ -69,7 +69,7 @@ static int increment(struct worker *w, const char *key)
     int rv;
 
     note(w, "ask %s", key);
-    rv = mu_kv_increment(w->node, key, 1, LIMIT_MS, &w->error, &number);
+    rv = mu_kv_increment(w->node, key, 1, TIMEOUT_MS, &w->error, &number);
     if (rv == 0)
         note(w, "ack %s %" PRId64, key, number);
     return rv;
@@ -83,7 +83,7 @@ static int look(struct worker *w, const char *key, uint64_t *ret_number,
     int rv;
 
     note(w, "look %s", key);
-    rv = mu_kv_try_get(w->node, key, LIMIT_MS, &w->error, &item);
+    rv = mu_kv_try_get(w->node, key, TIMEOUT_MS, &w->error, &item);
     if (rv != 0 && rv != -MU_ENOTFOUND)
         return rv;
     *ret_number = rv == 0 ? strtoull(item.value, NULL, 10) : 0;
@@ -108,7 +108,7 @@ static int add_by_compare(struct worker *w, const char *key)
         (void)snprintf(text, sizeof text, "%" PRIu64, number + 1);
         note(w, "ask %s", key);
         rv = mu_kv_put(w->node, key, text, strlen(text),
-                       MU_KV_OVERWRITE | MU_KV_COMPARE, revision, LIMIT_MS, &w->error,
+                       MU_KV_OVERWRITE | MU_KV_COMPARE, revision, TIMEOUT_MS, &w->error,
                        NULL);
         if (rv == 0)
             note(w, "ack %s %s", key, text);
@@ -124,19 +124,19 @@ static int add_by_compare(struct worker *w, const char *key)
 /* ---- A round ---- */
 
 /* A barrier has one outcome, which is noted as it came. */
-static int meet(struct worker *w, const char *name, int64_t limit_ms)
+static int meet(struct worker *w, const char *name, int64_t timeout_ms)
 {
     mu_barrier_options options;
     int rv;
 
     mu_barrier_options_init(&options);
     options.tasks = w->set;
-    options.limit_ms = limit_ms;
+    options.timeout_ms = timeout_ms;
     rv = mu_barrier_wait(w->node, name, &options, &w->error);
-    if (rv == 0 || (rv == -MU_EDEADLINE && limit_ms >= 0))
+    if (rv == 0 || (rv == -MU_EDEADLINE && timeout_ms >= 0))
         note(w, "met %s %s %s", name, rv == 0 ? "0" : mu_err_name(rv),
              rv == 0 ? "" : w->error.message);
-    return rv == -MU_EDEADLINE && limit_ms >= 0 ? 0 : rv;
+    return rv == -MU_EDEADLINE && timeout_ms >= 0 ? 0 : rv;
 }
 
 static int meet_all(struct worker *w, uint64_t round)
@@ -188,7 +188,7 @@ static int do_round(struct worker *w, uint64_t round)
         rv = meet_all(w, round);
     return rv != 0 ? rv
                    : mu_kv_put(w->node, at, next, strlen(next), MU_KV_OVERWRITE, 0,
-                               LIMIT_MS, &w->error, NULL);
+                               TIMEOUT_MS, &w->error, NULL);
 }
 
 /* From where this worker, or an earlier life of it, has got to. */
@@ -198,7 +198,7 @@ static int do_rounds(struct worker *w)
     uint64_t round = 0;
     uint64_t revision;
     int stop = 0;
-    int rv = mu_agent_register(w->node, 0, LIMIT_MS, &w->error);
+    int rv = mu_agent_register(w->node, 0, TIMEOUT_MS, &w->error);
 
     (void)snprintf(at, sizeof at, "at/%u", w->index);
     if (rv == 0)
@@ -249,7 +249,7 @@ static int work(struct worker *w)
 
     while (rv != 0 && mu_agent_state(w->node, NULL) == MU_AGENT_ERROR) {
         note(w, "error %s %s", mu_err_name(rv), w->error.message);
-        rv = mu_agent_reset(w->node, LIMIT_MS, &w->error);
+        rv = mu_agent_reset(w->node, TIMEOUT_MS, &w->error);
         if (rv == 0)
             rv = do_rounds(w);
     }

@@ -19,7 +19,7 @@ typedef struct mu_checkpoint_options {
     const char *name;           /* 1 to 63 letters, digits, "_", "-" or "."; default
                                    "model" */
     unsigned keep;              /* the newest of this name that stay; default 5, 0: all */
-    int64_t limit_ms;           /* for reading all variables; default -1 */
+    int64_t timeout_ms;           /* for reading all variables; default -1 */
 } mu_checkpoint_options;
 
 MU_EXPORT void mu_checkpoint_options_init(mu_checkpoint_options *options);
@@ -59,7 +59,7 @@ MU_EXPORT int mu_checkpoint_read(const char *path, mu_error *ret_error,
  * as it is. */
 MU_EXPORT int mu_checkpoint_restore(mu_node *node, const char *path,
                                     const char *const *names, size_t count,
-                                    int64_t limit_ms, mu_error *ret_error);
+                                    int64_t timeout_ms, mu_error *ret_error);
 
 #ifdef __cplusplus
 }

@@ -49,7 +49,7 @@ MU_EXPORT int mu_agent_service(mu_node *node, mu_error *ret_error,
  * again. `barrier` 1: until every task of the coordinated jobs is; a limit without which
  * names those missing. -MU_EABORTED: a task of this name with another incarnation is
  * registered, or this one is in error. */
-MU_EXPORT int mu_agent_register(mu_node *node, int barrier, int64_t limit_ms,
+MU_EXPORT int mu_agent_register(mu_node *node, int barrier, int64_t timeout_ms,
                                 mu_error *ret_error);
 
 /* Called on the loop's thread when the agent goes into MU_AGENT_ERROR: another task
@@ -62,14 +62,14 @@ MU_EXPORT int mu_agent_on_error(mu_node *node, mu_agent_error_fn on_error, void 
  * that need it fail with this error, and unless its job is recoverable, so do all other
  * tasks. -MU_EPRECONDITION when it is not connected. */
 MU_EXPORT int mu_agent_report_error(mu_node *node, int code, const char *message,
-                                    int64_t limit_ms, mu_error *ret_error);
+                                    int64_t timeout_ms, mu_error *ret_error);
 
 /* Fail every call from now on with this error, here only: nobody is told. */
 MU_EXPORT int mu_agent_set_error(mu_node *node, int code, const char *message);
 
 /* From MU_AGENT_ERROR to MU_AGENT_DISCONNECTED; barriers that wait for this task fail.
  * Works without a host, too. -MU_EPRECONDITION when it is not in error. */
-MU_EXPORT int mu_agent_reset(mu_node *node, int64_t limit_ms, mu_error *ret_error);
+MU_EXPORT int mu_agent_reset(mu_node *node, int64_t timeout_ms, mu_error *ret_error);
 
 /* Leave: this task's failure and end mean nothing to others from now on. With option
  * leave_ms all tasks that are not recoverable leave together, or at its end with
@@ -77,7 +77,7 @@ MU_EXPORT int mu_agent_reset(mu_node *node, int64_t limit_ms, mu_error *ret_erro
  * error. After all of these, and -MU_EDEADLINE, it has left all the same.
  * -MU_EPRECONDITION, too, when it has left already. A node that is closed leaves by
  * itself. */
-MU_EXPORT int mu_agent_leave(mu_node *node, int64_t limit_ms, mu_error *ret_error);
+MU_EXPORT int mu_agent_leave(mu_node *node, int64_t timeout_ms, mu_error *ret_error);
 
 /* The program is alive and has got further: with option stuck_ms, a task that does not
  * say so for so long is in error, although its node lives. Cheap: an atomic count. */
@@ -88,25 +88,25 @@ MU_EXPORT void mu_agent_progress(mu_node *node);
  * recoverable, progress, error (a map: code, name, message, task). `tasks` is a set
  * ("worker:0-3,ps:0"); NULL: all. A task that is not known gives -MU_ENOTFOUND. The
  * caller frees *ret_tasks. */
-MU_EXPORT int mu_tasks_states(mu_node *node, const char *tasks, int64_t limit_ms,
+MU_EXPORT int mu_tasks_states(mu_node *node, const char *tasks, int64_t timeout_ms,
                               mu_error *ret_error, mu_value **ret_tasks);
 
 /* The same, once all of them are connected; each with `devices`. Sorted by type,
  * index. */
-MU_EXPORT int mu_tasks_wait(mu_node *node, const char *tasks, int64_t limit_ms,
+MU_EXPORT int mu_tasks_wait(mu_node *node, const char *tasks, int64_t timeout_ms,
                             mu_error *ret_error, mu_value **ret_tasks);
 
 /* The same as soon as their version is not `version` (0: at once): any change of a state
  * of one of them gives it the next one. */
 MU_EXPORT int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version,
-                             int64_t limit_ms, mu_error *ret_error,
+                             int64_t timeout_ms, mu_error *ret_error,
                              uint64_t *ret_version, mu_value **ret_tasks);
 
 /* What the machines have: a list of maps: task, host, cores, memory_bytes, gpus and tpus
  * (lists of maps: name, memory_bytes; 0: not known), of the tasks that are connected. A
  * TPU's chip stands there once for each device that a program sees: twice for v2, v3
  * and 7x. */
-MU_EXPORT int mu_tasks_devices(mu_node *node, int64_t limit_ms, mu_error *ret_error,
+MU_EXPORT int mu_tasks_devices(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
                                mu_value **ret_devices);
 
 /* Another task has failed (`task` is "worker:1"): it is in error as if it had called
@@ -114,20 +114,20 @@ MU_EXPORT int mu_tasks_devices(mu_node *node, int64_t limit_ms, mu_error *ret_er
  * and in its words who has reported it. -MU_ENOTFOUND: the service does not know it,
  * -MU_EPRECONDITION: it is not connected. */
 MU_EXPORT int mu_tasks_report_error(mu_node *node, const char *task, int code,
-                                    const char *message, int64_t limit_ms,
+                                    const char *message, int64_t timeout_ms,
                                     mu_error *ret_error);
 
 /* Another task, which is in error by its own failure or that of others, is not any more:
  * its calls that wait fail with -MU_EABORTED, it registers again by itself, and where it
  * is gone for good, one that is started in its place may. -MU_ENOTFOUND: the service does
  * not know it, -MU_EPRECONDITION: it is not in error. */
-MU_EXPORT int mu_tasks_reset(mu_node *node, const char *task, int64_t limit_ms,
+MU_EXPORT int mu_tasks_reset(mu_node *node, const char *task, int64_t timeout_ms,
                              mu_error *ret_error);
 
 /* Which of `tasks` are alive: called by each member of the set, with the same set;
  * answers all of them with the same list (maps: task, incarnation) once each one has
  * called or is not connected. -MU_EINVALID when this task is not in the set. */
-MU_EXPORT int mu_tasks_alive(mu_node *node, const char *tasks, int64_t limit_ms,
+MU_EXPORT int mu_tasks_alive(mu_node *node, const char *tasks, int64_t timeout_ms,
                              mu_error *ret_error, mu_value **ret_alive);
 
 /* ---- Key-values ----
@@ -155,30 +155,30 @@ MU_EXPORT void mu_kv_item_done(mu_kv_item *item);
 
 /* ret_revision may be NULL. */
 MU_EXPORT int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
-                        unsigned flags, uint64_t revision, int64_t limit_ms,
+                        unsigned flags, uint64_t revision, int64_t timeout_ms,
                         mu_error *ret_error, uint64_t *ret_revision);
 
 /* Wait until the key is there. */
-MU_EXPORT int mu_kv_get(mu_node *node, const char *key, int64_t limit_ms,
+MU_EXPORT int mu_kv_get(mu_node *node, const char *key, int64_t timeout_ms,
                         mu_error *ret_error, mu_kv_item *ret_item);
 
 /* As it is now: -MU_ENOTFOUND when it is not there. */
-MU_EXPORT int mu_kv_try_get(mu_node *node, const char *key, int64_t limit_ms,
+MU_EXPORT int mu_kv_try_get(mu_node *node, const char *key, int64_t timeout_ms,
                             mu_error *ret_error, mu_kv_item *ret_item);
 
 /* Add to a key whose value is a decimal number of 64 bits; one that is not there counts
  * as 0. -MU_EPRECONDITION when it is no number, -MU_ERANGE when the sum is too large. */
 MU_EXPORT int mu_kv_increment(mu_node *node, const char *key, int64_t by,
-                              int64_t limit_ms, mu_error *ret_error,
+                              int64_t timeout_ms, mu_error *ret_error,
                               int64_t *ret_number);
 
 /* The key and all below it; none is fine. ret_count (may be NULL): how many. */
-MU_EXPORT int mu_kv_delete(mu_node *node, const char *key, int64_t limit_ms,
+MU_EXPORT int mu_kv_delete(mu_node *node, const char *key, int64_t timeout_ms,
                            mu_error *ret_error, uint64_t *ret_count);
 
 /* All that is below a key ("": everything), in order: a list of maps: key, value (bytes),
  * revision. Large directories come in pages; one page is one moment, the whole is not. */
-MU_EXPORT int mu_kv_list(mu_node *node, const char *directory, int64_t limit_ms,
+MU_EXPORT int mu_kv_list(mu_node *node, const char *directory, int64_t timeout_ms,
                          mu_error *ret_error, mu_value **ret_items);
 
 /* The same calls without waiting. `operation` says which; the call's answer comes as
@@ -200,7 +200,7 @@ typedef struct mu_kv_ask {
     size_t size;
     uint64_t revision;
     int64_t by;
-    int64_t limit_ms;
+    int64_t timeout_ms;
 } mu_kv_ask;
 
 typedef struct mu_kv_answer {
@@ -304,13 +304,13 @@ typedef struct mu_kv_event {
 MU_EXPORT void mu_kv_event_done(mu_kv_event *event);
 
 MU_EXPORT int mu_kv_watch_open(mu_node *node, const char *key, int below,
-                               int64_t limit_ms, mu_error *ret_error,
+                               int64_t timeout_ms, mu_error *ret_error,
                                mu_kv_watch **ret_watch);
 
 /* The next event, waiting for it. -MU_EEXHAUSTED: more than 65,536 keys had changed and
  * were not read; the watch begins anew with what is there then. */
-MU_EXPORT int mu_kv_watch_next(mu_kv_watch *watch, int64_t limit_ms, mu_error *ret_error,
-                               mu_kv_event *ret_event);
+MU_EXPORT int mu_kv_watch_next(mu_kv_watch *watch, int64_t timeout_ms,
+                               mu_error *ret_error, mu_kv_event *ret_event);
 
 /* Before or after the node is closed. NULL is fine. */
 MU_EXPORT void mu_kv_watch_close(mu_kv_watch *watch);
@@ -355,7 +355,7 @@ typedef struct mu_barrier_options {
     const char *tasks;      /* a set of tasks; NULL: all of the coordinated jobs */
     unsigned threads;       /* of this process meet first, each calling with the same
                                number; default 1 */
-    int64_t limit_ms;       /* of all; the first who arrives says it. Default: none */
+    int64_t timeout_ms;       /* of all; the first who arrives says it. Default: none */
 } mu_barrier_options;
 
 MU_EXPORT void mu_barrier_options_init(mu_barrier_options *options);
@@ -381,7 +381,7 @@ MU_EXPORT int mu_barrier_begin(mu_node *node, const char *name,
 
 /* End the barrier that this node has arrived at, for everybody, with -MU_ECANCELLED.
  * -MU_EPRECONDITION when it has not, or all went through. */
-MU_EXPORT int mu_barrier_cancel(mu_node *node, const char *name, int64_t limit_ms,
+MU_EXPORT int mu_barrier_cancel(mu_node *node, const char *name, int64_t timeout_ms,
                                 mu_error *ret_error);
 
 /* ---- Preemption ---- */
@@ -395,7 +395,7 @@ MU_EXPORT int mu_barrier_cancel(mu_node *node, const char *name, int64_t limit_m
 #define MU_PREEMPT_EARLY_MS (15 * 60 * 1000)
 
 MU_EXPORT int mu_preempt_notice(mu_node *node, const char *reason, int64_t grace_ms,
-                                int64_t limit_ms, mu_error *ret_error);
+                                int64_t timeout_ms, mu_error *ret_error);
 
 /* The program has reached `step`: *ret_stop is 1 exactly when that is the step to stop
  * at, for all tasks the same. Waits while the tasks agree. Steps ascend. Without a notice
@@ -414,8 +414,9 @@ typedef struct mu_preemption {
 
 /* Wait for a round after `round`: its notice, and with `agreed` its step. For tasks that
  * have no steps of their own, parameter servers say. */
-MU_EXPORT int mu_preempt_wait(mu_node *node, uint64_t round, int agreed, int64_t limit_ms,
-                              mu_error *ret_error, mu_preemption *ret_preemption);
+MU_EXPORT int mu_preempt_wait(mu_node *node, uint64_t round, int agreed,
+                              int64_t timeout_ms, mu_error *ret_error,
+                              mu_preemption *ret_preemption);
 
 #ifdef __cplusplus
 }

@@ -33,14 +33,14 @@ enum mu_remote_value_state {
  * reached; at the limit the error names it. On a loop's thread only with limit 0, which
  * does not wait: what is scheduled before the chief is reached ends with
  * -MU_EUNAVAILABLE. */
-MU_EXPORT int mu_coordinator_open(mu_node *node, int64_t limit_ms, mu_error *ret_error,
+MU_EXPORT int mu_coordinator_open(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
                                   mu_coordinator **ret_coordinator);
 
 /* Wait until the chief is connected: it may be away for a while, and what it had was
  * aborted then (MU_ERROR_CHIEF). 0 at once when it is there; at the limit -MU_EDEADLINE,
  * which names it. */
-MU_EXPORT int mu_coordinator_wait_for_chief(mu_coordinator *coordinator, int64_t limit_ms,
-                                            mu_error *ret_error);
+MU_EXPORT int mu_coordinator_wait_for_chief(mu_coordinator *coordinator,
+                                            int64_t timeout_ms, mu_error *ret_error);
 
 /* Let go of the coordinator, before or after its node is closed. Closures still under way
  * are cancelled, and waited for, five seconds at most; on a loop's thread nothing is
@@ -51,7 +51,7 @@ MU_EXPORT void mu_coordinator_close(mu_coordinator *coordinator);
 /* Queue a closure: `function` with `args` (NULL: nil), to run at least once on any
  * worker. Returns at once, unless `queue_max` closures are scheduled and not resolved, or
  * `queue_bytes_max` bytes of their arguments (one that is larger goes when it is alone):
- * then it waits for room, behind the threads that wait already, at most `limit_ms`
+ * then it waits for room, behind the threads that wait already, at most `timeout_ms`
  * (-MU_EDEADLINE, as join's; with limit 0 -MU_EAGAIN), and nothing was queued. A chief
  * that is full fails nothing: what it has no room for waits at its client. The first
  * error of an earlier closure is returned here, by join or by done, once, after
@@ -63,7 +63,7 @@ MU_EXPORT void mu_coordinator_close(mu_coordinator *coordinator);
  * `args` stays the caller's. On a loop's thread only with limit 0: there an error is
  * returned once the rest was cancelled, and -MU_EAGAIN before. */
 MU_EXPORT int mu_coordinator_schedule(mu_coordinator *coordinator, const char *function,
-                                      const mu_value *args, int64_t limit_ms,
+                                      const mu_value *args, int64_t timeout_ms,
                                       mu_error *ret_error, mu_remote_value **ret_value);
 
 /* ---- More about one closure ---- */
@@ -85,7 +85,7 @@ enum mu_closure_flag {
 
 enum mu_priority {
     MU_PRIORITY_HIGHEST = 0,
-    MU_PRIORITY_USUAL = 4,
+    MU_PRIORITY_DEFAULT = 4,
     MU_PRIORITY_LOWEST = 7
 };
 
@@ -100,7 +100,7 @@ typedef struct mu_closure_options {
     int priority;           /* enum mu_priority: a lower one runs first */
     int64_t deadline_ms;    /* from now until it is resolved, or it ends with
                                -MU_EDEADLINE; 0: none */
-    int64_t run_limit_ms;   /* of one run, from when a worker is given it: a longer one
+    int64_t run_timeout_ms;   /* of one run, from when a worker is given it: a longer one
                                counts as stuck, and the closure runs elsewhere; 0:
                                none */
     unsigned attempts_max;  /* runs before it is given up; 0: the cluster's */
@@ -129,7 +129,7 @@ MU_EXPORT void mu_closure_options_init(mu_closure_options *options);
 MU_EXPORT int mu_coordinator_schedule_with(mu_coordinator *coordinator,
                                            const char *function, const mu_value *args,
                                            const mu_closure_options *options,
-                                           int64_t limit_ms, mu_error *ret_error,
+                                           int64_t timeout_ms, mu_error *ret_error,
                                            mu_remote_value **ret_value);
 
 /* Cancel the closure of a value, and do not wait for that: it ends at once while it is
@@ -160,14 +160,14 @@ typedef struct mu_per_worker mu_per_worker;
  * long, closures that do not use the value run on the worker's other threads. Returns at
  * once but for the question to the chief. */
 MU_EXPORT int mu_per_worker_open(mu_coordinator *coordinator, const char *function,
-                                 const mu_value *args, int64_t limit_ms,
+                                 const mu_value *args, int64_t timeout_ms,
                                  mu_error *ret_error, mu_per_worker **ret_per_worker);
 
 /* From values that are there: item i of the list is for the worker of index i; on one
  * without an item a closure that uses it ends with an input error. Where tasks of other
  * types run closures, too: a map with such a list for each type, {"gpu": [...]}. */
 MU_EXPORT int mu_per_worker_open_values(mu_coordinator *coordinator,
-                                        const mu_value *values, int64_t limit_ms,
+                                        const mu_value *values, int64_t timeout_ms,
                                         mu_error *ret_error,
                                         mu_per_worker **ret_per_worker);
 
@@ -190,7 +190,7 @@ MU_EXPORT size_t mu_coordinator_errors(mu_coordinator *coordinator, mu_error *er
  * for, as mu_node_explain gives it. By the value, or (value NULL) by name. */
 MU_EXPORT int mu_coordinator_explain(mu_coordinator *coordinator,
                                      const mu_remote_value *value, const char *name,
-                                     int64_t limit_ms, mu_error *ret_error,
+                                     int64_t timeout_ms, mu_error *ret_error,
                                      mu_value **ret_reasons);
 
 /* Let a worker finish what it has, then leave; its task ends with exit code 0. Returns
@@ -199,22 +199,22 @@ MU_EXPORT int mu_coordinator_explain(mu_coordinator *coordinator,
  * welcome. At the limit the chief is asked whether it is there, for two seconds at
  * most. */
 MU_EXPORT int mu_coordinator_drain(mu_coordinator *coordinator, int worker,
-                                   int64_t limit_ms, mu_error *ret_error);
+                                   int64_t timeout_ms, mu_error *ret_error);
 
 /* The same of a task of any type that runs closures (node.h, worker_types). */
 MU_EXPORT int mu_coordinator_drain_task(mu_coordinator *coordinator, const char *type,
-                                        int index, int64_t limit_ms,
+                                        int index, int64_t timeout_ms,
                                         mu_error *ret_error);
 
 /* The journal forgets the named closures that have finished: what they did was saved. */
-MU_EXPORT int mu_coordinator_forget(mu_coordinator *coordinator, int64_t limit_ms,
+MU_EXPORT int mu_coordinator_forget(mu_coordinator *coordinator, int64_t timeout_ms,
                                     mu_error *ret_error);
 
 /* Wait until every closure scheduled so far is resolved. Returns the first error, as
  * above; of several threads that wait for the same closures each gets it. At the limit
  * -MU_EDEADLINE: the message tells what is in flight where, or that an error is still to
  * be raised; the chief is asked for that, for two seconds at most. */
-MU_EXPORT int mu_coordinator_join(mu_coordinator *coordinator, int64_t limit_ms,
+MU_EXPORT int mu_coordinator_join(mu_coordinator *coordinator, int64_t timeout_ms,
                                   mu_error *ret_error);
 
 /* Whether nothing is queued or in flight. Waits for closures only to raise an error, as
@@ -240,20 +240,20 @@ MU_EXPORT void mu_coordinator_count(mu_coordinator *coordinator,
  * leave what a worker keeps there); the closure's own error; -MU_ECANCELLED when the
  * value was aborted; -MU_EDEADLINE, telling where the closure is: the chief is asked for
  * that, for two seconds at most. */
-MU_EXPORT int mu_remote_value_fetch(mu_remote_value *value, int64_t limit_ms,
+MU_EXPORT int mu_remote_value_fetch(mu_remote_value *value, int64_t timeout_ms,
                                     mu_error *ret_error, mu_value **ret_result);
 
 /* Many at once: `results` (may be NULL) has `count` places. The first error there is, in
  * the order of `values`, is returned; results of others are filled in all the same, NULL
  * for those that have none. */
 MU_EXPORT int mu_remote_value_fetch_all(mu_remote_value *const *values, size_t count,
-                                        int64_t limit_ms, mu_error *ret_error,
+                                        int64_t timeout_ms, mu_error *ret_error,
                                         mu_value **results);
 
 /* A copy of `structure`, each reference to a remote value replaced by its content;
  * references to per-worker values stay. */
 MU_EXPORT int mu_coordinator_fetch(mu_coordinator *coordinator, const mu_value *structure,
-                                   int64_t limit_ms, mu_error *ret_error,
+                                   int64_t timeout_ms, mu_error *ret_error,
                                    mu_value **ret_value);
 
 /* MU_REMOTE_ABORTED for NULL. */

@@ -50,22 +50,22 @@ MU_EXPORT int mu_deal_open(mu_coordinator *coordinator, const mu_deal_options *o
  * defaults.
  *
  * When all shards of the epoch are out, waits until one comes back or the epoch ends.
- * Waits for room as mu_coordinator_schedule does, `limit_ms` in all: -MU_EDEADLINE, with
- * limit 0 -MU_EAGAIN. The words of -MU_EDEADLINE tell what is in flight where: the chief
- * is asked for that, for two seconds at most. -MU_ERANGE when every shard of every epoch
- * is consumed. The first error of an earlier closure is returned here too, as by
- * mu_coordinator_schedule. On any error nothing was scheduled, and the shard is still to
- * be dealt.
+ * Waits for room as mu_coordinator_schedule does, `timeout_ms` in all: -MU_EDEADLINE,
+ * with limit 0 -MU_EAGAIN. The words of -MU_EDEADLINE tell what is in flight where: the
+ * chief is asked for that, for two seconds at most. -MU_ERANGE when every shard of
+ * every epoch is consumed. The first error of an earlier closure is returned here too,
+ * as by mu_coordinator_schedule. On any error nothing was scheduled, and the shard is
+ * still to be dealt.
  *
  * Any thread; on a loop's thread only with limit 0. */
 MU_EXPORT int mu_deal_schedule(mu_deal *deal, const char *function, const mu_value *args,
-                               const mu_closure_options *options, int64_t limit_ms,
+                               const mu_closure_options *options, int64_t timeout_ms,
                                mu_error *ret_error);
 
 /* Wait until no shard is out: each that was dealt is consumed, or was given back by a
  * closure that failed, whose error the coordinator raises. At the limit -MU_EDEADLINE,
  * with how many are out, and where, as above. On a loop's thread only with limit 0. */
-MU_EXPORT int mu_deal_join(mu_deal *deal, int64_t limit_ms, mu_error *ret_error);
+MU_EXPORT int mu_deal_join(mu_deal *deal, int64_t timeout_ms, mu_error *ret_error);
 
 /* Where it stands, as a map: shards, epochs, seed, records (the options), epoch (the
  * current one), consumed (shards, of all epochs), and record, a list with a map for each

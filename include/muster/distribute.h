@@ -86,7 +86,7 @@ MU_EXPORT const mu_session_config *mu_context_session_config(const mu_context *c
  * not meet again after any of these.
  * Without others: -MU_EINVALID, or 0 at once with option barrier_optional. */
 MU_EXPORT int mu_context_has_barrier(const mu_context *context);
-MU_EXPORT int mu_context_wait_for_others(mu_context *context, int64_t limit_ms,
+MU_EXPORT int mu_context_wait_for_others(mu_context *context, int64_t timeout_ms,
                                          mu_error *ret_error);
 
 /* End the waits for others of this process's calls, now and later, with an error, as if
@@ -200,7 +200,7 @@ typedef struct mu_distribute_options {
                                    none */
     const char *environment;    /* default NULL: what TF_CONFIG says, else ""; "google":
                                    no server is started, and who would be one sleeps until
-                                   `join_limit_ms` */
+                                   `join_timeout_ms` */
     int ignore_environment;     /* 1: TF_CONFIG is not looked at */
     mu_resolver *resolver;      /* who is asked for cluster, task, layer and environment
                                    where TF_CONFIG has no cluster; not in MU_MODE_LOCAL.
@@ -225,8 +225,8 @@ typedef struct mu_distribute_options {
     int barrier_optional;       /* 1: to wait where there are no others is fine */
     int keep_server;            /* 1: the server is for the next run on this thread, too,
                                    until mu_distribute_end; default 0 */
-    int64_t join_limit_ms;      /* of a server that waits for the job's end; default -1 */
-    int64_t end_limit_ms;       /* for the other calls to end after the first error, for
+    int64_t join_timeout_ms;    /* of a server that waits for the job's end; default -1 */
+    int64_t end_timeout_ms;       /* for the other calls to end after the first error, for
                                    the evaluator after the last worker, and for results of
                                    tasks that are away; and for each word about its end
                                    that a task has for the others, 10 s of it at most;
@@ -237,7 +237,7 @@ MU_EXPORT void mu_distribute_options_init(mu_distribute_options *options);
 
 /* Run. Returns when what this process has to do is done: its calls have returned, or the
  * job that it served is done. The first error of any call is returned, and ends the
- * waiting of all others; a call that does not come to its end within end_limit_ms after
+ * waiting of all others; a call that does not come to its end within end_timeout_ms after
  * it is left behind (-MU_EDEADLINE among the results), with its memory.
  *
  * *ret_results, where it is not NULL, is set always: NULL when no call was made, else a
@@ -256,7 +256,7 @@ MU_EXPORT int mu_distribute_run(const mu_distribute_options *options, mu_error *
 
 /* End what keep_server has kept on this thread: the leading task ends the job, then the
  * server stops. 0 when there is none. */
-MU_EXPORT int mu_distribute_end(int64_t limit_ms, mu_error *ret_error);
+MU_EXPORT int mu_distribute_end(int64_t timeout_ms, mu_error *ret_error);
 
 /* ---- Plugins ---- */
 

@@ -186,7 +186,7 @@ MU_EXPORT int mu_node_open(const mu_node_options *options, mu_error *ret_error,
                            mu_node **ret_node);
 
 /* Stop a node with a thread of its own and free it: tells its peers, completes waiting
- * calls with -MU_ECLOSED, waits at most `limit_ms` for functions that run (those that
+ * calls with -MU_ECLOSED, waits at most `timeout_ms` for functions that run (those that
  * were not begun run elsewhere). Returns -MU_EDEADLINE, naming the function, when one did
  * not end: its thread and the node's memory are then left behind for the process to end
  * with. NULL is fine.
@@ -200,7 +200,7 @@ MU_EXPORT int mu_node_open(const mu_node_options *options, mu_error *ret_error,
  * parent's: in the child calls on it, its coordinator and its variables return
  * -MU_ECLOSED at once, with words, and this one -MU_EPRECONDITION; nobody but the child
  * notices. The child may open nodes of its own. */
-MU_EXPORT int mu_node_close(mu_node *node, int64_t limit_ms, mu_error *ret_error);
+MU_EXPORT int mu_node_close(mu_node *node, int64_t timeout_ms, mu_error *ret_error);
 
 /* Keep the handle of a node valid over its close: calls on it return -MU_ECLOSED then,
  * until the last holder lets go of it. For a program whose threads may call while another
@@ -259,14 +259,14 @@ MU_EXPORT void mu_node_on_cluster(mu_node *node, mu_cluster_change_fn callback,
  * returned), or the node is being closed (-MU_ECLOSED). What tasks that only serve
  * wait in. ret_error holds the job's own error, if it ended with one, and 0 is
  * returned. */
-MU_EXPORT int mu_node_wait_job(mu_node *node, int64_t limit_ms, mu_error *ret_error);
+MU_EXPORT int mu_node_wait_job(mu_node *node, int64_t timeout_ms, mu_error *ret_error);
 
 /* Chief (worker 0 in a cluster without one): tell every connected task that the job is
  * done, so that it may exit; `code` 0 or a negative code with `message`. Returns once
  * every task was told and has hung up, or at the limit (-MU_EDEADLINE, naming the tasks
  * left). -MU_EPRECONDITION on every other task. */
 MU_EXPORT int mu_node_job_done(mu_node *node, int code, const char *message,
-                               int64_t limit_ms, mu_error *ret_error);
+                               int64_t timeout_ms, mu_error *ret_error);
 
 /* Send a number to the chief, where it shows in the status and is read with
  * mu_node_metric: progress of an evaluator, say. The last one of a name counts. */
@@ -279,7 +279,7 @@ MU_EXPORT int mu_node_metric(mu_node *node, const char *name, double *ret_number
 
 /* The cluster as the chief sees it (asked over the network on other tasks): a map with
  * tasks and their state, closures, variables, metrics. The caller frees *ret_status. */
-MU_EXPORT int mu_node_status(mu_node *node, int64_t limit_ms, mu_error *ret_error,
+MU_EXPORT int mu_node_status(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
                              mu_value **ret_status);
 
 /* Why a closure has not run, from the chief: by its number, as the status, the log and
@@ -288,14 +288,14 @@ MU_EXPORT int mu_node_status(mu_node *node, int64_t limit_ms, mu_error *ret_erro
  * where there are some, last_error, backup_task. -MU_ENOTFOUND when the chief has no such
  * closure: it is resolved, say. The caller frees *ret_reasons. */
 MU_EXPORT int mu_node_explain(mu_node *node, uint64_t closure, const char *name,
-                              int64_t limit_ms, mu_error *ret_error,
+                              int64_t timeout_ms, mu_error *ret_error,
                               mu_value **ret_reasons);
 
 /* This task, a worker, wants to leave: the chief gives it nothing more; returns when all
  * that it had is finished. Does not wait for a chief that is not connected
  * (-MU_EUNAVAILABLE): that one has given it nothing. At the limit -MU_EDEADLINE; the
  * chief is asked whether it is there, for two seconds at most. */
-MU_EXPORT int mu_node_drain(mu_node *node, int64_t limit_ms, mu_error *ret_error);
+MU_EXPORT int mu_node_drain(mu_node *node, int64_t timeout_ms, mu_error *ret_error);
 
 /* ---- Functions that workers run ---- */
 

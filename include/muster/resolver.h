@@ -5,7 +5,7 @@
  * name the first one that recognises where the process runs is taken. Everything is asked
  * anew at every call, since clusters change.
  *
- * A resolver is used by one thread at a time. Calls block, for `limit_ms` at most
+ * A resolver is used by one thread at a time. Calls block, for `timeout_ms` at most
  * (negative: no limit); on a thread that runs a node's loop (in a callback, or in an
  * inline function) they return -MU_EPRECONDITION. While there is time,
  * what fails for now (a server that does not answer, a pod that does not run yet, a task
@@ -130,11 +130,11 @@ MU_EXPORT void mu_resolver_on_progress(mu_resolver *resolver,
 
 /* Evaluate: everything at once. The caller frees ret_resolution->cluster. -MU_ENOTFOUND:
  * no source recognises this place. Other errors name the source and the place. */
-MU_EXPORT int mu_resolver_resolve(mu_resolver *resolver, int64_t limit_ms,
+MU_EXPORT int mu_resolver_resolve(mu_resolver *resolver, int64_t timeout_ms,
                                   mu_error *ret_error, mu_resolution *ret_resolution);
 
 /* The cluster alone; NULL when there is none. The caller frees it. */
-MU_EXPORT int mu_resolver_cluster(mu_resolver *resolver, int64_t limit_ms,
+MU_EXPORT int mu_resolver_cluster(mu_resolver *resolver, int64_t timeout_ms,
                                   mu_error *ret_error, mu_cluster **ret_cluster);
 
 enum { MU_MASTER_BYTES = 320 };
@@ -144,7 +144,7 @@ enum { MU_MASTER_BYTES = 320 };
  * `rpc_layer` NULL: the source's; "": none. -MU_ENOTFOUND: no such task in the cluster.
  * ret_master has MU_MASTER_BYTES. */
 MU_EXPORT int mu_resolver_master(mu_resolver *resolver, const char *type, int index,
-                                 const char *rpc_layer, int64_t limit_ms,
+                                 const char *rpc_layer, int64_t timeout_ms,
                                  mu_error *ret_error, char *ret_master);
 
 /* The accelerators of a task (type NULL, index -1: of this one; an index of -1 beside a
@@ -154,7 +154,7 @@ MU_EXPORT int mu_resolver_master(mu_resolver *resolver, const char *type, int in
  * -MU_EPRECONDITION, naming two of them. Without a node, what the source says. The caller
  * frees *ret_counts. */
 MU_EXPORT int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,
-                                       const char *type, int index, int64_t limit_ms,
+                                       const char *type, int index, int64_t timeout_ms,
                                        mu_error *ret_error, mu_value **ret_counts);
 
 /* What the last evaluation tried: a list of maps: resolver, state ("taken", "not here",
@@ -168,7 +168,7 @@ enum { MU_RESOLVER_TRY_MS = 10000, MU_RESOLVER_LEAVE_MS = 2000 };
 
 /* Functions may block. They are called on a thread of the library, whoever asks: never on
  * the thread of a call, nor on that of a node's loop, and one after the other for each
- * mu_resolver; several of these may call at the same time. `limit_ms` is what is left
+ * mu_resolver; several of these may call at the same time. `timeout_ms` is what is left
  * (negative: no limit; 0, as when a node looks again: one try, for which there are
  * MU_RESOLVER_TRY_MS).
  *
@@ -193,7 +193,7 @@ typedef struct mu_resolver_kind {
 
     /* As of mu_resolver_resolve, over an initialised *ret_resolution. -MU_EUNAVAILABLE:
      * not now, it is called again while there is time. */
-    int (*resolve)(void *user, int64_t limit_ms, mu_error *ret_error,
+    int (*resolve)(void *user, int64_t timeout_ms, mu_error *ret_error,
                    mu_resolution *ret_resolution);
 } mu_resolver_kind;
 

@@ -39,7 +39,7 @@ typedef struct mu_server_options {
     const char *environment;    /* "" (default), or "google": the servers are somebody
                                    else's, and this one is without a node */
     mu_session_config config;
-    int64_t limit_ms;           /* to wait for a cluster; default -1 */
+    int64_t timeout_ms;           /* to wait for a cluster; default -1 */
 } mu_server_options;
 
 MU_EXPORT void mu_server_options_init(mu_server_options *options);
@@ -80,11 +80,11 @@ MU_EXPORT const mu_session_config *mu_server_config(const mu_server *server);
 /* Serve until the job is done, or the server was stopped, here or by another task: 0,
  * with the job's own error in ret_error if it ended with one. A worker gets closures from
  * the first join on. -MU_EDEADLINE says who has not ended the job. */
-MU_EXPORT int mu_server_join(mu_server *server, int64_t limit_ms, mu_error *ret_error);
+MU_EXPORT int mu_server_join(mu_server *server, int64_t timeout_ms, mu_error *ret_error);
 
 /* Stop: a worker finishes what it has, within the limit; then the node is closed
  * (mu_node_close), and joins return 0. More than once is fine. */
-MU_EXPORT int mu_server_stop(mu_server *server, int64_t drain_limit_ms,
+MU_EXPORT int mu_server_stop(mu_server *server, int64_t drain_timeout_ms,
                              mu_error *ret_error);
 
 /* Stop at once what was not stopped, and free. Nobody may be in a call. NULL is fine. */
@@ -96,7 +96,7 @@ MU_EXPORT void mu_server_free(mu_server *server);
  * may do this: others get -MU_EPERMISSION. The chief itself is not stopped
  * (-MU_EPRECONDITION): it ends the job. -MU_EDEADLINE says what was waited for. */
 MU_EXPORT int mu_server_stop_remote(mu_node *node, const char *task, const char *reason,
-                                    int64_t limit_ms, mu_error *ret_error);
+                                    int64_t timeout_ms, mu_error *ret_error);
 
 /* ---- Servers that are told their cluster ---- */
 
@@ -120,7 +120,7 @@ MU_EXPORT void mu_server_offer_init(mu_server_offer *offer);
  * it; so does a server that has the same cluster and task already. -MU_EPRECONDITION: it
  * serves another task, or another cluster; -MU_EINVALID: the spec is none, or the server
  * is at another address; -MU_EDEADLINE: who was not reached, and why. */
-MU_EXPORT int mu_server_offer_cluster(const mu_server_offer *offer, int64_t limit_ms,
+MU_EXPORT int mu_server_offer_cluster(const mu_server_offer *offer, int64_t timeout_ms,
                                       mu_error *ret_error);
 
 #ifdef __cplusplus

@@ -42,7 +42,7 @@ typedef struct mu_session_options {
     const char *checkpoint_name;    /* of that name, default "model" */
     const char *checkpoint_file;    /* or this one, which must be there. Not both */
     mu_session_config config;   /* what the strategy wants: see mu_session_config_of */
-    int64_t limit_ms;           /* to wait for all that must be; default 7200000 */
+    int64_t timeout_ms;           /* to wait for all that must be; default 7200000 */
     unsigned recovery_wait_ms;  /* between two questions of `ready`, and two lines in the
                                    log; default 30000 */
 } mu_session_options;

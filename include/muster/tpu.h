@@ -3,7 +3,7 @@
  * A TPU is meant by the settings of that resolver (docs/resolvers/tpu.md): by name, full
  * name, that of a queued resource, or address, several with commas between, or by the
  * variables and files that it reads. Everything is asked anew at every call. Calls block,
- * for `limit_ms` at most (negative: no limit); a handle is used by one thread at a
+ * for `timeout_ms` at most (negative: no limit); a handle is used by one thread at a
  * time.
  *
  * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
@@ -62,12 +62,12 @@ MU_EXPORT void mu_tpu_on_progress(mu_tpu *tpu, mu_tpu_progress_fn progress, void
 
 /* How they are, whatever their state. `ret_states` has room for `room`, and may be NULL
  * with 0. -MU_EEXHAUSTED: there are more. -MU_ENOTFOUND: the API knows no such TPU. */
-MU_EXPORT int mu_tpu_describe(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
+MU_EXPORT int mu_tpu_describe(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
                               mu_tpu_state *ret_states, size_t room, size_t *ret_count);
 
 /* Whether work can go on on all of them: *ret_recoverable 1 or 0. `ret_why` has words in
  * the second case, naming the TPU; it has 512 bytes and may be NULL. */
-MU_EXPORT int mu_tpu_recoverable(mu_tpu *tpu, int64_t limit_ms, mu_error *ret_error,
+MU_EXPORT int mu_tpu_recoverable(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
                                  int *ret_recoverable, char *ret_why);
 
 /* Wait until all are healthy, looking every `interval_ms` (0: MU_TPU_INTERVAL_MS), for
@@ -81,7 +81,7 @@ MU_EXPORT int mu_tpu_wait_healthy(mu_tpu *tpu, int64_t wait_ms, int64_t interval
  * once. `restart_type`: "always" or "ifNeeded"; NULL: "always". -MU_ENOTFOUND: no such
  * version. Errors name the host. */
 MU_EXPORT int mu_tpu_request_version(mu_tpu *tpu, const char *version,
-                                     const char *restart_type, int64_t limit_ms,
+                                     const char *restart_type, int64_t timeout_ms,
                                      mu_error *ret_error);
 
 /* Where the coordination service belongs: "/job:worker/task:0". `ret_leader` has 64

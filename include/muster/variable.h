@@ -3,7 +3,7 @@
  * A variable has a name, a dtype and a shape. It is cut along its first dimension into
  * shards (the first ones get one row more when it does not divide evenly); shard i lives
  * on parameter server (home + i) modulo their number, where home follows from the name.
- * Every call blocks the calling thread until it is done or `limit_ms` has passed
+ * Every call blocks the calling thread until it is done or `timeout_ms` has passed
  * (negative: no limit), and may be made on any thread except a loop's. Buffers are dense,
  * rows first, in host byte order.
  *
@@ -75,7 +75,7 @@ typedef struct mu_variable_spec {
  * somebody who does that, and at the limit names the servers that lack it.
  * When all servers that it lives on were restarted it is created as at first. */
 MU_EXPORT int mu_variable_open(mu_node *node, const mu_variable_spec *spec,
-                               int64_t limit_ms, mu_error *ret_error,
+                               int64_t timeout_ms, mu_error *ret_error,
                                mu_variable **ret_variable);
 
 /* Free the handle; the variable stays on its servers. NULL is fine. */
@@ -86,21 +86,21 @@ MU_EXPORT size_t mu_variable_bytes(const mu_variable *variable);
 
 /* Read the whole into `buffer`, which has `bytes` == mu_variable_bytes(). */
 MU_EXPORT int mu_variable_read(mu_variable *variable, void *buffer, size_t bytes,
-                               int64_t limit_ms, mu_error *ret_error);
+                               int64_t timeout_ms, mu_error *ret_error);
 
 /* How many writes the variable has seen, its initial content included: the lowest of its
  * shards. Grows by one with each assign, add or gradient; moves no content. */
-MU_EXPORT int mu_variable_version(mu_variable *variable, int64_t limit_ms,
+MU_EXPORT int mu_variable_version(mu_variable *variable, int64_t timeout_ms,
                                   mu_error *ret_error, uint64_t *ret_version);
 
 /* Replace the whole. */
 MU_EXPORT int mu_variable_assign(mu_variable *variable, const void *buffer, size_t bytes,
-                                 int64_t limit_ms, mu_error *ret_error);
+                                 int64_t timeout_ms, mu_error *ret_error);
 
 /* Add element by element (any dtype but BOOL; integers wrap). When a server is lost
  * before it answered, nobody knows whether it added: -MU_EUNAVAILABLE. Not repeated. */
 MU_EXPORT int mu_variable_add(mu_variable *variable, const void *delta, size_t bytes,
-                              int64_t limit_ms, mu_error *ret_error);
+                              int64_t timeout_ms, mu_error *ret_error);
 
 /* How a gradient is applied: v = momentum * v + gradient; x = x - rate * v. The velocity
  * v lives on the server; momentum 0 is plain gradient descent and keeps none. Fails as
@@ -111,7 +111,7 @@ typedef struct mu_optimizer {
 } mu_optimizer;
 
 MU_EXPORT int mu_variable_apply(mu_variable *variable, const void *gradient, size_t bytes,
-                                const mu_optimizer *optimizer, int64_t limit_ms,
+                                const mu_optimizer *optimizer, int64_t timeout_ms,
                                 mu_error *ret_error);
 
 /* ---- Writes of a run ---- */

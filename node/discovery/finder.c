@@ -84,11 +84,11 @@ static int64_t left_ms(const struct mu__finder *finder)
 {
     uint64_t spent_ms = now_ms(finder) - finder->began_ms;
 
-    if (finder->config.limit_ms < 0)
+    if (finder->config.timeout_ms < 0)
         return -1;
-    return spent_ms >= (uint64_t)finder->config.limit_ms
+    return spent_ms >= (uint64_t)finder->config.timeout_ms
                ? 0
-               : finder->config.limit_ms - (int64_t)spent_ms;
+               : finder->config.timeout_ms - (int64_t)spent_ms;
 }
 
 /* ---- Words ---- */
@@ -163,7 +163,7 @@ static void fail(struct mu__finder *finder, const mu_error *error)
 }
 
 static int start(struct mu__finder *finder, enum mu__resolving_what what,
-                 int64_t limit_ms,
+                 int64_t timeout_ms,
                  void (*done)(void *owner, struct mu__resolved *resolved),
                  struct mu__resolving **ret_resolving)
 {
@@ -173,7 +173,7 @@ static int start(struct mu__finder *finder, enum mu__resolving_what what,
         .resolver = finder->config.resolver,
         .what = what,
         .announcement = &finder->announcement,
-        .limit_ms = limit_ms,
+        .timeout_ms = timeout_ms,
         .pause_most_ms = finder->tells ? LOOK_MOST_MS : 0,
         .whole_ms = finder->is_known ? 0 : left_ms(finder),
         .rounds_before = what == MU__RESOLVING_RESOLVE ? finder->rounds : 0,
@@ -447,21 +447,22 @@ static int64_t next_slice(int64_t last_ms)
 
 static void look(struct mu__finder *finder)
 {
-    int64_t limit_ms = finder->is_known ? 0 : left_ms(finder);
+    int64_t timeout_ms = finder->is_known ? 0 : left_ms(finder);
 
     watch(finder);
     finder->has_changed = false;
     finder->hurry_ms = 0;
     if (!finder->is_known && finder->tells) {
-        if (finder->last.code != 0 && limit_ms >= 0 && limit_ms < LATE_MS) {
+        if (finder->last.code != 0 && timeout_ms >= 0 && timeout_ms < LATE_MS) {
             fail_late(finder);
             return;
         }
         finder->slice_ms = next_slice(finder->slice_ms);
-        if (limit_ms < 0 || limit_ms > finder->slice_ms)
-            limit_ms = finder->slice_ms;
+        if (timeout_ms < 0 || timeout_ms > finder->slice_ms)
+            timeout_ms = finder->slice_ms;
     }
-    if (start(finder, MU__RESOLVING_RESOLVE, limit_ms, on_looked, &finder->looking) != 0)
+    if (start(finder, MU__RESOLVING_RESOLVE, timeout_ms, on_looked, &finder->looking) !=
+        0)
         finder->look_ms = without_memory(finder);
 }
 
@@ -629,19 +630,19 @@ static void on_told_too_long(uv_timer_t *timer)
 
 /* An announcement that is under way comes to its end first: what it writes last would
  * stay behind what is taken back. */
-void mu__finder_close(struct mu__finder *finder, bool withdraws, int64_t limit_ms,
+void mu__finder_close(struct mu__finder *finder, bool withdraws, int64_t timeout_ms,
                       void (*closed)(void *arg), void *arg)
 {
     assert(!finder->closing);
     finder->closing = true;
     finder->withdraws = withdraws;
-    finder->withdraw_ms = limit_ms;
+    finder->withdraw_ms = timeout_ms;
     finder->closed = closed;
     finder->closed_arg = arg;
     mu__resolving_cancel(finder->looking);
     finder->looking = NULL;
     if (finder->telling != NULL && withdraws) {
-        (void)uv_timer_start(&finder->timer, on_told_too_long, (uint64_t)limit_ms, 0);
+        (void)uv_timer_start(&finder->timer, on_told_too_long, (uint64_t)timeout_ms, 0);
         return;
     }
     mu__resolving_cancel(finder->telling);

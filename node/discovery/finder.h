@@ -20,7 +20,7 @@ struct mu__finder_config {
                                                Address "": `listen` is asked; or, where
                                                the cluster is known, nothing is told */
     bool is_known;                  /* the cluster is, and this task was told: go on */
-    int64_t limit_ms;               /* until the cluster is known; negative: no limit */
+    int64_t timeout_ms;               /* until the cluster is known; negative: no limit */
 
     /* What was found, each time. `resolution->cluster` is the callback's. */
     void (*found)(void *owner, mu_resolution *resolution);
@@ -49,12 +49,12 @@ int mu__finder_index(const struct mu__finder *finder);
 /* Whether others may know by now where this task is. */
 bool mu__finder_may_have_told(const struct mu__finder *finder);
 
-/* Stop. With `withdraws` what others were told is taken back first, for `limit_ms` at
+/* Stop. With `withdraws` what others were told is taken back first, for `timeout_ms` at
  * most, and as long before it for an announcement that is under way. One that goes on
  * (is_known) then waits for functions of the program's own, MU_RESOLVER_LEAVE_MS at most,
  * and logs which one it has left behind. `closed` is the last that is heard, from the
  * loop. To be called once, also inside of a callback. */
-void mu__finder_close(struct mu__finder *finder, bool withdraws, int64_t limit_ms,
+void mu__finder_close(struct mu__finder *finder, bool withdraws, int64_t timeout_ms,
                       void (*closed)(void *arg), void *arg);
 
 #endif

@@ -207,9 +207,9 @@ bool mu__find_stop(struct mu__find_stop *stop)
 /* What the finder still does is to take back what it has told: that has a limit. */
 static void leave(struct search *search)
 {
-    uint64_t limit_ms = MU__CALL_LEAVE_MS + (search->withdraws ? 2 * WITHDRAW_MS : 0);
+    uint64_t timeout_ms = MU__CALL_LEAVE_MS + (search->withdraws ? 2 * WITHDRAW_MS : 0);
 
-    mu__call_leave(&search->loop, limit_ms, free, search);
+    mu__call_leave(&search->loop, timeout_ms, free, search);
 }
 
 /* Takes `search`. */
@@ -222,7 +222,7 @@ static int run(struct search *search, struct mu__find_stop *stop, mu_error *ret_
         .loop = &search->loop,
         .resolver = search->options->resolver,
         .announcement = &announcement,
-        .limit_ms = search->options->resolve_ms,
+        .timeout_ms = search->options->resolve_ms,
         .found = on_found,
         .failed = on_failed,
         .listen = on_listen,

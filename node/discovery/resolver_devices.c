@@ -298,7 +298,7 @@ static int of_tasks(struct question *q, mu_error *ret_error, mu_value **ret_coun
 }
 
 int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,
-                             const char *type, int index, int64_t limit_ms,
+                             const char *type, int index, int64_t timeout_ms,
                              mu_error *ret_error, mu_value **ret_counts)
 {
     mu_resolution resolution;
@@ -308,8 +308,8 @@ int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,
         .resolution = &resolution,
         .type = type,
         .index = index,
-        .end_ms = limit_ms < 0 ? MU__RETRY_NO_END
-                               : uv_hrtime() / 1000000 + (uint64_t)limit_ms,
+        .end_ms = timeout_ms < 0 ? MU__RETRY_NO_END
+                               : uv_hrtime() / 1000000 + (uint64_t)timeout_ms,
     };
     int rv;
 
@@ -318,7 +318,7 @@ int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,
                             "expected room for the counts, got NULL");
     if (type != NULL && !mu__task_type_is_valid(type))
         return mu__task_type_check(type, ret_error);
-    rv = mu_resolver_resolve(resolver, limit_ms, ret_error, &resolution);
+    rv = mu_resolver_resolve(resolver, timeout_ms, ret_error, &resolution);
     if (rv != 0)
         return rv;
     if (node == NULL)

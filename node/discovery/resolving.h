@@ -39,7 +39,7 @@ struct mu__resolving_config {
     void *run_owner;
     enum mu__resolving_what what;
     const mu_announcement *announcement;    /* copied; of ANNOUNCE and WITHDRAW */
-    int64_t limit_ms;           /* as of mu_resolver_resolve */
+    int64_t timeout_ms;           /* as of mu_resolver_resolve */
     uint32_t pause_most_ms;     /* the longest pause before what is not known yet is
                                    looked at again; 0: the usual one */
     int64_t whole_ms;           /* as mu__evaluation_config has them */

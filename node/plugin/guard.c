@@ -151,18 +151,18 @@ static void give_up(const struct mu__plugin_guard *guard)
 /* How long until there is something to be said. */
 static uint64_t next_ms(const struct mu__plugin_guard *guard, uint64_t tell_ms)
 {
-    uint64_t limit_ms = guard->node->plugin_timeout_ms;
+    uint64_t timeout_ms = guard->node->plugin_timeout_ms;
     uint64_t now_ms = passed_ms(guard);
 
-    if (limit_ms != 0 && limit_ms < tell_ms)
-        tell_ms = limit_ms;
+    if (timeout_ms != 0 && timeout_ms < tell_ms)
+        tell_ms = timeout_ms;
     return tell_ms > now_ms ? tell_ms - now_ms : 1;
 }
 
 static void watch(void *arg)
 {
     struct mu__plugin_guard *guard = arg;
-    uint64_t limit_ms = guard->node->plugin_timeout_ms;
+    uint64_t timeout_ms = guard->node->plugin_timeout_ms;
     uint64_t tell_ms = TELL_MS;
 
     uv_mutex_lock(&guard->lock);
@@ -171,7 +171,7 @@ static void watch(void *arg)
                                 next_ms(guard, tell_ms) * 1000000);
         if (guard->over)
             break;
-        if (limit_ms != 0 && passed_ms(guard) >= limit_ms)
+        if (timeout_ms != 0 && passed_ms(guard) >= timeout_ms)
             give_up(guard);
         if (passed_ms(guard) >= tell_ms) {
             say(guard, MU_LOG_WARN, "still loading plugin \"%.300s\" for %" PRIu64 " s",

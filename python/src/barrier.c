@@ -52,7 +52,7 @@ static PyObject *wait(PyObject *module, PyObject *args)
     mu_barrier_options_init(&request->options);
     request->name = name;
     request->options.tasks = tasks;
-    request->options.limit_ms = call->timeout_ms;
+    request->options.timeout_ms = call->timeout_ms;
     if (read_options(threads, &request->options) != 0) {
         mupy_request_end(call);
         return NULL;
@@ -130,7 +130,7 @@ static PyObject *begin(PyObject *module, PyObject *args)
     if (!PyArg_ParseTuple(args, "OszIOO:barrier_begin", &node, &name, &tasks, &threads,
                           &timeout, &callback) ||
         (opened = mupy_node_of(node)) == NULL ||
-        mupy_timeout(timeout, &options.limit_ms) != 0 ||
+        mupy_timeout(timeout, &options.timeout_ms) != 0 ||
         read_options(threads, &options) != 0 || mupy_notice_start() != 0)
         return NULL;
     options.tasks = tasks;

@@ -85,7 +85,7 @@ static PyObject *save(PyObject *module, PyObject *args)
     if (PyArg_ParseTuple(args, "ssIKO!OO:checkpoint_save", &saving->options.directory,
                          &saving->options.name, &saving->options.keep, &step,
                          &PyList_Type, &variables, &values, &timeout) &&
-        mupy_timeout(timeout, &saving->options.limit_ms) == 0 &&
+        mupy_timeout(timeout, &saving->options.timeout_ms) == 0 &&
         list_variables(variables, saving) == 0 &&
         (values == Py_None ||
          (saving->values = mupy_to_value(values, MUPY_PLAIN)) != NULL))

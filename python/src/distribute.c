@@ -491,8 +491,8 @@ static int read_run(PyObject *args, struct run *run)
         read_strategy(strategy, &run->strategy, &options->strategy) != 0 ||
         read_strategy(eval_strategy, &run->eval_strategy, &options->eval_strategy) != 0 ||
         mupy_cluster_of(cluster, &run->cluster) != 0 || read_node(run) != 0 ||
-        mupy_timeout(join, &options->join_limit_ms) != 0 ||
-        mupy_timeout(end, &options->end_limit_ms) != 0)
+        mupy_timeout(join, &options->join_timeout_ms) != 0 ||
+        mupy_timeout(end, &options->end_timeout_ms) != 0)
         return -1;
     run->setup = mupy_setup_new(Py_None, node_options);
     if (run->setup == NULL)

@@ -339,7 +339,7 @@ static PyObject *begun(struct pending *pending, int rv, const mu_error *error,
  * request */
 static PyObject *begin(PyObject *module, PyObject *args)
 {
-    mu_kv_ask ask = {.limit_ms = -1};
+    mu_kv_ask ask = {.timeout_ms = -1};
     unsigned long long revision;
     struct pending *pending;
     PyObject *callback;
@@ -358,7 +358,7 @@ static PyObject *begin(PyObject *module, PyObject *args)
                           &value, &size, &ask.flags, &revision, &by, &timeout,
                           &callback) ||
         (opened = mupy_node_of(node)) == NULL ||
-        mupy_timeout(timeout, &ask.limit_ms) != 0)
+        mupy_timeout(timeout, &ask.timeout_ms) != 0)
         return NULL;
     ask.value = value;
     ask.size = (size_t)size;

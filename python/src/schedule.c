@@ -110,7 +110,7 @@ static int set_option(struct asked *asked, int key, PyObject *value)
     case KEY_DEADLINE:
         return to_time(value, &o->deadline_ms);
     case KEY_RUN_TIMEOUT:
-        return to_time(value, &o->run_limit_ms);
+        return to_time(value, &o->run_timeout_ms);
     case KEY_EFFECT_ONCE:
         return to_flag(value, MU_CLOSURE_EFFECT_ONCE, &o->flags);
     case KEY_KEEP:

@@ -171,7 +171,7 @@ static PyObject *start(PyObject *object, PyObject *args)
     if (environment != NULL)
         request->options.environment = environment;
     failed = read_config(config, request->filters, &request->options.config) != 0 ||
-             mupy_timeout(timeout, &request->options.limit_ms) != 0;
+             mupy_timeout(timeout, &request->options.timeout_ms) != 0;
     if (failed) {
         mupy_request_end(call);
         return NULL;

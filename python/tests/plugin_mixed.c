@@ -6,7 +6,7 @@
 
 int mu_plugin_open(mu_node *node);
 
-enum { LIMIT_MS = 30000 };
+enum { TIMEOUT_MS = 30000 };
 
 /* [array of float64, factor] -> the array times the factor */
 static int scale(mu_run *run, void *user)
@@ -43,18 +43,18 @@ static mu_value *call(mu_coordinator *coordinator, const char *function, mu_valu
     mu_remote_value *remote = NULL;
     mu_value *value = NULL;
     mu_error error = {0};
-    int rv = mu_coordinator_schedule(coordinator, function, args, LIMIT_MS, &error,
+    int rv = mu_coordinator_schedule(coordinator, function, args, TIMEOUT_MS, &error,
                                      &remote);
 
     mu_value_free(args);
     if (rv == 0)
-        rv = mu_remote_value_fetch(remote, LIMIT_MS, &error, &value);
+        rv = mu_remote_value_fetch(remote, TIMEOUT_MS, &error, &value);
     if (rv != 0)
         printf("%s %s failed: %s | %s\n", mu_err_name(rv), error.function, error.message,
                error.kind == MU_ERROR_FUNCTION ? "function" : "other");
     mu_remote_value_free(remote);
     if (rv != 0)    /* it is the coordinator's first error, too */
-        (void)mu_coordinator_join(coordinator, LIMIT_MS, NULL);
+        (void)mu_coordinator_join(coordinator, TIMEOUT_MS, NULL);
     return rv == 0 ? value : NULL;
 }
 
@@ -108,7 +108,7 @@ static int chief(mu_node *node, void *user)
     mu_error error;
 
     (void)user;
-    if (mu_coordinator_open(node, LIMIT_MS, &error, &coordinator) != 0)
+    if (mu_coordinator_open(node, TIMEOUT_MS, &error, &coordinator) != 0)
         return error.code;
     call_with_numbers(coordinator);
     call_with_keywords(coordinator);

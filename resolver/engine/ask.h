@@ -64,7 +64,7 @@ enum { MU__ASK_QUESTIONS_MAX = 70000 };
 
 /* Defaults where a question has 0. */
 enum {
-    MU__ASK_LIMIT_MS = 10000,           /* of one try */
+    MU__ASK_TIMEOUT_MS = 10000,           /* of one try */
     MU__ASK_BYTES_MAX = 8 << 20         /* of one answer */
 };
 
@@ -110,7 +110,7 @@ struct mu__question {
     enum mu__ask_kind kind;
     const char *name;
     unsigned again;             /* 0. Another number asks anew: for a new token, say */
-    uint32_t limit_ms;
+    uint32_t timeout_ms;
     size_t bytes_max;           /* of the answer; a larger one is -MU_EEXHAUSTED */
     unsigned tries;             /* 1: one; 0: as many as the evaluation's time allows */
     bool missing_is_passing;    /* what is not found (a name, a file, status 404) may come

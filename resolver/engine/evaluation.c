@@ -46,8 +46,8 @@ int mu__evaluation_new(const struct mu__evaluation_config *config,
         return -MU_ENOMEM;
     e->config = *config;
     e->began_ms = config->now_ms(config->owner);
-    e->end_ms = config->limit_ms < 0 ? MU__RETRY_NO_END
-                                     : e->began_ms + (uint64_t)config->limit_ms;
+    e->end_ms = config->timeout_ms < 0 ? MU__RETRY_NO_END
+                                     : e->began_ms + (uint64_t)config->timeout_ms;
     *ret_evaluation = e;
     return 0;
 }
@@ -157,7 +157,7 @@ static void try_again(struct mu__evaluation *e, struct mu__note *note,
  * them; but not when it is the server that wants to be left alone for longer. */
 static bool waits_for_end(const struct mu__evaluation *e, const struct mu__note *note)
 {
-    return is_passing(note) && e->config.limit_ms > 0 && !e->ended &&
+    return is_passing(note) && e->config.timeout_ms > 0 && !e->ended &&
            (note->question.tries == 0 || note->tries < note->question.tries) &&
            (int64_t)note->answer.retry_after_ms < mu__evaluation_left_ms(e);
 }
@@ -170,7 +170,7 @@ static void on_answered(void *owner, struct mu__note *note)
     uint64_t due_ms;
 
     note->answered_ms = now(e);
-    if (e->config.limit_ms != 0 && !e->ended && is_passing(note) &&
+    if (e->config.timeout_ms != 0 && !e->ended && is_passing(note) &&
         mu__retry_next(&retry, note->tries, now(e), e->config.random(e->config.owner),
                        note->answer.retry_after_ms, &due_ms)) {
         try_again(e, note, &retry, due_ms);
@@ -216,7 +216,7 @@ static bool first_answers_are_due(struct mu__evaluation *e)
 
 static uint64_t next_due(const struct mu__evaluation *e)
 {
-    uint64_t end_ms = e->config.limit_ms > 0 ? e->end_ms : UINT64_MAX;
+    uint64_t end_ms = e->config.timeout_ms > 0 ? e->end_ms : UINT64_MAX;
 
     return e->due_ms < end_ms ? e->due_ms : end_ms;
 }
@@ -349,7 +349,7 @@ static int conclude(struct mu__evaluation *e, int rv, mu_error *ret_error,
     bool passing = rv == -MU_EUNAVAILABLE || rv == -MU_EDEADLINE;
     struct mu__retry retry = {.most_ms = e->config.pause_most_ms, .end_ms = e->end_ms};
 
-    if (e->config.limit_ms == 0 || (!passing && !e->ended)) {
+    if (e->config.timeout_ms == 0 || (!passing && !e->ended)) {
         *ret_error = e->last;
         return rv;
     }
@@ -399,7 +399,7 @@ int mu__evaluation_turn(struct mu__evaluation *e, mu_error *ret_error,
         if (rv != 0)
             return rv;
     }
-    if (e->config.limit_ms > 0 && now_ms >= e->end_ms)
+    if (e->config.timeout_ms > 0 && now_ms >= e->end_ms)
         return force(e, ret_error);
     ask_again(e, now_ms);
     while (e->news && !first_answers_are_due(e)) {

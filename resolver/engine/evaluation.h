@@ -42,11 +42,11 @@ struct mu__evaluation_config {
 
     /* For the whole. 0: one try of everything, nothing is waited for but what each
      * question itself may take; negative: no limit. */
-    int64_t limit_ms;
+    int64_t timeout_ms;
     uint32_t pause_most_ms;     /* the longest pause between rounds; 0: the usual one */
 
     /* Of one that is a part of something longer: what lines for people tell. */
-    int64_t whole_ms;           /* until the end of the whole; 0: that of limit_ms;
+    int64_t whole_ms;           /* until the end of the whole; 0: that of timeout_ms;
                                    negative: it has none */
     unsigned rounds_before;     /* that have failed in the parts before */
 };

@@ -11,7 +11,7 @@ struct mu__own_call {
     struct mu__ask_call call;       /* first: calls cast */
     struct mu__own_kind *own;       /* one holder */
     int64_t left_ms;
-    uint32_t limit_ms;
+    uint32_t timeout_ms;
     int rv;
     mu_error error;
     mu_resolution resolution;       /* with its cluster */
@@ -114,7 +114,7 @@ static struct mu__own_call *call_new(struct mu__own_kind *own, int64_t left_ms,
     mu_resolution_init(&call->resolution);
     call->own = own;
     call->left_ms = left_ms;
-    call->limit_ms = limit_of(left_ms);
+    call->timeout_ms = limit_of(left_ms);
     own->ref(own);
     return call;
 }
@@ -178,7 +178,7 @@ static int ask(struct mu__entry *entry, struct mu__own_call **slot,
     if (rv != 0 || mu__ask_call_has_run(&(*slot)->call))
         return rv;
     question.call = &(*slot)->call;
-    question.limit_ms = (*slot)->limit_ms;
+    question.timeout_ms = (*slot)->timeout_ms;
     answer = mu__ask(notes, &question);
     if (answer == NULL)
         return MU__LATER;

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint32_t mu__question_limit_ms(const struct mu__question *question)
+uint32_t mu__question_timeout_ms(const struct mu__question *question)
 {
-    return question->limit_ms == 0 ? MU__ASK_LIMIT_MS : question->limit_ms;
+    return question->timeout_ms == 0 ? MU__ASK_TIMEOUT_MS : question->timeout_ms;
 }
 
 size_t mu__question_bytes_max(const struct mu__question *question)
@@ -57,7 +57,7 @@ static bool same_tls(const struct mu__ask_tls *a, const struct mu__ask_tls *b)
 
 static bool same_terms(const struct mu__question *a, const struct mu__question *b)
 {
-    return mu__question_limit_ms(a) == mu__question_limit_ms(b) &&
+    return mu__question_timeout_ms(a) == mu__question_timeout_ms(b) &&
            mu__question_bytes_max(a) == mu__question_bytes_max(b) &&
            a->tries == b->tries && a->missing_is_passing == b->missing_is_passing &&
            a->new_only == b->new_only && a->keep_ms == b->keep_ms &&

@@ -484,7 +484,7 @@ static int find_task(struct mu__notes *notes, const struct mu__dns_plan *plan,
 {
     const struct mu__question name = {.kind = MU__ASK_HOST_NAME};
     struct mu__question question = {
-        .kind = MU__ASK_ADDRESSES, .limit_ms = OWN_NAME_MS, .tries = 1};
+        .kind = MU__ASK_ADDRESSES, .timeout_ms = OWN_NAME_MS, .tries = 1};
     const struct mu__answer *answer = NULL;
     const struct task *own = NULL;
     int rv;

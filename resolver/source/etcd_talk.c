@@ -188,7 +188,7 @@ static bool is_passing(int code)
     return code == -MU_EDEADLINE || code == -MU_ECANCELLED;
 }
 
-static uint32_t limit_ms(const struct mu__etcd_talk *talk)
+static uint32_t timeout_ms(const struct mu__etcd_talk *talk)
 {
     return talk->has_next && talk->request_ms > NEXT_MS ? NEXT_MS : talk->request_ms;
 }
@@ -208,7 +208,7 @@ static int ask(struct mu__etcd_talk *talk, const char *endpoint, const char *pat
     question.kind = MU__ASK_HTTP;
     question.name = url;
     question.method = "POST";
-    question.limit_ms = limit_ms(talk);
+    question.timeout_ms = timeout_ms(talk);
     question.tries = 1;
     question.tls = &talk->tls;
     answer = mu__ask(talk->notes, &question);

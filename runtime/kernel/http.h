@@ -29,7 +29,7 @@ struct mu__http_request {
                                    NULL */
     const void *body;           /* may be NULL; the caller's until it is done */
     size_t body_size;
-    uint32_t limit_ms;          /* for the whole */
+    uint32_t timeout_ms;          /* for the whole */
     size_t answer_max;          /* bytes; 0: 64 MiB. A larger answer is an error */
     mu__pid owner;              /* gets HTTP_DONE */
     const struct mu__http_tls *tls;     /* may be NULL */

@@ -559,15 +559,15 @@ static int set_body(struct job *job, const struct mu__http_request *request)
 
 static long limit_of(const struct job *job, const struct mu__http_request *request)
 {
-    if (job->request == NULL && request->limit_ms > TOLD_MS_MAX)
+    if (job->request == NULL && request->timeout_ms > TOLD_MS_MAX)
         return TOLD_MS_MAX;
-    return request->limit_ms > INT32_MAX ? INT32_MAX : (long)request->limit_ms;
+    return request->timeout_ms > INT32_MAX ? INT32_MAX : (long)request->timeout_ms;
 }
 
 /* Options that take no memory do not fail. */
 static void set_plain(struct job *job, const struct mu__http_request *request)
 {
-    long limit_ms = limit_of(job, request);
+    long timeout_ms = limit_of(job, request);
 
     (void)mu__curl.easy_setopt(job->easy, CURLOPT_PRIVATE, job);
     (void)mu__curl.easy_setopt(job->easy, CURLOPT_ERRORBUFFER, job->words);
@@ -578,7 +578,7 @@ static void set_plain(struct job *job, const struct mu__http_request *request)
     (void)mu__curl.easy_setopt(job->easy, CURLOPT_MAXFILESIZE_LARGE,
                                (curl_off_t)job->answer_max);
     (void)mu__curl.easy_setopt(job->easy, CURLOPT_TIMEOUT_MS,
-                               limit_ms > 0 ? limit_ms : 1L);
+                               timeout_ms > 0 ? timeout_ms : 1L);
     (void)mu__curl.easy_setopt(job->easy, CURLOPT_FOLLOWLOCATION, 0L);
     (void)mu__curl.easy_setopt(job->easy, CURLOPT_HTTP_VERSION,
                                (long)CURL_HTTP_VERSION_1_1);

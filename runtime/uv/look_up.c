@@ -19,7 +19,7 @@ struct waiter {
     uv_timer_t limit;
     struct mu__errands *errands;
     struct look_up *look_up;    /* NULL: it is done, or dropped */
-    unsigned limit_ms;
+    unsigned timeout_ms;
     mu_error error;             /* what it has come to, unless `addresses` has some */
     struct mu__addresses addresses;
 };
@@ -127,7 +127,7 @@ static void on_limit(uv_timer_t *limit)
         (void)snprintf(why, sizeof why,
                        ": it has not begun, since %u others have not ended", others);
     (void)mu_error_set(&waiter->error, -MU_EDEADLINE, "no answer within %u ms%s",
-                       waiter->limit_ms, why);
+                       waiter->timeout_ms, why);
     mu__errand_drop(&waiter->look_up->errand);
     waiter->look_up = NULL;
     uv_close((uv_handle_t *)limit, NULL);
@@ -164,7 +164,7 @@ static void wait_for(struct waiter *waiter, struct look_up *look_up)
     waiter->look_up = look_up;
     waiter->limit.data = waiter;
     (void)uv_timer_init(&waiter->loop, &waiter->limit);
-    (void)uv_timer_start(&waiter->limit, on_limit, waiter->limit_ms, 0);
+    (void)uv_timer_start(&waiter->limit, on_limit, waiter->timeout_ms, 0);
     (void)uv_run(&waiter->loop, UV_RUN_DEFAULT);
 }
 
@@ -202,10 +202,10 @@ static bool is_number(const char *name, uint16_t port, struct mu__addresses *add
            uv_ip6_addr(name, port, &addresses->items[0].v6) == 0;
 }
 
-int mu__look_up(const char *name, uint16_t port, unsigned limit_ms, mu_error *ret_error,
+int mu__look_up(const char *name, uint16_t port, unsigned timeout_ms, mu_error *ret_error,
                 struct mu__addresses *ret_addresses)
 {
-    struct waiter waiter = {.limit_ms = limit_ms};
+    struct waiter waiter = {.timeout_ms = timeout_ms};
     struct mu__addresses number;
     struct look_up *look_up;
 

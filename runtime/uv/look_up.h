@@ -23,12 +23,12 @@ struct mu__addresses {
 /* The addresses of `name`, IPv4 and IPv6, each once and in the system's order; of more
  * than MU__ADDRESSES_MAX the first. A number is its own address, at once.
  *
- * Returns: 0, and there is one at least; -MU_EDEADLINE: no answer within `limit_ms`;
+ * Returns: 0, and there is one at least; -MU_EDEADLINE: no answer within `timeout_ms`;
  *          -MU_ENOTFOUND: there is no such name, or it has no address; -MU_EUNAVAILABLE:
  *          it cannot be known now; -MU_ENOMEM; -MU_EEXHAUSTED. The words say why alone,
  *          as part of a sentence.
  * Thread:  any, also a loop's, which stands still. */
-int mu__look_up(const char *name, uint16_t port, unsigned limit_ms, mu_error *ret_error,
+int mu__look_up(const char *name, uint16_t port, unsigned timeout_ms, mu_error *ret_error,
                 struct mu__addresses *ret_addresses);
 
 /* A failure of getaddrinfo as a code: -MU_ENOTFOUND, -MU_ENOMEM or -MU_EUNAVAILABLE. */

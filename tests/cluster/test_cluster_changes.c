@@ -796,7 +796,7 @@ static struct cluster_call *barrier(struct cluster_task *task, const char *name,
                                     const char *tasks)
 {
     const struct mu__agent_call ask = {
-        .call = {.operation = MU__AGENT_BARRIER, .limit_ms = 5000},
+        .call = {.operation = MU__AGENT_BARRIER, .timeout_ms = 5000},
         .name = name,
         .tasks = tasks,
     };
@@ -807,7 +807,7 @@ static struct cluster_call *barrier(struct cluster_task *task, const char *name,
 static void register_at(struct cluster_task *task)
 {
     const struct mu__agent_call ask = {
-        .call = {.operation = MU__AGENT_REGISTER, .limit_ms = 5000}};
+        .call = {.operation = MU__AGENT_REGISTER, .timeout_ms = 5000}};
 
     assert_int_equal(cluster_wait(cluster_agent(task, &ask)), 0);
 }
@@ -935,7 +935,7 @@ static void test_removed_while_waited_for(void **state)
 {
     struct cluster *cluster = MAKE(.workers = 3, .hosts = "chief:0");
     struct mu__agent_call ask = {
-        .call = {.operation = MU__AGENT_TASKS, .limit_ms = 5000},
+        .call = {.operation = MU__AGENT_TASKS, .timeout_ms = 5000},
         .what = MU__TASKS_WAIT,
         .tasks = "worker:1-2",
     };
@@ -969,7 +969,7 @@ static void test_removed_while_waited_for(void **state)
 static void test_removed_while_registering(void **state)
 {
     const struct mu__agent_call ask = {
-        .call = {.operation = MU__AGENT_REGISTER, .limit_ms = 5000}, .barrier = true};
+        .call = {.operation = MU__AGENT_REGISTER, .timeout_ms = 5000}, .barrier = true};
     struct cluster *cluster = MAKE(.workers = 2, .hosts = "chief:0");
     struct cluster_call *calls[2];
 
@@ -993,7 +993,7 @@ static void test_removed_while_registering(void **state)
 static void test_removed_while_leaving(void **state)
 {
     const struct mu__agent_call ask = {
-        .call = {.operation = MU__AGENT_LEAVE, .limit_ms = 5000}};
+        .call = {.operation = MU__AGENT_LEAVE, .timeout_ms = 5000}};
     struct cluster *cluster = BEGIN_SERVICE(.workers = 2,
                                             .coordination.recoverable = "none",
                                             .coordination.leave_ms = 4000);

@@ -282,7 +282,7 @@ static struct cluster_ask draw_ask(struct program *program, const char *type)
     if (chance(program, 5))
         ask.deadline_ms = draw(program, 1, 5000);
     if (chance(program, 10))
-        ask.run_limit_ms = draw(program, 20, 5000);
+        ask.run_timeout_ms = draw(program, 20, 5000);
     if (chance(program, 10))
         ask.attempts_max = (unsigned)draw(program, 1, 5);
     if (chance(program, 10))
@@ -583,7 +583,7 @@ static struct cluster_call *drain_some(struct program *program)
 {
     struct run *run = program->run;
     unsigned worker = (unsigned)draw(program, 0, run->cluster->options.workers - 1);
-    int64_t limit_ms = (int64_t)draw(program, 100, 4000);
+    int64_t timeout_ms = (int64_t)draw(program, 100, 4000);
 
     struct cluster_task *place = place_of(run, worker);
 
@@ -591,9 +591,9 @@ static struct cluster_call *drain_some(struct program *program)
         return NULL;
     program->leaving = place;
     program->leaves =
-        cluster_job(program->leaving, MU__JOB_WAIT, 0, NULL, limit_ms + 1000);
+        cluster_job(program->leaving, MU__JOB_WAIT, 0, NULL, timeout_ms + 1000);
     sim_at(run->cluster->sim, sim_now_ms(run->cluster->sim) + 10, watch_leaving, program);
-    return cluster_drain(program->task, (int)worker, limit_ms);
+    return cluster_drain(program->task, (int)worker, timeout_ms);
 }
 
 static void take_drained(struct program *program, int code)
@@ -717,15 +717,15 @@ static struct cluster_call *ask_more(struct program *program)
 static struct cluster_call *ask_some(struct program *program)
 {
     struct cluster_task *task = program->task;
-    int64_t limit_ms = (int64_t)draw(program, 0, 3000);
+    int64_t timeout_ms = (int64_t)draw(program, 0, 3000);
 
     switch (draw(program, 0, 11)) {
     case 4:
         return ask_more(program);
     case 0:
-        return cluster_ask(task, MU__CLIENT_JOIN, limit_ms);
+        return cluster_ask(task, MU__CLIENT_JOIN, timeout_ms);
     case 1:
-        return cluster_ask(task, MU__CLIENT_STATUS, limit_ms);
+        return cluster_ask(task, MU__CLIENT_STATUS, timeout_ms);
     case 2:
         return fetch_some(program);
     case 3:

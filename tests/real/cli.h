@@ -144,7 +144,7 @@ static inline void cli_show(const struct cli *cli)
 static inline const char *cli_expect(struct cli *cli, const char *from,
                                      const char *needle)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
     const char *found;
 
     do {
@@ -153,7 +153,7 @@ static inline const char *cli_expect(struct cli *cli, const char *from,
         if (found != NULL)
             return found + strlen(needle);
         cli_pause();
-    } while (cli_now_ms() < limit_ms);
+    } while (cli_now_ms() < deadline_ms);
     cli_show(cli);
     fail_msg("\"%s\" was not printed", needle);
     return NULL;
@@ -162,7 +162,7 @@ static inline const char *cli_expect(struct cli *cli, const char *from,
 /* Wait for its end; the exit code. */
 static inline int cli_wait(struct cli *cli)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
     int status;
 
     for (;;) {
@@ -171,7 +171,7 @@ static inline int cli_wait(struct cli *cli)
         cli_read(cli);
         if (pid == cli->pid)
             break;
-        if (cli_now_ms() >= limit_ms) {
+        if (cli_now_ms() >= deadline_ms) {
             cli_show(cli);
             fail_msg("it did not end within %d ms", CLI_SOON_MS);
         }

@@ -43,12 +43,12 @@ static inline void desk_on_closed(void *arg)
 
 /* A chief is told of, and looks for the cluster, as long as the limit; negative: none.
  * Takes `resolver`. */
-static inline void desk_open(struct desk *desk, mu_resolver *resolver, int64_t limit_ms)
+static inline void desk_open(struct desk *desk, mu_resolver *resolver, int64_t timeout_ms)
 {
     const mu_announcement announcement = {"muster", "chief", 0, "127.0.0.1:1", "0abc"};
     const struct mu__finder_config config = {
         .loop = &desk->loop, .resolver = resolver, .announcement = &announcement,
-        .limit_ms = limit_ms, .found = desk_on_found, .failed = desk_on_failed,
+        .timeout_ms = timeout_ms, .found = desk_on_found, .failed = desk_on_failed,
         .log = desk_on_log, .owner = desk};
     mu_error error;
 
@@ -59,9 +59,9 @@ static inline void desk_open(struct desk *desk, mu_resolver *resolver, int64_t l
     assert_int_equal(mu__finder_open(&config, &error, &desk->finder), 0);
 }
 
-static inline void desk_close(struct desk *desk, bool withdraws, int64_t limit_ms)
+static inline void desk_close(struct desk *desk, bool withdraws, int64_t timeout_ms)
 {
-    mu__finder_close(desk->finder, withdraws, limit_ms, desk_on_closed, desk);
+    mu__finder_close(desk->finder, withdraws, timeout_ms, desk_on_closed, desk);
     (void)uv_run(&desk->loop, UV_RUN_DEFAULT);
     assert_true(desk->is_closed);
     assert_int_equal(uv_loop_close(&desk->loop), 0);

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { NULL_LIMIT_MS = 50, NULL_VARIABLE_BYTES = 16, NULL_ROOM_BYTES = 1 << 16 };
+enum { NULL_TIMEOUT_MS = 50, NULL_VARIABLE_BYTES = 16, NULL_ROOM_BYTES = 1 << 16 };
 
 /* One of everything that a call may need. */
 struct null_env {

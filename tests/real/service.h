@@ -87,9 +87,9 @@ static inline void service_close(struct service *s)
  * had said when the caller remembered the sizes (NULL: from the beginning). */
 static inline int service_leader(struct service *s, const size_t *said)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
-    while (cli_now_ms() < limit_ms) {
+    while (cli_now_ms() < deadline_ms) {
         for (int i = 0; i < s->hosts_count; i++) {
             const struct cli *host = &s->hosts[i];
 
@@ -170,7 +170,7 @@ static inline int crew_round(struct crew *crew, int index, unsigned round)
         return rv;
     mu_barrier_options_init(&options);
     options.tasks = "worker:0-2";
-    options.limit_ms = SOON_MS;
+    options.timeout_ms = SOON_MS;
     return mu_barrier_wait(node, "round", &options, error);
 }
 
@@ -207,10 +207,10 @@ static inline void crew_start(struct crew *crew, struct service *s)
 /* Until the first worker has done so many rounds. */
 static inline void crew_await(struct crew *crew, unsigned rounds)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
     while (atomic_load(&crew->done[0]) < rounds && atomic_load(&crew->failed) == 0) {
-        assert_true(cli_now_ms() < limit_ms);
+        assert_true(cli_now_ms() < deadline_ms);
         nodes_pause();
     }
 }

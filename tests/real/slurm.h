@@ -187,9 +187,9 @@ static inline bool slurm_is_idle(void)
 /* Wait for its end; false when it does not come. */
 static inline bool slurm_ends(pid_t pid)
 {
-    uint64_t limit_ms = cli_now_ms() + 5000;
+    uint64_t deadline_ms = cli_now_ms() + 5000;
 
-    while (cli_now_ms() < limit_ms) {
+    while (cli_now_ms() < deadline_ms) {
         if (waitpid(pid, NULL, WNOHANG) != 0)
             return true;
         cli_pause();
@@ -201,9 +201,9 @@ static inline bool slurm_ends(pid_t pid)
 static inline void slurm_stop(struct slurm *slurm)
 {
     const struct timespec moment = {0, 50000000};
-    uint64_t limit_ms = cli_now_ms() + 10000;
+    uint64_t deadline_ms = cli_now_ms() + 10000;
 
-    while (slurm_runs(slurm) && cli_now_ms() < limit_ms && !slurm_is_idle())
+    while (slurm_runs(slurm) && cli_now_ms() < deadline_ms && !slurm_is_idle())
         (void)nanosleep(&moment, NULL);
     while (slurm->daemons_count > 0) {
         pid_t pid = slurm->daemons[--slurm->daemons_count];
@@ -228,7 +228,7 @@ static inline void slurm_show_log(const struct slurm *slurm)
 static inline bool slurm_start(struct slurm *slurm)
 {
     const struct timespec moment = {0, 50000000};
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
     *slurm = (struct slurm){.daemons_count = 0};
     (void)snprintf(slurm->folder, sizeof slurm->folder, "/tmp/muster-slurm-XXXXXX");
@@ -240,10 +240,10 @@ static inline bool slurm_start(struct slurm *slurm)
     slurm_write_gpus(slurm);
     slurm_start_munged(slurm);
     while (access(slurm_path(slurm, "munge.socket"), F_OK) != 0 && slurm_runs(slurm) &&
-           cli_now_ms() < limit_ms)
+           cli_now_ms() < deadline_ms)
         cli_pause();
     slurm_start_daemons(slurm);
-    while (slurm_runs(slurm) && cli_now_ms() < limit_ms) {
+    while (slurm_runs(slurm) && cli_now_ms() < deadline_ms) {
         if (slurm_is_idle())
             return true;
         (void)nanosleep(&moment, NULL);

@@ -23,7 +23,7 @@ enum {
     WAITS_PEERS_MAX = 3,
     WAITS_KINDS_MAX = 4,        /* tables of a program */
     WAITS_AT_ONCE = 4,          /* scenes */
-    WAITS_LIMIT_MS = 1000 * SLOW, /* of the calls that have one */
+    WAITS_TIMEOUT_MS = 1000 * SLOW,   /* of the calls that have one */
     WAITS_SLACK_MS = 9000,      /* and how much later they may end on a busy machine */
     WAITS_SILENCE_MS = 2000 * SLOW,
     WAITS_WORDS_MAX = 256
@@ -85,7 +85,7 @@ struct waits_env {
     uint64_t version;
 };
 
-typedef int (*waits_call_fn)(struct waits_env *env, int64_t limit_ms, mu_error *error);
+typedef int (*waits_call_fn)(struct waits_env *env, int64_t timeout_ms, mu_error *error);
 
 struct waits_row {
     const char *function;   /* of the public headers, tests/check_waits.py knows */
@@ -147,7 +147,7 @@ struct waits_thread {
     atomic_bool has_ended;
     uint64_t began_ms;
     uint64_t ended_ms;
-    int64_t limit_ms;
+    int64_t timeout_ms;
     int rv;
     mu_error error;
 };
@@ -158,7 +158,7 @@ static inline void *waits_run(void *arg)
 
     t->began_ms = cli_now_ms();
     atomic_store(&t->has_begun, true);
-    t->rv = t->row->call(t->env, t->limit_ms, &t->error);
+    t->rv = t->row->call(t->env, t->timeout_ms, &t->error);
     t->ended_ms = cli_now_ms();
     atomic_store(&t->has_ended, true);
     return NULL;
@@ -207,17 +207,17 @@ static inline unsigned waits_check(const struct waits_thread *t)
 {
     const struct waits_scene *scene = t->env->scene;
     const struct waits_end *end = waits_end_of(scene, t->row);
-    uint64_t most_ms = (end->at_once ? WAITS_LIMIT_MS / 2 : (uint64_t)t->limit_ms) +
+    uint64_t most_ms = (end->at_once ? WAITS_TIMEOUT_MS / 2 : (uint64_t)t->timeout_ms) +
                        WAITS_SLACK_MS;
 
     if (t->rv != end->code) {
         waits_show(t, "another code");
     } else if (t->rv != 0 && !waits_has_words(t->error.message, end->words)) {
         waits_show(t, "other words");
-    } else if (t->limit_ms >= 0 && t->ended_ms - t->began_ms > most_ms) {
+    } else if (t->timeout_ms >= 0 && t->ended_ms - t->began_ms > most_ms) {
         waits_show(t, "too late");
-    } else if (t->limit_ms >= 0 && t->rv == -MU_EDEADLINE &&
-               t->ended_ms - t->began_ms < WAITS_LIMIT_MS / 2) {
+    } else if (t->timeout_ms >= 0 && t->rv == -MU_EDEADLINE &&
+               t->ended_ms - t->began_ms < WAITS_TIMEOUT_MS / 2) {
         waits_show(t, "too soon");
     } else {
         if (getenv("WAITS_SHOW") != NULL)
@@ -373,7 +373,7 @@ static inline void waits_call(struct waits_scene *scene, struct waits_thread *th
 
         t->row = &scene->kind->rows[i];
         t->env = &scene->envs[i];
-        t->limit_ms = scene->is_limited ? WAITS_LIMIT_MS : -1;
+        t->timeout_ms = scene->is_limited ? WAITS_TIMEOUT_MS : -1;
         if (waits_end_of(scene, t->row) == NULL)
             continue;
         assert_int_equal(pthread_create(&t->thread, NULL, waits_run, t), 0);
@@ -401,9 +401,9 @@ static inline void waits_close_node(struct waits_env *env)
 
 static inline bool waits_ends_soon(struct waits_thread *t)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
-    while (!atomic_load(&t->has_ended) && cli_now_ms() < limit_ms)
+    while (!atomic_load(&t->has_ended) && cli_now_ms() < deadline_ms)
         nodes_pause();
     if (atomic_load(&t->has_ended))
         return true;
@@ -439,9 +439,9 @@ static inline unsigned waits_check_waiting(struct waits_scene *scene,
     const char *words = end->log == NULL ? scene->kind->log : end->log;
     const char *task = scene->kind->log_task == NULL ? t->env->task
                                                      : scene->kind->log_task;
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
-    while (!waits_is_logged(scene, task, words) && cli_now_ms() < limit_ms &&
+    while (!waits_is_logged(scene, task, words) && cli_now_ms() < deadline_ms &&
            !atomic_load(&t->has_ended))
         nodes_pause();
     if (atomic_load(&t->has_ended)) {

@@ -687,12 +687,12 @@ static void complete(struct mu__call *call)
 }
 
 static struct cluster_call *call_new(struct cluster_task *task, int operation,
-                                     int64_t limit_ms)
+                                     int64_t timeout_ms)
 {
     struct cluster_call *call = get(sizeof *call);
 
     call->of.call = (struct mu__call){
-        .complete = complete, .operation = operation, .limit_ms = limit_ms};
+        .complete = complete, .operation = operation, .timeout_ms = timeout_ms};
     call->task = task;
     call->life = sim_lives(task->node);
     call->next = task->cluster->calls;
@@ -716,9 +716,9 @@ static struct cluster_call *post(struct cluster_call *call, uint32_t actor)
 }
 
 struct cluster_call *cluster_ask(struct cluster_task *task,
-                                 enum mu__client_operation operation, int64_t limit_ms)
+                                 enum mu__client_operation operation, int64_t timeout_ms)
 {
-    return post(call_new(task, (int)operation, limit_ms), MU__CLIENT);
+    return post(call_new(task, (int)operation, timeout_ms), MU__CLIENT);
 }
 
 static void note_program(struct cluster_task *task)
@@ -731,9 +731,9 @@ static void note_program(struct cluster_task *task)
     cluster->programs[cluster->programs_count++] = task;
 }
 
-struct cluster_call *cluster_open(struct cluster_task *task, int64_t limit_ms)
+struct cluster_call *cluster_open(struct cluster_task *task, int64_t timeout_ms)
 {
-    struct cluster_call *call = call_new(task, MU__CLIENT_OPEN, limit_ms);
+    struct cluster_call *call = call_new(task, MU__CLIENT_OPEN, timeout_ms);
     struct cluster_session *session = get(sizeof *session);
 
     session->shared.closures_max = task->cluster->options.queue_max;
@@ -746,9 +746,9 @@ struct cluster_call *cluster_open(struct cluster_task *task, int64_t limit_ms)
     return post(call, MU__CLIENT);
 }
 
-struct cluster_call *cluster_fetch(struct cluster_closure *closure, int64_t limit_ms)
+struct cluster_call *cluster_fetch(struct cluster_closure *closure, int64_t timeout_ms)
 {
-    struct cluster_call *call = call_new(closure->task, MU__CLIENT_FETCH, limit_ms);
+    struct cluster_call *call = call_new(closure->task, MU__CLIENT_FETCH, timeout_ms);
 
     call->of.client.future = closure->future;
     return post(call, MU__CLIENT);
@@ -756,9 +756,9 @@ struct cluster_call *cluster_fetch(struct cluster_closure *closure, int64_t limi
 
 struct cluster_call *cluster_job(struct cluster_task *task,
                                  enum mu__job_operation operation, int code,
-                                 const char *message, int64_t limit_ms)
+                                 const char *message, int64_t timeout_ms)
 {
-    struct cluster_call *call = call_new(task, (int)operation, limit_ms);
+    struct cluster_call *call = call_new(task, (int)operation, timeout_ms);
 
     call->of.job.job_code = code;
     call->of.job.message = message;
@@ -769,7 +769,7 @@ struct cluster_call *cluster_job_ask(struct cluster_task *task,
                                      const struct mu__job_call *wanted)
 {
     struct cluster_call *call =
-        call_new(task, wanted->call.operation, wanted->call.limit_ms);
+        call_new(task, wanted->call.operation, wanted->call.timeout_ms);
     struct mu__call begun = call->of.call;
 
     call->of.job = *wanted;
@@ -778,9 +778,9 @@ struct cluster_call *cluster_job_ask(struct cluster_task *task,
 }
 
 struct cluster_call *cluster_peers(struct cluster_task *task,
-                                   enum mu__peers_operation operation, int64_t limit_ms)
+                                   enum mu__peers_operation operation, int64_t timeout_ms)
 {
-    return post(call_new(task, (int)operation, limit_ms), MU__PEERS);
+    return post(call_new(task, (int)operation, timeout_ms), MU__PEERS);
 }
 
 struct cluster_call *cluster_metric(struct cluster_task *task, const char *name)
@@ -795,7 +795,7 @@ struct cluster_call *cluster_variable(struct cluster_task *task,
                                       const struct mu__variable_call *wanted)
 {
     struct cluster_call *call =
-        call_new(task, wanted->call.operation, wanted->call.limit_ms);
+        call_new(task, wanted->call.operation, wanted->call.timeout_ms);
     struct mu__call begun = call->of.call;
 
     call->of.variable = *wanted;
@@ -807,7 +807,7 @@ struct cluster_call *cluster_agent(struct cluster_task *task,
                                    const struct mu__agent_call *wanted)
 {
     struct cluster_call *call =
-        call_new(task, wanted->call.operation, wanted->call.limit_ms);
+        call_new(task, wanted->call.operation, wanted->call.timeout_ms);
     struct mu__call begun = call->of.call;
 
     call->of.agent = *wanted;
@@ -834,7 +834,7 @@ static void note_key(void *user, const mu_kv_answer *answer)
 
 struct cluster_call *cluster_key(struct cluster_task *task, const mu_kv_ask *ask)
 {
-    struct cluster_call *call = call_new(task, 0, ask->limit_ms);
+    struct cluster_call *call = call_new(task, 0, ask->timeout_ms);
     struct mu__msg *msg = NULL;
     int rv;
 
@@ -927,9 +927,9 @@ uint64_t cluster_kept(const struct cluster_closure *closure)
                : 0;
 }
 
-struct cluster_call *cluster_ask_mine(struct cluster_task *task, int64_t limit_ms)
+struct cluster_call *cluster_ask_mine(struct cluster_task *task, int64_t timeout_ms)
 {
-    return cluster_per_worker(task, "mine", NULL, limit_ms);
+    return cluster_per_worker(task, "mine", NULL, timeout_ms);
 }
 
 struct cluster_per_worker *cluster_note_mine(const struct cluster_call *call)
@@ -1027,7 +1027,7 @@ static void fill_schedule(struct mu__schedule *body,
     body->flags = ask->flags;
     body->priority = ask->priority;
     body->deadline_ms = ask->deadline_ms;
-    body->run_limit_ms = ask->run_limit_ms;
+    body->run_timeout_ms = ask->run_timeout_ms;
     body->attempts_max = ask->attempts_max;
     body->worker = ask->worker;
     body->not_worker = ask->not_worker;
@@ -1121,9 +1121,9 @@ struct cluster_closure *cluster_schedule_admitted(struct cluster_task *task,
 }
 
 struct cluster_call *cluster_admit(struct cluster_task *task, uint64_t bytes,
-                                   int64_t limit_ms)
+                                   int64_t timeout_ms)
 {
-    struct cluster_call *call = call_new(task, MU__CLIENT_ROOM, limit_ms);
+    struct cluster_call *call = call_new(task, MU__CLIENT_ROOM, timeout_ms);
 
     call->of.client.bytes = bytes;
     call->of.client.admits = true;
@@ -1169,11 +1169,11 @@ int64_t cluster_result(const struct cluster_closure *closure)
 /* ---- The counter ---- */
 
 static struct cluster_call *ask_counter(struct cluster_task *task, int operation,
-                                        int64_t limit_ms)
+                                        int64_t timeout_ms)
 {
     struct cluster_counter *counter = &task->cluster->counter;
     const struct mu__variable_call call = {
-        .call = {.operation = operation, .limit_ms = limit_ms},
+        .call = {.operation = operation, .timeout_ms = timeout_ms},
         .name = COUNTER_NAME,
         .shape = &counter->shape,
         .servers_count = task->cluster->options.servers,
@@ -1185,19 +1185,19 @@ static struct cluster_call *ask_counter(struct cluster_task *task, int operation
 }
 
 struct cluster_call *cluster_counter_open(struct cluster_task *task, unsigned items,
-                                          int64_t limit_ms)
+                                          int64_t timeout_ms)
 {
     uint32_t servers = task->cluster->options.servers;
 
     assert(items <= CLUSTER_ITEMS_MAX && servers >= 1 && servers <= items);
     task->cluster->counter.shape = (struct mu__shape){
         .dtype = MU_I64, .rank = 1, .dims = {items}, .shards = servers};
-    return ask_counter(task, MU__VARIABLE_OPEN, limit_ms);
+    return ask_counter(task, MU__VARIABLE_OPEN, timeout_ms);
 }
 
-struct cluster_call *cluster_counter_read(struct cluster_task *task, int64_t limit_ms)
+struct cluster_call *cluster_counter_read(struct cluster_task *task, int64_t timeout_ms)
 {
-    return ask_counter(task, MU__VARIABLE_READ, limit_ms);
+    return ask_counter(task, MU__VARIABLE_READ, timeout_ms);
 }
 
 static mu_value *write_args(const struct cluster *cluster, int64_t key)
@@ -1343,7 +1343,7 @@ static struct cluster_call *post_question(struct cluster_call *call, struct mu__
 }
 
 struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *function,
-                                        mu_value *args, int64_t limit_ms)
+                                        mu_value *args, int64_t timeout_ms)
 {
     struct mu__msg *msg =
         mu__msg_heap(MU__PER_WORKER_MAKE, sizeof(struct mu__per_worker_make));
@@ -1356,7 +1356,7 @@ struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *f
     if (args != NULL)
         msg->backing = mu__pack_value(args, &body->args);
     mu_value_free(args);
-    return post_question(call_new(task, MU__CLIENT_ASK, limit_ms), msg);
+    return post_question(call_new(task, MU__CLIENT_ASK, timeout_ms), msg);
 }
 
 struct mu__held *cluster_per_worker_made(struct cluster_call *call)
@@ -1387,13 +1387,13 @@ struct cluster_call *cluster_explain(struct cluster_task *task,
 }
 
 struct cluster_call *cluster_drain(struct cluster_task *task, int worker,
-                                   int64_t limit_ms)
+                                   int64_t timeout_ms)
 {
-    return cluster_drain_task(task, "worker", worker, limit_ms);
+    return cluster_drain_task(task, "worker", worker, timeout_ms);
 }
 
 struct cluster_call *cluster_drain_task(struct cluster_task *task, const char *type,
-                                        int index, int64_t limit_ms)
+                                        int index, int64_t timeout_ms)
 {
     struct mu__msg *msg = mu__msg_heap(MU__DRAIN, sizeof(struct mu__drain));
     struct mu__drain *body = (void *)msg->body;
@@ -1401,13 +1401,13 @@ struct cluster_call *cluster_drain_task(struct cluster_task *task, const char *t
     assert(msg != NULL);
     body->worker = (uint32_t)(index + 1);
     body->worker_type = mu__view_str(type);
-    return post_question(call_new(task, MU__CLIENT_ASK, limit_ms), msg);
+    return post_question(call_new(task, MU__CLIENT_ASK, timeout_ms), msg);
 }
 
-struct cluster_call *cluster_forget(struct cluster_task *task, int64_t limit_ms)
+struct cluster_call *cluster_forget(struct cluster_task *task, int64_t timeout_ms)
 {
     struct mu__msg *msg = mu__msg_heap(MU__FORGET, sizeof(struct mu__forget));
 
     assert(msg != NULL);
-    return post_question(call_new(task, MU__CLIENT_ASK, limit_ms), msg);
+    return post_question(call_new(task, MU__CLIENT_ASK, timeout_ms), msg);
 }

@@ -84,7 +84,7 @@ struct cluster_ask {
     unsigned flags;             /* enum mu__closure_flag */
     unsigned priority;          /* p + 1; 0: the usual one */
     uint64_t deadline_ms;
-    uint64_t run_limit_ms;
+    uint64_t run_timeout_ms;
     unsigned attempts_max;
     unsigned worker;            /* task index + 1; 0: any */
     unsigned not_worker;        /* the same; 0: none */
@@ -314,13 +314,13 @@ uint32_t cluster_links(const struct cluster_task *task);
 /* ---- Programs. Called outside of events, or in calls of sim_at. ---- */
 
 /* Begin a session; one at a time for each task. */
-struct cluster_call *cluster_open(struct cluster_task *task, int64_t limit_ms);
+struct cluster_call *cluster_open(struct cluster_task *task, int64_t timeout_ms);
 struct cluster_call *cluster_ask(struct cluster_task *task,
-                                 enum mu__client_operation operation, int64_t limit_ms);
-struct cluster_call *cluster_fetch(struct cluster_closure *closure, int64_t limit_ms);
+                                 enum mu__client_operation operation, int64_t timeout_ms);
+struct cluster_call *cluster_fetch(struct cluster_closure *closure, int64_t timeout_ms);
 struct cluster_call *cluster_job(struct cluster_task *task,
                                  enum mu__job_operation operation, int code,
-                                 const char *message, int64_t limit_ms);
+                                 const char *message, int64_t timeout_ms);
 /* `wanted` has operation, limit, and what is asked; its strings are the test's. */
 struct cluster_call *cluster_job_ask(struct cluster_task *task,
                                      const struct mu__job_call *wanted);
@@ -328,7 +328,8 @@ struct cluster_call *cluster_job_ask(struct cluster_task *task,
 /* Ask a task whom it reaches, or all that it reaches the same. The caller frees what was
  * found. */
 struct cluster_call *cluster_peers(struct cluster_task *task,
-                                   enum mu__peers_operation operation, int64_t limit_ms);
+                                   enum mu__peers_operation operation,
+                                   int64_t timeout_ms);
 struct cluster_call *cluster_metric(struct cluster_task *task, const char *name);
 void cluster_report(struct cluster_task *task, const char *name, double number,
                     uint64_t step);
@@ -362,7 +363,7 @@ struct cluster_closure *cluster_schedule_value(struct cluster_task *task,
  * args. */
 uint64_t cluster_args_bytes(const mu_value *args);
 struct cluster_call *cluster_admit(struct cluster_task *task, uint64_t bytes,
-                                   int64_t limit_ms);
+                                   int64_t timeout_ms);
 struct cluster_closure *cluster_schedule_admitted(struct cluster_task *task,
                                                   const char *function, mu_value *args);
 
@@ -385,15 +386,15 @@ uint64_t cluster_kept(const struct cluster_closure *closure);
 
 /* Ask for a per-worker value of "mine"; when the call is done with 0, note the value.
  * Let go of it. */
-struct cluster_call *cluster_ask_mine(struct cluster_task *task, int64_t limit_ms);
+struct cluster_call *cluster_ask_mine(struct cluster_task *task, int64_t timeout_ms);
 struct cluster_per_worker *cluster_note_mine(const struct cluster_call *call);
 void cluster_release_mine(struct cluster_per_worker *per_worker);
 
 /* Open the counter, `items` zeros over all servers; read it. Keys below `items` may
  * write. Before the keys are given out there must be no more than that. */
 struct cluster_call *cluster_counter_open(struct cluster_task *task, unsigned items,
-                                          int64_t limit_ms);
-struct cluster_call *cluster_counter_read(struct cluster_task *task, int64_t limit_ms);
+                                          int64_t timeout_ms);
+struct cluster_call *cluster_counter_read(struct cluster_task *task, int64_t timeout_ms);
 
 /* The result of a closure whose function returns an int; INT64_MIN when there is none. */
 int64_t cluster_result(const struct cluster_closure *closure);
@@ -416,7 +417,7 @@ void cluster_let_go(struct cluster_closure *closure);
  * cluster_per_worker_made gives what mu_value_per_worker makes references from; it is let
  * go of with mu__held_unref. */
 struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *function,
-                                        mu_value *args, int64_t limit_ms);
+                                        mu_value *args, int64_t timeout_ms);
 struct mu__held *cluster_per_worker_made(struct cluster_call *call);
 
 /* Why a closure has not run: `of.client.status` is the caller's. By name: NULL. */
@@ -425,10 +426,10 @@ struct cluster_call *cluster_explain(struct cluster_task *task,
 
 /* A negative worker is the task itself. */
 struct cluster_call *cluster_drain(struct cluster_task *task, int worker,
-                                   int64_t limit_ms);
+                                   int64_t timeout_ms);
 struct cluster_call *cluster_drain_task(struct cluster_task *task, const char *type,
-                                        int index, int64_t limit_ms);
-struct cluster_call *cluster_forget(struct cluster_task *task, int64_t limit_ms);
+                                        int index, int64_t timeout_ms);
+struct cluster_call *cluster_forget(struct cluster_task *task, int64_t timeout_ms);
 
 /* ---- What must be ---- */
 

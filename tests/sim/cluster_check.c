@@ -68,7 +68,7 @@ static bool may_fail_with(const struct cluster_closure *closure, const mu_error 
     case MU_ENOTFOUND:
         return true;
     case MU_EDEADLINE:
-        return closure->ask.deadline_ms > 0 || closure->ask.run_limit_ms > 0;
+        return closure->ask.deadline_ms > 0 || closure->ask.run_timeout_ms > 0;
     case MU_EUNAVAILABLE:
         return strcmp(closure->function, "write") == 0 ||
                (closure->ask.worker != 0 &&

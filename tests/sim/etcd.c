@@ -235,7 +235,7 @@ static void door_send(struct mu__http *base, struct mu__http_request *request)
     request->own = flight;
     take_off(flight);
     sim_event_at(door->etcd->sim, &flight->limit,
-                 sim_now_us(door->etcd->sim) + (uint64_t)request->limit_ms * 1000);
+                 sim_now_us(door->etcd->sim) + (uint64_t)request->timeout_ms * 1000);
     sim_own_memory--;
 }
 

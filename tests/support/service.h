@@ -583,10 +583,10 @@ static inline void service_tell(struct service_agent *agent, unsigned number,
 
 /* The helpers that return a token ask host 0 with a new one. */
 static inline uint64_t service_register(struct service_agent *agent, bool barrier,
-                                        uint64_t limit_ms)
+                                        uint64_t timeout_ms)
 {
     TELL(agent, TASK_REGISTER, task_register, .token = ++agent->token,
-         .barrier = barrier, .limit_ms = limit_ms, .since = agent->since);
+         .barrier = barrier, .timeout_ms = timeout_ms, .since = agent->since);
     return agent->token;
 }
 
@@ -615,18 +615,19 @@ static inline uint64_t service_leave_now(struct service_agent *agent)
     return agent->token;
 }
 
-static inline uint64_t service_leave(struct service_agent *agent, uint64_t limit_ms)
+static inline uint64_t service_leave(struct service_agent *agent, uint64_t timeout_ms)
 {
-    TELL(agent, TASK_LEAVE, task_leave, .token = ++agent->token, .limit_ms = limit_ms);
+    TELL(agent, TASK_LEAVE, task_leave, .token = ++agent->token,
+         .timeout_ms = timeout_ms);
     return agent->token;
 }
 
 static inline uint64_t service_tasks_get(struct service_agent *agent, uint32_t what,
                                          const char *tasks, uint64_t version,
-                                         uint64_t limit_ms)
+                                         uint64_t timeout_ms)
 {
     TELL(agent, TASKS_GET, tasks_get, .token = ++agent->token, .what = what,
-         .tasks = mu__view_str(tasks), .version = version, .limit_ms = limit_ms);
+         .tasks = mu__view_str(tasks), .version = version, .timeout_ms = timeout_ms);
     return agent->token;
 }
 

@@ -215,7 +215,7 @@ static void advance(struct slow_asker *asker, uint64_t due_ms)
 int slow_evaluate(struct slow_asker *asker, const struct slow_row *rows,
                   int (*run)(struct slow_asker *asker, struct mu__notes *notes,
                              mu_error *ret_error),
-                  int64_t limit_ms, mu_error *ret_error)
+                  int64_t timeout_ms, mu_error *ret_error)
 {
     static const struct mu__asker_ops ops = {on_ask, on_cancel};
     const struct mu__evaluation_config config = {
@@ -226,7 +226,7 @@ int slow_evaluate(struct slow_asker *asker, const struct slow_row *rows,
         .now_ms = on_now,
         .random = on_random,
         .owner = asker,
-        .limit_ms = limit_ms,
+        .timeout_ms = timeout_ms,
         .whole_ms = slow_whole_ms,
         .rounds_before = slow_rounds_before,
         .pause_most_ms = slow_pause_most_ms,

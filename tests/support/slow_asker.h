@@ -50,7 +50,7 @@ extern uint64_t slow_hurry_ms;
 int slow_evaluate(struct slow_asker *asker, const struct slow_row *rows,
                   int (*run)(struct slow_asker *asker, struct mu__notes *notes,
                              mu_error *ret_error),
-                  int64_t limit_ms, mu_error *ret_error);
+                  int64_t timeout_ms, mu_error *ret_error);
 void slow_done(struct slow_asker *asker);
 
 #endif

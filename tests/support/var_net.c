@@ -62,7 +62,7 @@ static void set_done(struct mu__call *call)
 }
 
 void var_post(struct net_process *p, struct var_request *request, int operation,
-              int64_t limit_ms)
+              int64_t timeout_ms)
 {
     struct mu__msg *msg = mu__msg_heap(MU__CALL, sizeof(struct mu__call_msg));
     struct mu__call_msg *body;
@@ -71,7 +71,7 @@ void var_post(struct net_process *p, struct var_request *request, int operation,
     request->done = false;
     request->call.call.complete = set_done;
     request->call.call.operation = operation;
-    request->call.call.limit_ms = limit_ms;
+    request->call.call.timeout_ms = timeout_ms;
     body = mu__body(msg);
     body->call = request;
     msg->to.actor = MU__VARIABLES;
@@ -96,9 +96,9 @@ void var_aim(struct var_request *request)
 }
 
 int var_ask(struct net_process *p, struct var_request *request, int operation,
-            int64_t limit_ms)
+            int64_t timeout_ms)
 {
-    var_post(p, request, operation, limit_ms);
+    var_post(p, request, operation, timeout_ms);
     for (int i = 0; !request->done && i < 1000000; i++)
         if (!net_step(p->net))
             net_run_until(p->net, p->net->now_ms + 1);

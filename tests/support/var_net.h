@@ -54,13 +54,13 @@ void var_aim(struct var_request *request);
 
 /* Let it begin; and some events happen, after which it is not done. */
 void var_post(struct net_process *p, struct var_request *request, int operation,
-              int64_t limit_ms);
+              int64_t timeout_ms);
 void var_begin(struct net_process *p, struct var_request *request, int operation,
                int events);
 
 /* Post, run until it is done, tell the code; which must be 0. */
 int var_ask(struct net_process *p, struct var_request *request, int operation,
-            int64_t limit_ms);
+            int64_t timeout_ms);
 void var_ask_ok(struct net_process *p, struct var_request *request, int operation);
 
 /* One that has opened a variable. */

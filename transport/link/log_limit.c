@@ -26,7 +26,7 @@ static struct mu__log_limit_slot *slot_of(struct mu__log_limit *limit, const cha
 
         if (slot->used && strcmp(slot->host, host) == 0)
             return slot;
-        if (!slot->used || now_ms - slot->said_ms >= MU__LOG_LIMIT_MS)
+        if (!slot->used || now_ms - slot->said_ms >= MU__LOG_TIMEOUT_MS)
             free_slot = slot;
     }
     if (free_slot != &limit->others) {
@@ -41,7 +41,7 @@ static bool show(struct mu__log_limit *limit, const char *host, uint64_t now_ms,
 {
     struct mu__log_limit_slot *slot = slot_of(limit, host, now_ms);
 
-    if (slot->used && now_ms - slot->said_ms < MU__LOG_LIMIT_MS) {
+    if (slot->used && now_ms - slot->said_ms < MU__LOG_TIMEOUT_MS) {
         slot->hidden++;
         return false;
     }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 enum {
-    MU__LOG_LIMIT_MS = 10000,
+    MU__LOG_TIMEOUT_MS = 10000,
     MU__LOG_LIMIT_ADDRESSES = 16,   /* or texts; of more at once, the rest count as one */
     MU__LOG_LIMIT_BYTES = 64
 };

@@ -84,10 +84,10 @@ bool mu__dial_tried_add(struct mu__dial_tried *tried, uint32_t place, unsigned c
 
 /* ---- the plan ---- */
 
-void mu__dial_plan_init(struct mu__dial_plan *plan, unsigned count, uint32_t limit_ms)
+void mu__dial_plan_init(struct mu__dial_plan *plan, unsigned count, uint32_t timeout_ms)
 {
     assert(count <= MU__DIAL_ADDRESSES_MAX);
-    *plan = (struct mu__dial_plan){.count = count, .limit_ms = limit_ms};
+    *plan = (struct mu__dial_plan){.count = count, .timeout_ms = timeout_ms};
     plan->is_next_due = true;
 }
 
@@ -116,17 +116,17 @@ struct mu__dial_step mu__dial_plan_step(struct mu__dial_plan *plan, uint64_t now
     struct mu__dial_step step = {.move = MU__DIAL_OVER, .until_ms = UINT64_MAX};
 
     for (unsigned i = 0; i < plan->begun; i++) {
-        uint64_t limit_ms = plan->begun_ms[i] + plan->limit_ms;
+        uint64_t timeout_ms = plan->begun_ms[i] + plan->timeout_ms;
 
         if (plan->has_failed[i])
             continue;
-        if (now_ms >= limit_ms) {
+        if (now_ms >= timeout_ms) {
             mu__dial_plan_fail(plan, i);
             return (struct mu__dial_step){.move = MU__DIAL_GIVE_UP, .which = i};
         }
         step.move = MU__DIAL_WAIT;
-        if (limit_ms < step.until_ms)
-            step.until_ms = limit_ms;
+        if (timeout_ms < step.until_ms)
+            step.until_ms = timeout_ms;
     }
     if (plan->begun == plan->count)
         return step;

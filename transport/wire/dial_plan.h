@@ -12,7 +12,7 @@ enum {
     MU__DIAL_ADDRESSES_MAX = 16,    /* of one name; the rest is not tried. So no more than
                                        these are under way at a time */
     MU__DIAL_DELAY_MS = 250,
-    MU__DIAL_LIMIT_MS = 10000       /* of one address, for connection and greeting */
+    MU__DIAL_TIMEOUT_MS = 10000       /* of one address, for connection and greeting */
 };
 
 /* In which order `count` addresses are tried: as they are, but the families by turns, and
@@ -34,7 +34,7 @@ bool mu__dial_tried_has(const struct mu__dial_tried *tried, uint32_t place);
 bool mu__dial_tried_add(struct mu__dial_tried *tried, uint32_t place, unsigned count);
 
 struct mu__dial_plan {
-    uint32_t limit_ms;
+    uint32_t timeout_ms;
     unsigned count;
     unsigned begun;             /* the first so many */
     bool is_next_due;           /* one has failed since the last began */
@@ -56,7 +56,7 @@ struct mu__dial_step {
 };
 
 /* `count` is at most MU__DIAL_ADDRESSES_MAX. */
-void mu__dial_plan_init(struct mu__dial_plan *plan, unsigned count, uint32_t limit_ms);
+void mu__dial_plan_init(struct mu__dial_plan *plan, unsigned count, uint32_t timeout_ms);
 
 /* What to do now: to be asked until it says to wait, or that all is over. */
 struct mu__dial_step mu__dial_plan_step(struct mu__dial_plan *plan, uint64_t now_ms);

@@ -96,7 +96,7 @@ void mu__etcd_send(struct etcd_store *store, struct mu__ctx *ctx,
         .headers = headers,
         .body = flight->body.text,
         .body_size = flight->body.size,
-        .limit_ms = limit_of(store, flight == &store->keep ? 4 : 3),
+        .timeout_ms = limit_of(store, flight == &store->keep ? 4 : 3),
         .owner = ctx->self,
         .tls = tls_of(store),
     };
@@ -431,7 +431,7 @@ static void let_go(struct etcd_store *store)
         .headers = headers,
         .body = flight->body.text,
         .body_size = flight->body.size,
-        .limit_ms = LIMIT_MIN_MS,
+        .timeout_ms = LIMIT_MIN_MS,
         .tls = tls_of(store),
     };
     store->http->ops->tell(store->http, &flight->http);

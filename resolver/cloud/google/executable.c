@@ -14,7 +14,7 @@
 
 enum {
     VERSION = 1, /* of what is printed */
-    LIMIT_MS = 30000,
+    TIMEOUT_MS = 30000,
     LIMIT_LEAST_MS = 5000,
     LIMIT_MOST_MS = 120000,
     WHAT_BYTES = 380
@@ -25,7 +25,7 @@ struct program {
     const char *what;       /* begins messages */
     const char *command;    /* with its arguments */
     const char *output;     /* where it leaves what it prints; NULL: nowhere */
-    int limit_ms;
+    int timeout_ms;
     char name[512];         /* the command's first word */
 };
 
@@ -35,14 +35,14 @@ static int read_limit(const cJSON *executable, const char *what, mu_error *ret_e
                       int *ret_ms)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(executable, "timeout_millis");
-    int limit_ms = LIMIT_MS;
+    int timeout_ms = TIMEOUT_MS;
 
-    if (item != NULL && (mu__json_index(item, &limit_ms) != 0 ||
-                         limit_ms < LIMIT_LEAST_MS || limit_ms > LIMIT_MOST_MS))
+    if (item != NULL && (mu__json_index(item, &timeout_ms) != 0 ||
+                         timeout_ms < LIMIT_LEAST_MS || timeout_ms > LIMIT_MOST_MS))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: timeout_millis: expected a number of %d to %d", what,
                             LIMIT_LEAST_MS, LIMIT_MOST_MS);
-    *ret_ms = limit_ms;
+    *ret_ms = timeout_ms;
     return 0;
 }
 
@@ -76,7 +76,7 @@ static int read_program(const cJSON *executable, mu_error *ret_error,
                             program->what);
     rv = mu__google_member(&members, "command", ret_error, &program->command);
     if (rv == 0)
-        rv = read_limit(executable, program->what, ret_error, &program->limit_ms);
+        rv = read_limit(executable, program->what, ret_error, &program->timeout_ms);
     if (rv == 0)
         rv = mu__google_text(executable, "output_file", program->what, ret_error,
                              &program->output);
@@ -273,15 +273,16 @@ static int ask_program(const struct program *program, mu_error *ret_error,
     int rv = build_words(program, ret_error, &words);
 
     if (rv == 0) {
-        answer = mu__ask(program->account->google->notes,
-                         &(struct mu__question){.kind = MU__ASK_PROGRAM,
-                                                .name = program->name,
-                                                .again = program->account->again,
-                                                .body = words.text,
-                                                .body_size = words.size,
-                                                .tries = 1,
-                                                .limit_ms = (uint32_t)program->limit_ms,
-                                                .bytes_max = MU__GOOGLE_FILE_BYTES});
+        answer =
+            mu__ask(program->account->google->notes,
+                    &(struct mu__question){.kind = MU__ASK_PROGRAM,
+                                           .name = program->name,
+                                           .again = program->account->again,
+                                           .body = words.text,
+                                           .body_size = words.size,
+                                           .tries = 1,
+                                           .timeout_ms = (uint32_t)program->timeout_ms,
+                                           .bytes_max = MU__GOOGLE_FILE_BYTES});
         rv = answer == NULL ? MU__LATER
                             : mu__answer_check(answer, program->what, ret_error);
     }

@@ -17,8 +17,8 @@
 
 enum {
     METADATA_TRIES = 6,
-    METADATA_LIMIT_MS = 3000,
-    PROBE_LIMIT_MS = 1000,
+    METADATA_TIMEOUT_MS = 3000,
+    PROBE_TIMEOUT_MS = 1000,
     METADATA_BYTES_MAX = 256 << 10,
     CA_BYTES_MAX = 1 << 20
 };
@@ -126,16 +126,17 @@ static int ask_metadata(struct mu__notes *notes, const char *path, bool probes,
     if (rv != 0)
         return rv;
     (void)snprintf(url, sizeof url, "http://%s/computeMetadata/v1/%.200s", host, path);
-    answer = mu__ask(notes, &(struct mu__question){
-                                .kind = MU__ASK_HTTP,
-                                .name = url,
-                                .again = again,
-                                .headers = headers,
-                                .header = FLAVOR,
-                                .limit_ms = probes ? PROBE_LIMIT_MS : METADATA_LIMIT_MS,
-                                .tries = probes ? 1 : METADATA_TRIES,
-                                .bytes_max = METADATA_BYTES_MAX,
-                            });
+    answer =
+        mu__ask(notes, &(struct mu__question){
+                           .kind = MU__ASK_HTTP,
+                           .name = url,
+                           .again = again,
+                           .headers = headers,
+                           .header = FLAVOR,
+                           .timeout_ms = probes ? PROBE_TIMEOUT_MS : METADATA_TIMEOUT_MS,
+                           .tries = probes ? 1 : METADATA_TRIES,
+                           .bytes_max = METADATA_BYTES_MAX,
+                       });
     if (answer == NULL)
         return MU__LATER;
     rv = check_metadata(answer, host, path, ret_error);

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 enum {
-    MU__KUBE_EXEC_LIMIT_MS = 60000,
+    MU__KUBE_EXEC_TIMEOUT_MS = 60000,
     MU__KUBE_EXEC_BYTES_MAX = 1 << 20,      /* of what it prints */
     MU__KUBE_EXEC_KEEP_MS = 3600000
 };

@@ -65,7 +65,7 @@ int mu__kube_exec_ask(struct mu__notes *notes, const struct mu__kube_exec *exec,
         const struct mu__question question = {
             .kind = MU__ASK_PROGRAM, .name = exec->command, .again = 2 * again + i,
             .body = words.text, .body_size = words.size, .tries = 1,
-            .limit_ms = MU__KUBE_EXEC_LIMIT_MS, .bytes_max = MU__KUBE_EXEC_BYTES_MAX,
+            .timeout_ms = MU__KUBE_EXEC_TIMEOUT_MS, .bytes_max = MU__KUBE_EXEC_BYTES_MAX,
             .keep_ms = MU__KUBE_EXEC_KEEP_MS,
         };
         const struct mu__answer *answer = mu__ask(notes, &question);

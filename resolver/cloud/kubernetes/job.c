@@ -67,7 +67,7 @@ static int look_up(struct mu__notes *notes, const char *host, mu_error *ret_erro
                    const char **ret_lines)
 {
     const struct mu__question question = {.kind = MU__ASK_ADDRESSES, .name = host,
-                                          .limit_ms = WAIT_MS,
+                                          .timeout_ms = WAIT_MS,
                                           .missing_is_passing = true};
     const struct mu__answer *answer = mu__ask(notes, &question);
 

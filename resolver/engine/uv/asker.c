@@ -214,10 +214,10 @@ struct mu__asker *mu__asker_uv_asker(struct mu__asker_uv *asker)
     return &asker->asker;
 }
 
-void mu__asker_uv_wait_for_calls(struct mu__asker_uv *asker, uint64_t limit_ms,
+void mu__asker_uv_wait_for_calls(struct mu__asker_uv *asker, uint64_t timeout_ms,
                                  void (*left)(void *owner, const char *line), void *owner)
 {
-    asker->calls_ms = limit_ms;
+    asker->calls_ms = timeout_ms;
     asker->left = left;
     asker->left_owner = owner;
 }

@@ -22,10 +22,11 @@ int mu__asker_uv_open(uv_loop_t *loop, struct mu__asker_uv **ret_asker);
 /* To be given to notes. Valid until close. */
 struct mu__asker *mu__asker_uv_asker(struct mu__asker_uv *asker);
 
-/* Closing then waits for functions of the program's own that still run, for `limit_ms` at
- * most: what they use may go when the program's call has returned. `left` is told which
- * one was left behind, before the asker is closed. Without this they are left at once. */
-void mu__asker_uv_wait_for_calls(struct mu__asker_uv *asker, uint64_t limit_ms,
+/* Closing then waits for functions of the program's own that still run, for
+ * `timeout_ms` at most: what they use may go when the program's call has returned.
+ * `left` is told which one was left behind, before the asker is closed. Without this
+ * they are left at once. */
+void mu__asker_uv_wait_for_calls(struct mu__asker_uv *asker, uint64_t timeout_ms,
                                  void (*left)(void *owner, const char *line),
                                  void *owner);
 

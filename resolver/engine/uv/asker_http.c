@@ -166,7 +166,7 @@ static void flight_fill(struct mu__flight *flight, const struct mu__question *qu
         .headers = question->headers,
         .body = question->body,
         .body_size = question->body_size,
-        .limit_ms = mu__question_limit_ms(question),
+        .timeout_ms = mu__question_timeout_ms(question),
         .answer_max = mu__question_bytes_max(question),
         .wanted_header = question->header,
         .takes_proxy = question->takes_proxy,

@@ -160,7 +160,7 @@ static void write_late(struct mu__ask_task *task, char *out, size_t size)
     int used = snprintf(out, size, "no answer%s%.64s within %u ms",
                         question->dns_server == NULL ? "" : " from DNS server ",
                         question->dns_server == NULL ? "" : question->dns_server,
-                        mu__question_limit_ms(question));
+                        mu__question_timeout_ms(question));
 
     if (others > 0)
         (void)snprintf(out + used, size - (size_t)used,
@@ -225,7 +225,7 @@ static struct mu__ask_task *task_new(const struct mu__question *question,
     task->errand.dropped = on_dropped;
     task->run = kind->run;
     task->due_ns =
-        uv_hrtime() + (uint64_t)mu__question_limit_ms(question) * NS_PER_MS;
+        uv_hrtime() + (uint64_t)mu__question_timeout_ms(question) * NS_PER_MS;
     atomic_init(&task->is_unwanted, false);
     return task;
 }
@@ -245,7 +245,7 @@ static void job_start(struct mu__asker_uv *asker, struct mu__ask_job *job,
     asker->holds++;
     uv_update_time(asker->loop);
     (void)uv_timer_init(asker->loop, &job->timer);
-    (void)uv_timer_start(&job->timer, on_limit, mu__question_limit_ms(&note->question),
+    (void)uv_timer_start(&job->timer, on_limit, mu__question_timeout_ms(&note->question),
                          0);
     note->own = job;
 }

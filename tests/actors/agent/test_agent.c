@@ -31,25 +31,25 @@ static struct cluster *begin(const struct cluster_options *options)
 }
 
 static struct cluster_call *ask(struct cluster_task *task, int operation,
-                                int64_t limit_ms)
+                                int64_t timeout_ms)
 {
     return cluster_agent(task, CALL(.call = {.operation = operation,
-                                             .limit_ms = limit_ms}));
+                                             .timeout_ms = timeout_ms}));
 }
 
 static struct cluster_call *put(struct cluster_task *task, const char *key,
-                                const char *value, unsigned flags, int64_t limit_ms)
+                                const char *value, unsigned flags, int64_t timeout_ms)
 {
     return cluster_key(task, KEY(.operation = MU_KV_PUT, .key = key, .value = value,
                                  .size = strlen(value), .flags = flags,
-                                 .limit_ms = limit_ms));
+                                 .timeout_ms = timeout_ms));
 }
 
 static struct cluster_call *key_call(struct cluster_task *task, int operation,
-                                     const char *key, int64_t limit_ms)
+                                     const char *key, int64_t timeout_ms)
 {
     return cluster_key(task, KEY(.operation = operation, .key = key, .by = 1,
-                                 .limit_ms = limit_ms));
+                                 .timeout_ms = timeout_ms));
 }
 
 static void expect_done(struct cluster_call *call, int code, uint64_t after_ms)
@@ -85,9 +85,9 @@ static int state_of(const struct cluster_task *task)
 /* What a task is told about another one. */
 static void expect_shown(struct cluster_task *task, const char *tasks, const char *shown)
 {
-    struct cluster_call *call =
-        cluster_agent(task, CALL(.call = {.operation = MU__AGENT_TASKS, .limit_ms = 1000},
-                                 .tasks = tasks, .what = MU__TASKS_STATES));
+    struct cluster_call *call = cluster_agent(
+        task, CALL(.call = {.operation = MU__AGENT_TASKS, .timeout_ms = 1000},
+                   .tasks = tasks, .what = MU__TASKS_STATES));
 
     assert_int_equal(cluster_wait(call), 0);
     expect_text(mu_value_at(call->of.agent.content, 0), "state", shown);
@@ -97,7 +97,7 @@ static void expect_shown(struct cluster_task *task, const char *tasks, const cha
 static struct cluster_call *register_with_all(struct cluster_task *task)
 {
     return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_REGISTER,
-                                             .limit_ms = -1}, .barrier = true));
+                                             .timeout_ms = -1}, .barrier = true));
 }
 
 /* ---- Registering ---- */
@@ -192,7 +192,7 @@ static void test_list(void **state)
     assert_int_equal(cluster_wait(put(cluster->chief, "d/a", "1", 0, -1)), 0);
     assert_int_equal(cluster_wait(put(cluster->chief, "e", "3", 0, -1)), 0);
     call = cluster_agent(cluster->workers[0], CALL(.call = {.operation = MU__AGENT_LIST,
-                                                            .limit_ms = 1000},
+                                                            .timeout_ms = 1000},
                                                    .name = "d"));
     expect_done(call, 0, 20);
     assert_int_equal(mu_value_count(call->of.agent.content), 2);
@@ -214,7 +214,7 @@ static void test_list_of_bytes(void **state)
     (void)state;
     assert_int_equal(cluster_wait(put(cluster->chief, "d/\xff", "1", 0, -1)), 0);
     call = cluster_agent(cluster->workers[0], CALL(.call = {.operation = MU__AGENT_LIST,
-                                                            .limit_ms = 1000},
+                                                            .timeout_ms = 1000},
                                                    .name = "d"));
     expect_done(call, 0, 20);
     assert_int_equal(mu_value_count(call->of.agent.content), 1);
@@ -335,7 +335,7 @@ static void test_store_lost(void **state)
 static struct cluster_call *fail_with(struct cluster_task *task, int operation, int code,
                                       const char *words)
 {
-    struct mu__agent_call call = {.call = {.operation = operation, .limit_ms = 1000}};
+    struct mu__agent_call call = {.call = {.operation = operation, .timeout_ms = 1000}};
 
     (void)mu_error_set(&call.failure, code, "%s", words);
     return cluster_agent(task, &call);
@@ -494,10 +494,10 @@ static void test_leave_without_others(void **state)
     end(cluster);
 }
 
-static struct cluster_call *barrier_of_two(struct cluster_task *task, int64_t limit_ms)
+static struct cluster_call *barrier_of_two(struct cluster_task *task, int64_t timeout_ms)
 {
     return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_BARRIER,
-                                             .limit_ms = limit_ms},
+                                             .timeout_ms = timeout_ms},
                                     .name = "b", .tasks = "worker:0-1"));
 }
 
@@ -542,7 +542,7 @@ static void test_clean_end(void **state)
         sim_exit(cluster->workers[0]->node);
         call = cluster_agent(cluster->workers[1],
                              CALL(.call = {.operation = MU__AGENT_NOTICE,
-                                           .limit_ms = 1000}, .name = ""));
+                                           .timeout_ms = 1000}, .name = ""));
         assert_int_equal(cluster_wait(call), 0);
         run_for(cluster, 10000);
         assert_int_equal(state_of(cluster->workers[1]), MU_AGENT_CONNECTED);
@@ -662,10 +662,10 @@ static void test_service(void **state)
 /* ---- Barriers ---- */
 
 static struct cluster_call *meet(struct cluster_task *task, const char *name,
-                                 const char *tasks, unsigned threads, int64_t limit_ms)
+                                 const char *tasks, unsigned threads, int64_t timeout_ms)
 {
     return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_BARRIER,
-                                             .limit_ms = limit_ms},
+                                             .timeout_ms = timeout_ms},
                                     .name = name, .tasks = tasks, .threads = threads));
 }
 
@@ -830,7 +830,7 @@ static void test_barrier_cancel(void **state)
     (void)state;
     cancel = cluster_agent(cluster->chief,
                            CALL(.call = {.operation = MU__AGENT_BARRIER_CANCEL,
-                                         .limit_ms = 1000}, .name = "b"));
+                                         .timeout_ms = 1000}, .name = "b"));
     expect_failed(cancel, -MU_EPRECONDITION, "this task is not at barrier \"b\"");
     for (unsigned round = 0; round < 2; round++) {
         calls[0] = meet(cluster->workers[0], "b", "chief:0,worker:0", 1, -1);
@@ -839,7 +839,7 @@ static void test_barrier_cancel(void **state)
                       -MU_EPRECONDITION, "this task is at barrier \"b\" already");
         cancel = cluster_agent(cluster->workers[0],
                                CALL(.call = {.operation = MU__AGENT_BARRIER_CANCEL,
-                                             .limit_ms = 1000}, .name = "b"));
+                                             .timeout_ms = 1000}, .name = "b"));
         expect_done(cancel, 0, 20);
         assert_int_equal(cluster_wait(calls[0]), -MU_ECANCELLED);
         calls[1] = meet(cluster->chief, "b", "chief:0,worker:0", 1, -1);
@@ -911,9 +911,9 @@ static struct mu__agent_watch *watch(struct cluster_task *task, const char *key,
                                      bool below)
 {
     struct mu__agent_watch *opened = mu__agent_watch_new();
-    struct cluster_call *call =
-        cluster_agent(task, CALL(.call = {.operation = MU__AGENT_WATCH, .limit_ms = 1000},
-                                 .name = key, .below = below, .watch = opened));
+    struct cluster_call *call = cluster_agent(
+        task, CALL(.call = {.operation = MU__AGENT_WATCH, .timeout_ms = 1000},
+                   .name = key, .below = below, .watch = opened));
 
     assert_non_null(opened);
     assert_int_equal(cluster_wait(call), 0);
@@ -921,10 +921,10 @@ static struct mu__agent_watch *watch(struct cluster_task *task, const char *key,
 }
 
 static struct cluster_call *next(struct cluster_task *task, struct mu__agent_watch *of,
-                                 int64_t limit_ms)
+                                 int64_t timeout_ms)
 {
     return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_WATCH_NEXT,
-                                             .limit_ms = limit_ms}, .watch = of));
+                                             .timeout_ms = timeout_ms}, .watch = of));
 }
 
 /* "SET a 1", "DELETED a", "CURRENT". */
@@ -1136,7 +1136,7 @@ static struct cluster_call *reach(struct cluster_task *task, uint64_t step)
 {
     atomic_store(&task->member.agent.step, step + 1);
     return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_REACHED,
-                                             .limit_ms = -1}, .version = step));
+                                             .timeout_ms = -1}, .version = step));
 }
 
 static bool stops_at(struct cluster_task *task, uint64_t step)
@@ -1151,7 +1151,7 @@ static struct cluster_call *wait_round(struct cluster_task *task, uint64_t round
                                        bool agreed)
 {
     return cluster_agent(task, CALL(.call = {.operation = MU__AGENT_PREEMPTION,
-                                             .limit_ms = 1000},
+                                             .timeout_ms = 1000},
                                     .version = round, .number = agreed));
 }
 
@@ -1166,7 +1166,7 @@ static void test_preemption(void **state)
     assert_false(stops_at(cluster->workers[1], 7));
     assert_false(stops_at(cluster->chief, 5));
     call = cluster_agent(cluster->workers[0],
-                         CALL(.call = {.operation = MU__AGENT_NOTICE, .limit_ms = 1000},
+                         CALL(.call = {.operation = MU__AGENT_NOTICE, .timeout_ms = 1000},
                               .name = "maintenance", .version = 5000));
     assert_int_equal(cluster_wait(call), 0);
     call = wait_round(cluster->servers[0], 0, true);
@@ -1186,7 +1186,7 @@ static void test_preemption(void **state)
     /* Another round, later. */
     assert_false(stops_at(cluster->workers[1], 20));
     call = cluster_agent(cluster->chief,
-                         CALL(.call = {.operation = MU__AGENT_NOTICE, .limit_ms = 1000},
+                         CALL(.call = {.operation = MU__AGENT_NOTICE, .timeout_ms = 1000},
                               .name = "", .version = 5000));
     assert_int_equal(cluster_wait(call), 0);
     assert_int_equal(cluster_wait(wait_round(cluster->workers[1], 1, true)), 0);
@@ -1220,7 +1220,7 @@ static void test_preemption_waits(void **state)
     (void)state;
     assert_false(stops_at(cluster->workers[0], 4));
     (void)cluster_agent(cluster->chief,
-                        CALL(.call = {.operation = MU__AGENT_NOTICE, .limit_ms = 1000},
+                        CALL(.call = {.operation = MU__AGENT_NOTICE, .timeout_ms = 1000},
                              .name = ""));
     run_for(cluster, 15);
     call = reach(cluster->workers[0], 5);

@@ -182,7 +182,7 @@ static void ask(struct world *w, unsigned i, int operation)
     }
     *call = (struct mu__agent_call){
         .call = {.complete = completed, .owner = w, .operation = operation,
-                 .limit_ms = 1000},
+                 .timeout_ms = 1000},
         .name = "k",
         .watch = w->watch,
         .failure = {.code = -MU_EINTERNAL},
@@ -203,7 +203,7 @@ static void key_answered(void *user, const mu_kv_answer *given)
 static void ask_key(struct world *w, int operation)
 {
     const mu_kv_ask given = {
-        .operation = operation, .key = "k", .value = "v", .size = 1, .limit_ms = 1000};
+        .operation = operation, .key = "k", .value = "v", .size = 1, .timeout_ms = 1000};
     struct mu__msg *msg;
     uint64_t id;
 

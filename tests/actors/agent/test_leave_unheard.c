@@ -5,7 +5,7 @@
 #include "tests/support/story.h"
 
 #define CALL(kind, limit)                                                   \
-    (&(struct mu__agent_call){.call = {.operation = (kind), .limit_ms = (limit)}})
+    (&(struct mu__agent_call){.call = {.operation = (kind), .timeout_ms = (limit)}})
 
 enum { BEGIN_MS = 200, AWAY_MS = 700 };     /* longer than links wait, and shorter than it
                                                takes until a task is lost */
@@ -14,7 +14,7 @@ static struct cluster_call *ask_key(struct cluster_task *task, int operation)
 {
     return cluster_key(task, &(mu_kv_ask){
         .operation = operation, .flags = operation == MU_KV_PUT ? MU_KV_LEASE : 0,
-        .key = "lease", .value = "mine", .size = 4, .limit_ms = 3000});
+        .key = "lease", .value = "mine", .size = 4, .timeout_ms = 3000});
 }
 
 /* The worker has a lease, and its host stands still. */

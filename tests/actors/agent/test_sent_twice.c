@@ -64,12 +64,12 @@ static void run_to(struct cluster *cluster, bool (*is_so)(void *arg),
 }
 
 /* Up to where the put is to be sent a third time. */
-static struct cluster_call *put_refused_later(struct cluster *cluster, int64_t limit_ms)
+static struct cluster_call *put_refused_later(struct cluster *cluster, int64_t timeout_ms)
 {
     struct cluster_task *worker = cluster->workers[0];
     struct cluster_call *call = cluster_key(worker, &(mu_kv_ask){
         .operation = MU_KV_PUT, .key = "a", .value = "1", .size = 1,
-        .limit_ms = limit_ms});
+        .timeout_ms = timeout_ms});
 
     run_until(cluster, APPLIED_MS);
     sim_settings(cluster->sim)->lose_percent = 100;
@@ -88,7 +88,7 @@ static struct cluster_call *put_refused_later(struct cluster *cluster, int64_t l
 static void expect_applied(struct cluster *cluster)
 {
     struct cluster_call *call = cluster_key(cluster->workers[1], &(mu_kv_ask){
-        .operation = MU_KV_TRY_GET, .key = "a", .limit_ms = 1000});
+        .operation = MU_KV_TRY_GET, .key = "a", .timeout_ms = 1000});
 
     sim_heal(cluster->sim);
     assert_int_equal(cluster_wait(call), 0);
@@ -123,14 +123,14 @@ static int64_t put_back_after_ms(void)
 
 static void test_limit_when_it_is_put_back(void **state)
 {
-    int64_t limit_ms = put_back_after_ms() + 1;
+    int64_t timeout_ms = put_back_after_ms() + 1;
     struct cluster *cluster = begin();
-    struct cluster_call *call = put_refused_later(cluster, limit_ms);
+    struct cluster_call *call = put_refused_later(cluster, timeout_ms);
     char words[64];
 
     (void)state;
     (void)snprintf(words, sizeof words, "key \"a\" was not changed within %lld ms",
-                   (long long)limit_ms);
+                   (long long)timeout_ms);
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_memory_equal(call->of.call.error.message, words, strlen(words));
     assert_non_null(strstr(call->of.call.error.message, "; it may have been applied"));
@@ -149,7 +149,7 @@ static void test_never_sent(void **state)
     sim_crash(cluster->chief->node);
     run_for(cluster, 100);
     call = cluster_key(worker, &(mu_kv_ask){.operation = MU_KV_PUT, .key = "a",
-                                            .value = "1", .size = 1, .limit_ms = -1});
+                                            .value = "1", .size = 1, .timeout_ms = -1});
     run_for(cluster, 100);
     cluster_key_cancel(call);
     assert_int_equal(cluster_wait(call), -MU_ECANCELLED);

@@ -26,7 +26,7 @@ static struct cluster_call *mark(struct cluster_task *task, const char *which, i
                                  const char *words)
 {
     struct mu__agent_call call = {
-        .call = {.operation = MU__AGENT_MARK, .limit_ms = 1000},
+        .call = {.operation = MU__AGENT_MARK, .timeout_ms = 1000},
         .tasks = which,
     };
 
@@ -50,13 +50,13 @@ static void expect_refused(struct cluster_call *call, int code, const char *word
 static struct cluster_call *get(struct cluster_task *task)
 {
     return cluster_key(task, &(mu_kv_ask){.operation = MU_KV_GET, .key = "never",
-                                          .limit_ms = -1});
+                                          .timeout_ms = -1});
 }
 
 static void expect_shown(struct cluster_task *task, const char *which, const char *shown)
 {
     struct mu__agent_call ask = {
-        .call = {.operation = MU__AGENT_TASKS, .limit_ms = 1000},
+        .call = {.operation = MU__AGENT_TASKS, .timeout_ms = 1000},
         .tasks = which,
         .what = MU__TASKS_STATES,
     };
@@ -116,7 +116,7 @@ static void test_reset_by_a_client_brings_a_task_back(void **state)
     assert_int_equal(state_of(worker), MU_AGENT_CONNECTED);
     expect_shown(client, "worker:1", "connected");
     (void)cluster_key(worker, &(mu_kv_ask){.operation = MU_KV_PUT, .key = "never",
-                                           .value = "1", .size = 1, .limit_ms = -1});
+                                           .value = "1", .size = 1, .timeout_ms = -1});
     expect_fine(get(cluster->workers[0]));
     end(cluster);
 }
@@ -136,11 +136,11 @@ static void test_all_are_reset_one_by_one(void **state)
     expect_fine(cluster_agent(cluster->clients[1],
                               &(struct mu__agent_call){
                                   .call = {.operation = MU__AGENT_RESET,
-                                           .limit_ms = 1000}}));
+                                           .timeout_ms = 1000}}));
     expect_fine(cluster_agent(cluster->clients[1],
                               &(struct mu__agent_call){
                                   .call = {.operation = MU__AGENT_REGISTER,
-                                           .limit_ms = 1000}}));
+                                           .timeout_ms = 1000}}));
     for (size_t i = 0; i < 3; i++)
         expect_fine(mark(cluster->clients[1], names[i], 0, NULL));
     run_for(cluster, 50);

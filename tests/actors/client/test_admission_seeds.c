@@ -138,15 +138,15 @@ static void make_args(struct run *run, struct thread *thread)
 static void begin_waiting(struct thread *thread)
 {
     struct program *program = thread->program;
-    int64_t limit_ms = draw(program->run, 0, 3) > 0
+    int64_t timeout_ms = draw(program->run, 0, 3) > 0
                            ? -1 : (int64_t)draw(program->run, 1, 300);
 
     (void)atomic_fetch_add(&shared_of(program)->waiting, 1);
     thread->asked = ++program->asked;
-    thread->until_ms = limit_ms < 0 ? UINT64_MAX
+    thread->until_ms = timeout_ms < 0 ? UINT64_MAX
                                     : sim_now_ms(program->run->cluster->sim) +
-                                          (uint64_t)limit_ms;
-    thread->call = cluster_admit(program->task, thread->bytes, limit_ms);
+                                          (uint64_t)timeout_ms;
+    thread->call = cluster_admit(program->task, thread->bytes, timeout_ms);
     thread->step = WAITS;
 }
 

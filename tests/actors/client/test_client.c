@@ -253,7 +253,7 @@ static void post(struct fixture *f, struct mu__client_call *call)
 
 static struct mu__client_call ask(struct fixture *f, int operation)
 {
-    struct mu__client_call call = {.call.operation = operation, .call.limit_ms = -1,
+    struct mu__client_call call = {.call.operation = operation, .call.timeout_ms = -1,
                                    .session = &f->session};
     unsigned before = f->completed;
 
@@ -557,7 +557,7 @@ static void test_error_cancels_waiting(void **state)
     mu_remote_value *b = schedule(f);
     mu_remote_value *c = schedule_pending(f, pair(a, a), 0);
     struct mu__client_call join = {.call.operation = MU__CLIENT_JOIN,
-                                   .call.limit_ms = -1};
+                                   .call.timeout_ms = -1};
 
     post(f, &join);
     resolve(f, f->heard[1].token, 0, -MU_EINVALID);
@@ -629,7 +629,7 @@ static void test_fetch_kept(void **state)
 
     for (size_t i = 0; i < 2; i++) {
         calls[i] = (struct mu__client_call){.call.operation = MU__CLIENT_FETCH,
-                                            .call.limit_ms = -1, .future = a};
+                                            .call.timeout_ms = -1, .future = a};
         post(f, &calls[i]);
         if (i == 0)
             resolve_kept(f, f->heard[0].token);
@@ -657,7 +657,7 @@ static void test_fetch_errors(void **state)
     resolve_kept(f, f->heard[0].token);
     for (size_t i = 0; i < 2; i++) {
         call = (struct mu__client_call){.call.operation = MU__CLIENT_FETCH,
-                                        .call.limit_ms = -1, .future = a};
+                                        .call.timeout_ms = -1, .future = a};
         post(f, &call);
         send_fetched(f, 101, 0, -MU_EUNAVAILABLE, i == 0 ? MU_ERROR_OTHER
                                                          : MU_ERROR_FUNCTION);
@@ -676,7 +676,7 @@ static void test_fetch_many(void **state)
     mu_remote_value *b = schedule(f);
     struct mu__waiter waiters[3] = {{.future = a}, {.future = b}, {.future = a}};
     struct mu__client_call call = {.call.operation = MU__CLIENT_FETCH,
-                                   .call.limit_ms = 50, .waiters = waiters,
+                                   .call.timeout_ms = 50, .waiters = waiters,
                                    .waiters_count = 3};
     unsigned before = f->completed;
 
@@ -723,8 +723,8 @@ static void test_per_worker(void **state)
     struct fixture *f = *state;
     struct mu__msg *request =
         mu__msg_heap(MU__PER_WORKER_MAKE, sizeof(struct mu__per_worker_make));
-    struct mu__client_call call = {.call.operation = MU__CLIENT_ASK, .call.limit_ms = -1,
-                                   .request = request};
+    struct mu__client_call call = {
+        .call.operation = MU__CLIENT_ASK, .call.timeout_ms = -1, .request = request};
     struct mu__msg *made =
         answer(MU__PER_WORKER_MADE, sizeof(struct mu__per_worker_made));
     struct mu__per_worker_made *body = mu__body(made);
@@ -844,7 +844,7 @@ static void test_drain(void **state)
 {
     struct fixture *f = *state;
     struct mu__client_call call = {
-        .call.operation = MU__CLIENT_ASK, .call.limit_ms = 70,
+        .call.operation = MU__CLIENT_ASK, .call.timeout_ms = 70,
         .request = mu__msg_heap(MU__DRAIN, sizeof(struct mu__drain))};
     struct mu__msg *msg = answer(MU__DRAINED, sizeof(struct mu__drained));
 
@@ -870,9 +870,9 @@ static void test_end(void **state)
     mu_remote_value *b = schedule_pending(f, pair(a, a), 1000);
     mu_remote_value *c = schedule(f);
     struct mu__client_call fetch = {.call.operation = MU__CLIENT_FETCH,
-                                    .call.limit_ms = 9, .future = b};
+                                    .call.timeout_ms = 9, .future = b};
     struct mu__client_call kept = {.call.operation = MU__CLIENT_FETCH,
-                                   .call.limit_ms = 9, .future = c};
+                                   .call.timeout_ms = 9, .future = c};
 
     post(f, &fetch);
     post(f, &kept);

@@ -284,7 +284,7 @@ static void send_arrival(struct run *run, struct player *player, unsigned n,
     TELL(player->agent, BARRIER_ARRIVE, barrier_arrive, .token = place->token,
          .name = mu__view_str(name), .generation = place->generation,
          .tasks = mu__view_str(set),
-         .limit_ms = run->limits ? draw(run, 20, LIMIT_MAX_MS) : 0);
+         .timeout_ms = run->limits ? draw(run, 20, LIMIT_MAX_MS) : 0);
 }
 
 static void arrive(struct run *run, struct player *player, unsigned n, const char *set)

@@ -16,11 +16,11 @@ enum { CPU_MS_MAX = 200 };
 
 /* One arrival, with a token of its own. */
 static uint64_t arrive(struct service_agent *agent, const char *name, uint64_t generation,
-                       const char *tasks, uint64_t limit_ms)
+                       const char *tasks, uint64_t timeout_ms)
 {
     TELL(agent, BARRIER_ARRIVE, barrier_arrive, .token = ++agent->token,
          .name = mu__view_str(name), .generation = generation,
-         .tasks = mu__view_str(tasks), .limit_ms = limit_ms);
+         .tasks = mu__view_str(tasks), .timeout_ms = timeout_ms);
     return agent->token;
 }
 
@@ -39,9 +39,9 @@ static uint64_t cancel(struct service_agent *agent, const char *name, uint64_t g
     return agent->token;
 }
 
-static uint64_t alive(struct service_agent *agent, const char *tasks, uint64_t limit_ms)
+static uint64_t alive(struct service_agent *agent, const char *tasks, uint64_t timeout_ms)
 {
-    return service_tasks_get(agent, MU__TASKS_ALIVE, tasks, 0, limit_ms);
+    return service_tasks_get(agent, MU__TASKS_ALIVE, tasks, 0, timeout_ms);
 }
 
 /* Three tasks that are there. */

@@ -108,11 +108,11 @@ static void live(struct world *w)
         mu__kernel_node_up(w->kernel, i + 1, "worker", i, 10 + i, "tcp://worker:1");
         turns(w);
         TELL(w, i + 1, TASK_REGISTER, task_register, .token = 1, .barrier = i == 0,
-             .limit_ms = 50);
+             .timeout_ms = 50);
         TELL(w, i + 1, TASKS_GET, tasks_get, .token = 2, .what = MU__TASKS_WAIT,
-             .tasks = mu__view_str("worker:0-2"), .limit_ms = 100);
+             .tasks = mu__view_str("worker:0-2"), .timeout_ms = 100);
         TELL(w, i + 1, TASKS_GET, tasks_get, .token = 3, .what = MU__TASKS_WATCH,
-             .version = i, .limit_ms = 100);
+             .version = i, .timeout_ms = 100);
         TELL(w, i + 1, TASKS_GET, tasks_get, .token = 4, .what = MU__TASKS_STATES);
         TELL(w, i + 1, TASK_HEARTBEAT, task_heartbeat, .progress = 1);
     }

@@ -305,7 +305,7 @@ static void test_limit_of_the_notice(void **state)
     service_run_until(crew.s, 1000);
     (void)service_leave_now(crew.ps);
     token = ++crew.w0->token;
-    TELL(crew.w0, PREEMPT_NOTICE, preempt_notice, .token = token, .limit_ms = 400);
+    TELL(crew.w0, PREEMPT_NOTICE, preempt_notice, .token = token, .timeout_ms = 400);
     step(crew.w0, 1, 4);
     service_run_until(crew.s, 1399);
     expect_waits(crew.w0, token);

@@ -307,9 +307,9 @@ static uint64_t version_of(const struct service_agent *agent, uint64_t token)
 }
 
 static uint64_t watch(struct service_agent *agent, const char *tasks, uint64_t version,
-                      uint64_t limit_ms)
+                      uint64_t timeout_ms)
 {
-    return service_tasks_get(agent, MU__TASKS_WATCH, tasks, version + 1, limit_ms);
+    return service_tasks_get(agent, MU__TASKS_WATCH, tasks, version + 1, timeout_ms);
 }
 
 static void test_watch(void **state)

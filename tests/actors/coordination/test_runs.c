@@ -94,10 +94,10 @@ static uint64_t close_host(struct service_agent *agent)
     return agent->token;
 }
 
-static uint64_t arrive(struct service_agent *agent, const char *name, uint64_t limit_ms)
+static uint64_t arrive(struct service_agent *agent, const char *name, uint64_t timeout_ms)
 {
     TELL(agent, BARRIER_ARRIVE, barrier_arrive, .token = ++agent->token,
-         .name = mu__view_str(name), .limit_ms = limit_ms);
+         .name = mu__view_str(name), .timeout_ms = timeout_ms);
     return agent->token;
 }
 

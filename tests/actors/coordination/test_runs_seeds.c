@@ -112,9 +112,9 @@ static void run_ms(struct job *job, uint64_t ms)
 
 static void await_all(struct job *job)
 {
-    uint64_t limit_ms = sim_now_ms(job->cluster->sim) + SOON_MS;
+    uint64_t timeout_ms = sim_now_ms(job->cluster->sim) + SOON_MS;
 
-    while (!all_are_here(job) && sim_now_ms(job->cluster->sim) < limit_ms)
+    while (!all_are_here(job) && sim_now_ms(job->cluster->sim) < timeout_ms)
         run_ms(job, 50);
     EXPECT(job, all_are_here(job), "not all tasks have registered for run %" PRIu64,
            job->number);
@@ -219,7 +219,7 @@ static void restart_all(struct job *job)
 /* ---- what programs do ---- */
 
 #define CALL(...) (&(struct mu__agent_call){__VA_ARGS__})
-#define CALL_OF(kind, limit) .call = {.operation = (kind), .limit_ms = (limit)}
+#define CALL_OF(kind, limit) .call = {.operation = (kind), .timeout_ms = (limit)}
 
 static struct cluster_task *any_task(struct job *job)
 {
@@ -237,7 +237,7 @@ static void put(struct job *job, const char *key, int number)
         .value = value,
         .size = (size_t)snprintf(value, sizeof value, "%d", number) + 1,
         .flags = MU_KV_OVERWRITE,
-        .limit_ms = SOON_MS,
+        .timeout_ms = SOON_MS,
     };
     int rv = cluster_wait(cluster_key(any_task(job), &ask));
 
@@ -393,12 +393,13 @@ static void choose_next(struct job *job)
 /* Who was left over belongs to the present run, or is told that it does not. */
 static void check_leftover(struct job *job, bool belongs)
 {
-    uint64_t limit_ms = sim_now_ms(job->cluster->sim) + SOON_MS;
+    uint64_t timeout_ms = sim_now_ms(job->cluster->sim) + SOON_MS;
     int wanted = belongs ? MU_AGENT_CONNECTED : MU_AGENT_ERROR;
 
     if (job->leftover == NULL || is_broken(job))
         return;
-    while (state_of(job->leftover) != wanted && sim_now_ms(job->cluster->sim) < limit_ms)
+    while (state_of(job->leftover) != wanted &&
+           sim_now_ms(job->cluster->sim) < timeout_ms)
         run_ms(job, 50);
     EXPECT(job, state_of(job->leftover) == wanted, "%s, of a former process, %s",
            job->leftover->name, belongs ? "is not taken" : "is not told that its run "

@@ -3,11 +3,11 @@
 
 static struct cluster_call *stop_with(struct cluster_task *task, const char *type,
                                       uint32_t index, const char *reason,
-                                      int64_t limit_ms)
+                                      int64_t timeout_ms)
 {
     struct mu__job_call wanted = {
         .call.operation = MU__JOB_STOP,
-        .call.limit_ms = limit_ms,
+        .call.timeout_ms = timeout_ms,
         .message = reason,
         .index = index,
     };
@@ -255,12 +255,12 @@ static void test_comes_later(void **state)
 }
 
 /* The answer of the chief leaves time for its way back. */
-static void expect_answer_after(struct cluster_task *client, uint64_t limit_ms,
+static void expect_answer_after(struct cluster_task *client, uint64_t timeout_ms,
                                 uint64_t after_ms)
 {
     uint64_t began_ms = sim_now_ms(client->cluster->sim);
     struct cluster_call *call = stop_with(client, "worker", 0, NULL,
-                                          (int64_t)limit_ms);
+                                          (int64_t)timeout_ms);
 
     assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
     assert_non_null(strstr(call->of.call.error.message, "not connected to the chief"));

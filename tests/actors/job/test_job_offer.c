@@ -280,22 +280,22 @@ static void stage_done(struct stage *stage)
     free(stage->json);
 }
 
-static struct cluster_call *take(struct stage *stage, int64_t limit_ms)
+static struct cluster_call *take(struct stage *stage, int64_t timeout_ms)
 {
     const struct mu__job_call wanted = {
         .call.operation = MU__JOB_TAKE,
-        .call.limit_ms = limit_ms,
+        .call.timeout_ms = timeout_ms,
     };
 
     return cluster_job_ask(stage->server, &wanted);
 }
 
 static struct cluster_call *offer_as(struct cluster_task *task, const char *json,
-                                     const char *type, uint32_t index, int64_t limit_ms)
+                                     const char *type, uint32_t index, int64_t timeout_ms)
 {
     const struct mu__job_call wanted = {
         .call.operation = MU__JOB_OFFER,
-        .call.limit_ms = limit_ms,
+        .call.timeout_ms = timeout_ms,
         .offer = {mu__view_str(json), mu__view_str(type), index, {.head = NULL}},
         .place = "/job:worker/task:0 at tcp://s0:1",
     };
@@ -303,9 +303,9 @@ static struct cluster_call *offer_as(struct cluster_task *task, const char *json
     return cluster_job_ask(task, &wanted);
 }
 
-static struct cluster_call *offer(struct stage *stage, unsigned who, int64_t limit_ms)
+static struct cluster_call *offer(struct stage *stage, unsigned who, int64_t timeout_ms)
 {
-    return offer_as(stage->offerers[who], stage->json, "worker", 0, limit_ms);
+    return offer_as(stage->offerers[who], stage->json, "worker", 0, timeout_ms);
 }
 
 /* What the server was told: the first row's worker 0. */
@@ -592,7 +592,7 @@ static void test_config_travels(void **state)
         struct mu__buf *buf = mu__pack_value(value, &packed);
         struct mu__job_call wanted = {
             .call.operation = MU__JOB_OFFER,
-            .call.limit_ms = 1000,
+            .call.timeout_ms = 1000,
             .offer = {mu__view_str(stage.json), mu__view_str("worker"), 0, packed},
             .place = "it",
         };

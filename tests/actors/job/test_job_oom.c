@@ -129,11 +129,11 @@ static void test_checkpoint_index(void **state)
 /* ---- Actors ---- */
 
 static struct cluster_call *stop(struct cluster_task *task, const char *type,
-                                 uint32_t index, int64_t limit_ms)
+                                 uint32_t index, int64_t timeout_ms)
 {
     struct mu__job_call wanted = {
         .call.operation = MU__JOB_STOP,
-        .call.limit_ms = limit_ms,
+        .call.timeout_ms = timeout_ms,
         .message = "memory",
         .index = index,
     };
@@ -186,10 +186,11 @@ static void offer_to_starving(uint64_t seed)
     struct cluster_task *offerer = cluster_add(cluster, MU__OFFER_TYPE, 5, "o0");
     struct mu__offer_place place = {"tcp://s0:1", NULL};
     mu_cluster *none = mu_cluster_new();
-    struct mu__job_call taking = {.call.operation = MU__JOB_TAKE, .call.limit_ms = 60000};
+    struct mu__job_call taking = {.call.operation = MU__JOB_TAKE,
+                                  .call.timeout_ms = 60000};
     struct mu__job_call offering = {
         .call.operation = MU__JOB_OFFER,
-        .call.limit_ms = 500,
+        .call.timeout_ms = 500,
         .offer = {mu__view_str(spec_text), mu__view_str("worker"), 0, {.head = NULL}},
         .place = "it",
     };
@@ -220,7 +221,7 @@ static void offer_to_starving(uint64_t seed)
     /* It is started again, and has memory. */
     assert_int_equal(sim_restart(server->node), 0);
     take = cluster_job_ask(server, &taking);
-    offering.call.limit_ms = 20000;
+    offering.call.timeout_ms = 20000;
     assert_int_equal(cluster_wait(cluster_job_ask(offerer, &offering)), 0);
     assert_int_equal(cluster_wait(take), 0);
     assert_string_equal(take->of.job.cluster, spec_text);

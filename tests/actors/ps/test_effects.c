@@ -45,7 +45,7 @@ static const struct mu__behavior probe = {
 
 /* ---- The fixture: two servers, two workers, a chief ---- */
 
-enum { LIMIT_MS = 2000 };
+enum { TIMEOUT_MS = 2000 };
 
 struct fixture {
     struct net net;
@@ -56,7 +56,7 @@ struct fixture {
 
 static int spawn_worker(struct net_process *p)
 {
-    const struct mu__effects_config config = {.limit_ms = LIMIT_MS};
+    const struct mu__effects_config config = {.timeout_ms = TIMEOUT_MS};
     int rv = mu__spawn(p->kernel, &probe, MU__WORKER, NULL, NULL);
 
     if (rv == 0)
@@ -466,7 +466,7 @@ static void test_no_fence(void **state)
     net_crash(f->servers[0]);
     net_start(f->servers[0]);
     writes = post_add(f->workers[0], &v, 7, 2);
-    net_run_for(&f->net, LIMIT_MS);
+    net_run_for(&f->net, TIMEOUT_MS);
     assert_ended(writes, -MU_EUNAVAILABLE, "/job:ps/task:0",
                  "what the run wrote: /job:ps/task:0 (tcp://ps0:1) knows no supervisor "
                  "and has refused it for 2.0 s");
@@ -627,7 +627,7 @@ static void test_missing(void **state)
     net_run_for(&f->net, 500);
     write_all(writes, &v, MU__WRITE_ADD, 1);
     post(f->workers[0], writes);
-    net_run_for(&f->net, LIMIT_MS - 1);
+    net_run_for(&f->net, TIMEOUT_MS - 1);
     assert_false(writes->sent);
     net_run_for(&f->net, 1);
     assert_ended(writes, -MU_EUNAVAILABLE, "/job:ps/task:1",
@@ -638,7 +638,7 @@ static void test_missing(void **state)
                                      &(struct mu__effect){.server = 5, .size = 1}, "x"),
                      0);
     post(f->workers[0], writes);
-    net_run_for(&f->net, LIMIT_MS);
+    net_run_for(&f->net, TIMEOUT_MS);
     assert_ended(writes, -MU_EUNAVAILABLE, "/job:ps/task:5",
                  "what the run wrote: /job:ps/task:5 not reached for 2.0 s");
 }
@@ -696,7 +696,7 @@ static void test_orphans(void **state)
     post(f->workers[0], writes);
     net_run_to_frame(&f->net, MU__EFFECT_WRITTEN);
     net_crash(f->servers[1]);
-    net_run_for(&f->net, LIMIT_MS);
+    net_run_for(&f->net, TIMEOUT_MS);
     assert_int_equal(writes->run.code, -MU_EUNAVAILABLE);
     run_free(writes);
 }
@@ -780,7 +780,7 @@ static void test_too_far(void **state)
     open_variable(f->workers[0], &v, 4, 1);
     fence(f, 7);
     writes = post_add(f->workers[0], &v, 7, UINT64_C(1) << 40);
-    net_run_for(&f->net, LIMIT_MS);
+    net_run_for(&f->net, TIMEOUT_MS);
     assert_ended(writes, -MU_EEXHAUSTED, "/job:ps/task:0",
                  "what the run wrote: /job:ps/task:0 (tcp://ps0:1) has no room and has "
                  "refused it for 2.0 s");

@@ -95,13 +95,13 @@ static void open_spread(struct fixture *f, struct var_request *r)
 }
 
 static void post(struct fixture *f, struct var_request *r, int operation,
-                 int64_t limit_ms)
+                 int64_t timeout_ms)
 {
     static float buffer[6];
 
     r->call.target = buffer;
     r->call.source = buffer;
-    var_post(f->worker, r, operation, limit_ms);
+    var_post(f->worker, r, operation, timeout_ms);
     net_settle(&f->net);
 }
 

@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-enum { SERVERS = 2, LIMIT_MS = 2000 };
+enum { SERVERS = 2, TIMEOUT_MS = 2000 };
 
 static const struct mu__shape spread = {MU_I64, 1, {4}, SERVERS};
 static const int64_t former[4] = {1, 2, 3, 4};
@@ -51,7 +51,7 @@ static const struct mu__behavior probe = {
 
 static int spawn_worker(struct net_process *p)
 {
-    const struct mu__effects_config config = {.limit_ms = LIMIT_MS};
+    const struct mu__effects_config config = {.timeout_ms = TIMEOUT_MS};
     int rv = mu__spawn(p->kernel, &probe, MU__WORKER, NULL, NULL);
 
     if (rv == 0)
@@ -251,7 +251,7 @@ static void test_the_limit_counts_while_it_looks(void **state)
     f->net.counts[MU__VAR_OPEN] = 0;
     writes = add_one(f);
     assert_true(f->net.counts[MU__VAR_OPEN] > 0);
-    net_run_for(&f->net, LIMIT_MS - 1);
+    net_run_for(&f->net, TIMEOUT_MS - 1);
     assert_false(writes->sent);
     net_run_for(&f->net, 1);
     assert_true(writes->sent);

@@ -24,7 +24,7 @@ enum {
     WRITERS_MAX = 8,
     CHAOS_MS = 8 * 1000,
     HEALED_MS = 300 * 1000,
-    LIMIT_MS = 3000,
+    TIMEOUT_MS = 3000,
     PAUSE_MAX_MS = 150
 };
 
@@ -54,11 +54,11 @@ struct run {
     size_t writers_count;
 };
 
-static struct cluster_call *ask(struct writer *writer, int operation, int64_t limit_ms)
+static struct cluster_call *ask(struct writer *writer, int operation, int64_t timeout_ms)
 {
     struct run *run = writer->run;
     const struct mu__variable_call call = {
-        .call = {.operation = operation, .limit_ms = limit_ms},
+        .call = {.operation = operation, .timeout_ms = timeout_ms},
         .name = "sum",
         .shape = &run->shape,
         .servers_count = run->cluster->options.servers,
@@ -104,9 +104,9 @@ static void step(struct sim *sim, void *arg)
             writer->opened = false;
         writer->life = sim_lives(writer->task->node);
         if (!writer->opened)
-            writer->call = ask(writer, MU__VARIABLE_OPEN, LIMIT_MS);
+            writer->call = ask(writer, MU__VARIABLE_OPEN, TIMEOUT_MS);
         else if (writer->left > 0)
-            writer->call = ask(writer, MU__VARIABLE_ADD, LIMIT_MS);
+            writer->call = ask(writer, MU__VARIABLE_ADD, TIMEOUT_MS);
         else
             writer->finished = true;
     }

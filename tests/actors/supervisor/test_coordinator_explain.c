@@ -140,7 +140,7 @@ static void test_hanging_worker(void **state)
     (void)state;
     set_work_ms(cluster, 5000);
     open_at(cluster->chief);
-    (void)cluster_schedule_with(cluster->chief, "square", ASK(.run_limit_ms = 500));
+    (void)cluster_schedule_with(cluster->chief, "square", ASK(.run_timeout_ms = 500));
     closure = cluster_schedule(cluster->chief, "square");
     run_for(cluster, 600);
     set_work_ms(cluster, 10);

@@ -135,7 +135,7 @@ static void test_run_limit(void **state)
     NEEDS_LONG_TURNS(cluster);
     set_work_ms(cluster, 5000);
     open_at(cluster->chief);
-    closure = cluster_schedule_with(cluster->chief, "square", ASK(.run_limit_ms = 300));
+    closure = cluster_schedule_with(cluster->chief, "square", ASK(.run_timeout_ms = 300));
     run_until(cluster, 200);
     set_work_ms(cluster, 10);
     pinned = cluster_schedule_with(cluster->chief, "square", ASK(.worker = 2));
@@ -174,7 +174,7 @@ static void test_behind_a_stuck_one(void **state)
     set_work_ms(cluster, 60000);
     open_at(cluster->chief);
     stuck = cluster_schedule_with(cluster->chief, "square",
-                                  ASK(.run_limit_ms = 300, .not_worker = 1));
+                                  ASK(.run_timeout_ms = 300, .not_worker = 1));
     other = cluster_schedule_with(cluster->chief, "square", ASK(.not_worker = 1));
     run_until(cluster, 200);
     set_work_ms(cluster, 10);
@@ -218,7 +218,7 @@ static void test_one_thread_left(void **state)
     set_work_ms(cluster, 5000);
     open_at(cluster->chief);
     stuck = cluster_schedule_with(cluster->chief, "square",
-                                  ASK(.run_limit_ms = 300, .attempts_max = 1));
+                                  ASK(.run_timeout_ms = 300, .attempts_max = 1));
     run_until(cluster, 200);
     set_work_ms(cluster, 10);
     schedule(cluster->chief, "square", 3, others);

@@ -139,7 +139,7 @@ static void test_usual(void **state)
     (void)cluster_schedule_with(cluster->chief, "square", ASK(.priority = 6));
     (void)cluster_schedule(cluster->chief, "square");
     (void)cluster_schedule_with(cluster->chief, "square",
-                                ASK(.priority = MU_PRIORITY_USUAL + 1));
+                                ASK(.priority = MU_PRIORITY_DEFAULT + 1));
     (void)cluster_schedule_with(cluster->chief, "square", ASK(.priority = 4));
     assert_int_equal(join(cluster->chief), 0);
     expect_trace(cluster,

@@ -600,7 +600,7 @@ static void test_status_without_a_chief(void **state)
     (void)state;
     (void)close(take_port(&port));
     (void)snprintf(address, sizeof address, "tcp://127.0.0.1:%d", port);
-    cli_start(&cli, NULL, "status", "--address", address, "--limit-ms", "300", NULL);
+    cli_start(&cli, NULL, "status", "--address", address, "--timeout-ms", "300", NULL);
     cli_expect_code(&cli, 4);
     (void)cli_expect(&cli, NULL, "/job:chief/task:0 at tcp://127.0.0.1:");
     (void)cli_expect(&cli, NULL, "within 300 ms");
@@ -636,7 +636,7 @@ static void test_status_of_many_that_are_missing(void **state)
     cli_start(&chief, NULL, "node", "--cluster", one, "--task", "chief:0", NULL);
     (void)cli_expect(&chief, NULL, "node: is up at");
     began_ms = cli_now_ms();
-    cli_start(&cli, NULL, "status", "--cluster", path, "--limit-ms", "5000", NULL);
+    cli_start(&cli, NULL, "status", "--cluster", path, "--timeout-ms", "5000", NULL);
     cli_expect_code(&cli, 0);
     assert_true(cli_now_ms() - began_ms < 20000);
     (void)cli_expect(&cli, NULL, "/job:worker/task:99 ");

@@ -122,7 +122,7 @@ static void expect_words(const char *words)
 /* Links come up in their own time: until it ends with that code. */
 static void check_until(int code, const char *cluster, const char *more)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
     do {
         cli_start(&checked, NULL, "check", "--cluster", cluster, "--task", "chief:0",
@@ -130,7 +130,7 @@ static void check_until(int code, const char *cluster, const char *more)
         if (cli_wait(&checked) == code)
             return;
         cli_pause();
-    } while (cli_now_ms() < limit_ms);
+    } while (cli_now_ms() < deadline_ms);
     fail_msg("not exit code %d: %d\n%s", code, checked.code, checked.text);
 }
 

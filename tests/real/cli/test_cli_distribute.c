@@ -145,7 +145,7 @@ static void test_bad_tf_config(void **state)
 static void test_worker_fails(void **state)
 {
     (void)state;
-    start("independent", "1", "fails=/job:worker/task:1", "limit_ms=30000");
+    start("independent", "1", "fails=/job:worker/task:1", "timeout_ms=30000");
     cli_expect_code(&run, 1);
     expect_sum("chief/0 ended with exit code 1");
     expect_sum("worker/0 ended with exit code 1");
@@ -161,7 +161,7 @@ static void test_worker_is_killed(void **state)
 
     (void)state;
     cli_start(&run, NULL, "run", "--workers", "2", "--ps", "1", "--plugin", plugin,
-              "--set", "steps=1000", "--set", "pause_ms=20", "--set", "limit_ms=1500",
+              "--set", "steps=1000", "--set", "pause_ms=20", "--set", "timeout_ms=1500",
               NULL);
     pid = cli_task_pid(&run, NULL, "worker/1");
     (void)cli_expect(&run, NULL, "/job:worker/task:1 begins");

@@ -177,14 +177,14 @@ static void expect_words(const char *const *words)
 /* Ask about a closure until the words are there: the chief learns of things later. */
 static void expect_explained(const char *closure, const char *words)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
     do {
         cli_start(&asked, NULL, "explain", closure, "--address", address, NULL);
         if (cli_wait(&asked) == 0 && strstr(asked.text, words) != NULL)
             return;
         cli_pause();
-    } while (cli_now_ms() < limit_ms);
+    } while (cli_now_ms() < deadline_ms);
     fail_msg("no \"%s\" in: %s", words, asked.text);
 }
 
@@ -249,7 +249,7 @@ static void test_no_chief(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         cli_start(&asked, NULL, verbs[i][0], verbs[i][1], "--address",
-                  "tcp://127.0.0.1:1", "--limit-ms", "100", NULL);
+                  "tcp://127.0.0.1:1", "--timeout-ms", "100", NULL);
         cli_expect_code(&asked, 4);
         (void)cli_expect(&asked, NULL,
                          "/job:chief/task:0 at tcp://127.0.0.1:1 was not reached within "
@@ -261,7 +261,7 @@ static void test_no_chief(void **state)
 
 static void drain_fails(const char *worker, int code, const char *words)
 {
-    cli_start(&asked, NULL, "drain", worker, "--address", address, "--limit-ms", "100",
+    cli_start(&asked, NULL, "drain", worker, "--address", address, "--timeout-ms", "100",
               NULL);
     cli_expect_code(&asked, code);
     (void)cli_expect(&asked, NULL, words);

@@ -372,7 +372,7 @@ static void test_get_waits(void **state)
 
     (void)state;
     KV(&other, "get", "later", "--wait");
-    expect_words(4, "later", "get", "later", "--wait", "--limit-ms", "300");
+    expect_words(4, "later", "get", "later", "--wait", "--timeout-ms", "300");
     put("later", "at last", revision);
     cli_expect_code(&other, 0);
     assert_string_equal(other.text, "at last");
@@ -428,7 +428,7 @@ static void test_watch_as_json(void **state)
 static void test_watch_ends_at_its_limit(void **state)
 {
     (void)state;
-    expect_words(4, "current\n", "watch", "nothing", "--limit-ms", "2000");
+    expect_words(4, "current\n", "watch", "nothing", "--timeout-ms", "2000");
 }
 
 /* Once is a goodbye, and the service hears it; twice does not wait for anybody. */
@@ -442,11 +442,11 @@ static void test_interrupts(void **state)
     (void)cli_expect(&other, NULL, "current\n");
     cli_kill(&other, SIGINT);
     cli_expect_code(&other, 128 + SIGINT);
-    KV(&other, "get", "never", "--wait", "--limit-ms", "60000");
+    KV(&other, "get", "never", "--wait", "--timeout-ms", "60000");
     cli_start(&asked, NULL, "tasks", "--address", address, NULL);
     cli_expect_code(&asked, 0);
     assert_null(strstr(asked.text, "error"));
-    KV(&asked, "watch", "/", "--limit-ms", "60000");
+    KV(&asked, "watch", "/", "--timeout-ms", "60000");
     (void)cli_expect(&asked, NULL, "current\n");
     assert_int_equal(kill(chief, SIGSTOP), 0);
     began_ms = cli_now_ms();
@@ -491,21 +491,21 @@ static void test_wrong_addresses(void **state)
 
     (void)state;
     cli_start(&asked, NULL, "kv", "get", "a", "--address", "tcp://127.0.0.1:1",
-              "--limit-ms", "1000", NULL);
+              "--timeout-ms", "1000", NULL);
     cli_expect_code(&asked, 4);
     (void)cli_expect(&asked, NULL, "tcp://127.0.0.1:1");
     (void)cli_expect(&asked, NULL, "was never connected: connection refused");
     cli_start(&asked, NULL, "kv", "get", "a", "--address", "tcp://127.0.0.1:1",
-              "--limit-ms", "3500", "--log-level", "error", NULL);
+              "--timeout-ms", "3500", "--log-level", "error", NULL);
     cli_expect_code(&asked, 4);
     assert_null(strstr(asked.text, " WARN "));
     (void)snprintf(worker, sizeof worker, "%s", address);
     find_address(NULL, "worker/task:0");
-    cli_start(&asked, NULL, "kv", "get", "a", "--address", address, "--limit-ms", "200",
+    cli_start(&asked, NULL, "kv", "get", "a", "--address", address, "--timeout-ms", "200",
               NULL);
     (void)snprintf(address, sizeof address, "%s", worker);
     cli_expect_code(&asked, 4);
-    cli_start(&asked, NULL, "kv", "get", "a", "--address", address, "--limit-ms", "200",
+    cli_start(&asked, NULL, "kv", "get", "a", "--address", address, "--timeout-ms", "200",
               "--cluster-name", "other", NULL);
     cli_expect_code(&asked, 4);
     (void)cli_expect(&asked, NULL, "cluster name \"other\"");
@@ -518,7 +518,7 @@ static void test_no_service(void **state)
     (void)state;
     begin((const char *const[]){"--service-hosts", "none", NULL});
     find_address(NULL, "chief/task:0");
-    expect_words(4, "", "get", "a", "--limit-ms", "300");
+    expect_words(4, "", "get", "a", "--timeout-ms", "300");
     cli_kill(&run, SIGINT);
     cli_expect_code(&run, 128 + SIGINT);
 }
@@ -541,7 +541,7 @@ static void test_killed_host(void **state)
     put("kept", "1", revision);
     expect_text(0, "1", "get", "kept", "--service-hosts", "ps:0");
     expect_words(4, "/job:chief/task:0 at tcp://", "get", "kept", "--service-hosts",
-                 "chief:0", "--limit-ms", "200");
+                 "chief:0", "--timeout-ms", "200");
     KV(&other, "get", "later", "--wait");
     KV(&watcher, "watch", "kept", "--count", "1");
     (void)cli_expect(&watcher, NULL, "current\n");
@@ -549,7 +549,7 @@ static void test_killed_host(void **state)
     assert_int_equal(kill(ps, SIGKILL), 0);
     after = cli_expect(&run, NULL, "; restart 1 of ");
     (void)cli_expect(&run, after, "/job:ps/task:0 node: is up");
-    expect_text(0, "1", "get", "kept", "--limit-ms", "20000");
+    expect_text(0, "1", "get", "kept", "--timeout-ms", "20000");
     put("kept", "2", revision);
     put("later", "now", revision);
     cli_expect_code(&other, 0);

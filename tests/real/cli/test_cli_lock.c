@@ -107,7 +107,7 @@ static void test_limit_names_the_holder(void **state)
     (void)state;
     LOCK(&holder, "busy", SHELL("echo in; exec sleep 60"));
     (void)cli_expect(&holder, NULL, "in\n");
-    LOCK(&asked, "busy", "--limit-ms", "300", "--", "true");
+    LOCK(&asked, "busy", "--timeout-ms", "300", "--", "true");
     expect_words(&asked, 4, "lock \"busy\" was not free within 300 ms: "
                  "/job:client/task:");
     assert_non_null(strstr(asked.text, " holds it, and 0 wait before this one"));
@@ -223,7 +223,7 @@ static void test_holder_that_stands_still(void **state)
     cli_read_file(path, text, sizeof text);
     command = (pid_t)strtol(text, NULL, 10);
     cli_kill(&holder, SIGSTOP);
-    LOCK(&asked, "still", "--limit-ms", "300", "--", "true");
+    LOCK(&asked, "still", "--timeout-ms", "300", "--", "true");
     expect_words(&asked, 4, " holds it, and 0 wait before this one");
     LOCK(&waiters[0], "still", "--", "true");
     cli_expect_code(&waiters[0], 0);

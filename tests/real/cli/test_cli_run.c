@@ -59,7 +59,7 @@ static void test_ctrl_c(void **state)
 
 static void test_killed_run_leaves_no_orphan(void **state)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
     pid_t pids[TASKS];
     int ended = 0;
 
@@ -69,7 +69,7 @@ static void test_killed_run_leaves_no_orphan(void **state)
     expect_cluster(NULL);
     cli_kill(&run, SIGKILL);
     cli_expect_code(&run, 128 + SIGKILL);
-    while (ended < TASKS && cli_now_ms() < limit_ms) {
+    while (ended < TASKS && cli_now_ms() < deadline_ms) {
         int status;
         pid_t pid = waitpid(-1, &status, WNOHANG);
 

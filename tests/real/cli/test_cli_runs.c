@@ -21,14 +21,14 @@ static const char plugin_text[] =
     "    nanosleep(&t, NULL);\n"
     "}\n"
     /* The last one comes late: whoever waits for all passes after it. */
-    "static int meet(mu_context *c, const char *task, int limit_ms, int late_ms) {\n"
+    "static int meet(mu_context *c, const char *task, int timeout_ms, int late_ms) {\n"
     "    mu_error error;\n"
     "    int rv;\n"
     "    if (strcmp(task, \"/job:worker/task:1\") == 0) {\n"
     "        nap(late_ms);\n"
     "        printf(\"the last arrives\\n\");\n"
     "    }\n"
-    "    rv = mu_context_wait_for_others(c, limit_ms, &error);\n"
+    "    rv = mu_context_wait_for_others(c, timeout_ms, &error);\n"
     "    if (rv != 0) return mu_context_fail_with(c, &error);\n"
     "    printf(\"%s passes\\n\", task);\n"
     "    return 0;\n"
@@ -86,7 +86,7 @@ static const char plugin_text[] =
     "    o.strategy = mu_strategy_parameter_server();\n"
     "    o.worker = work;\n"
     "    o.worker_user = (void *)mu_node_setting(node, \"does\");\n"
-    "    o.end_limit_ms = 3000;\n"
+    "    o.end_timeout_ms = 3000;\n"
     "    return mu_node_distribute(node, &o);\n"
     "}\n";
 
@@ -179,12 +179,12 @@ static void expect_meeting(void)
 /* Processes that were killed may hold it for a moment yet. */
 static cJSON *look(void)
 {
-    const uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    const uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
     do
         cli_start(&other, NULL, "store", "ls", "--store", store, "-o", "json",
-                  "--limit-ms", "20000", NULL);
-    while (cli_wait(&other) == 3 && cli_now_ms() < limit_ms);
+                  "--timeout-ms", "20000", NULL);
+    while (cli_wait(&other) == 3 && cli_now_ms() < deadline_ms);
     assert_int_equal(other.code, 0);
     return cli_json(other.text);
 }
@@ -392,7 +392,8 @@ static void test_store_without_a_service(void **state)
     expect_meeting();
     start("step");
     (void)cli_expect(&run, NULL, "/job:worker/task:1 begins at ");
-    cli_start(&other, NULL, "store", "ls", "--store", store, "--limit-ms", "1000", NULL);
+    cli_start(&other, NULL, "store", "ls", "--store", store, "--timeout-ms", "1000",
+              NULL);
     assert_int_not_equal(cli_wait(&other), 0);  /* somebody holds it */
     assert_non_null(strstr(other.text, "store"));
     cli_kill(&run, SIGKILL);
@@ -401,7 +402,7 @@ static void test_store_without_a_service(void **state)
     assert_string_equal(cli_text(run_at(all, 0), "state"), "running");
     cJSON_Delete(all);
     cli_start(&other, NULL, "store", "clear", "--ended", "--present", "--store", store,
-              "--limit-ms", "20000", "-o", "json", NULL);
+              "--timeout-ms", "20000", "-o", "json", NULL);
     cli_expect_code(&other, 0);
     all = cli_json(other.text);
     assert_true(cli_number(all, "cleared") == 2);   /* a run, and a barrier */

@@ -64,14 +64,14 @@ static void test_stop(void **state)
     cli_expect_code(&asker, 1);
     (void)cli_expect(&asker, NULL, "muster stop: the chief is not stopped: it ends the "
                                    "job");
-    cli_start(&asker, NULL, "stop", "ps:0", "--limit-ms", "3000", "--cluster", nodes.json,
-              NULL);
+    cli_start(&asker, NULL, "stop", "ps:0", "--timeout-ms", "3000", "--cluster",
+              nodes.json, NULL);
     cli_expect_code(&asker, 4);
     (void)cli_expect(&asker, NULL, "/job:ps/task:0 was not stopped within 3000 ms: it is "
                                    "not connected to the chief");
     kill_task(&tasks[0]);
-    cli_start(&asker, NULL, "stop", "ps:0", "--limit-ms", "300", "--cluster", nodes.json,
-              NULL);
+    cli_start(&asker, NULL, "stop", "ps:0", "--timeout-ms", "300", "--cluster",
+              nodes.json, NULL);
     cli_expect_code(&asker, 4);
     nodes_done(&nodes);
 }
@@ -105,7 +105,7 @@ static void test_who_stops_has_left(void **state)
         (void)cli_expect(&asker, NULL, "disconnected");
         assert_null(strstr(asker.text, "error"));
         /* For longer than the first note of who is missing takes. */
-        cli_start(&asker, NULL, "tasks", "--wait", "--limit-ms", "4000", "--cluster",
+        cli_start(&asker, NULL, "tasks", "--wait", "--timeout-ms", "4000", "--cluster",
                   nodes.json, NULL);
         cli_expect_code(&asker, 4);
         cli_read(&tasks[0]);
@@ -241,7 +241,7 @@ static void test_offer(void **state)
     wait_up(&tasks[0]);
     start_waiting(&tasks[1], &nodes, "ps", 0);
     cli_start(&asker, NULL, "offer", "--cluster", nodes.json, "--tasks", "ps:0,worker:0",
-              "--limit-ms", "1500", NULL);
+              "--timeout-ms", "1500", NULL);
     cli_expect_code(&asker, 4);
     (void)cli_expect(&asker, NULL, "/job:ps/task:0 at tcp://127.0.0.1:");
     (void)cli_expect(&asker, NULL, "muster offer: /job:worker/task:0: ");

@@ -93,14 +93,14 @@ static void await_all(void)
 /* Ask until the exit code is that one: the service learns of things later. */
 static void expect_tasks(int code, const char *words)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
     do {
         ASK(&asked, "tasks");
         if (cli_wait(&asked) == code && strstr(asked.text, words) != NULL)
             return;
         cli_pause();
-    } while (cli_now_ms() < limit_ms);
+    } while (cli_now_ms() < deadline_ms);
     fail_msg("no \"%s\" in: %s", words, asked.text);
 }
 
@@ -210,7 +210,7 @@ static void test_wait_for_a_task_that_was_never_there(void **state)
     (void)state;
     begin(NULL);
     await_all();
-    ASK(&asked, "tasks", "--tasks", "evaluator:0", "--wait", "--limit-ms", "200");
+    ASK(&asked, "tasks", "--tasks", "evaluator:0", "--wait", "--timeout-ms", "200");
     expect_end(4, "after 200 ms: /job:evaluator/task:0 is not known");
     ASK(&asked, "tasks", "--tasks", "evaluator:0", "--wait");
     (void)cli_expect(&asked, NULL, "muster tasks: waiting: /job:evaluator/task:0");
@@ -234,11 +234,11 @@ static void test_task_that_stays_away(void **state)
     assert_int_equal(kill(cli_task_pid(&run, NULL, "worker/0"), SIGKILL), 0);
     (void)cli_expect(&other, NULL, "\"state\":\"error\"");
     expect_tasks(1, "\nerrors\n  /job:worker/task:0: ");
-    ASK(&asked, "tasks", "--wait", "--limit-ms", "2000");
+    ASK(&asked, "tasks", "--wait", "--timeout-ms", "2000");
     expect_end(4, "/job:worker/task:0");
     ASK(&asked, "tasks", "--tasks", "worker:1,chief:0");
     expect_end(0, "/job:worker/task:1");
-    ASK(&asked, "tasks", "--watch", "--tasks", "worker:1", "--limit-ms", "2000");
+    ASK(&asked, "tasks", "--watch", "--tasks", "worker:1", "--timeout-ms", "2000");
     expect_end(4, "/job:worker/task:1 is connected\n");
     cli_kill(&other, SIGTERM);
     cli_expect_code(&other, 128 + SIGTERM);
@@ -257,7 +257,7 @@ static void test_nobody_there(void **state)
     (void)state;
     for (size_t i = 0; i < 4; i++) {
         cli_start(&asked, NULL, verbs[i][0], verbs[i][1], verbs[i][2], verbs[i][3],
-                  "--address", "tcp://127.0.0.1:1", "--limit-ms", "200", NULL);
+                  "--address", "tcp://127.0.0.1:1", "--timeout-ms", "200", NULL);
         expect_end(4, "tcp://127.0.0.1:1");
     }
 }
@@ -297,7 +297,7 @@ static void test_barrier(void **state)
     begin(NULL);
     ASK(&other, "barrier", "b", "--tasks", "client:0-1", "--as", "client:1");
     ASK(&asked, "barrier", "late", "--tasks", "client:7,client:9", "--as", "client:9",
-        "--limit-ms", "1500");
+        "--timeout-ms", "1500");
     expect_end(4, "/job:client/task:7");
     assert_int_equal(waitpid(other.pid, NULL, WNOHANG), 0);
     ASK(&asked, "barrier", "b", "--tasks", "client:0-1", "--as", "client:0", "-o",
@@ -306,8 +306,8 @@ static void test_barrier(void **state)
     cli_expect_code(&other, 0);
     assert_string_equal(other.text, "b: all are there\n");
     /* The same name again is another barrier, although these are other processes. */
-    ASK(&asked, "barrier", "b", "--tasks", "client:0-1", "--as", "client:1", "--limit-ms",
-        "500");
+    ASK(&asked, "barrier", "b", "--tasks", "client:0-1", "--as", "client:1",
+        "--timeout-ms", "500");
     expect_end(4, "/job:client/task:0");
     ASK(&other, "barrier", "b", "--tasks", "client:0-1", "--as", "client:1");
     ASK(&asked, "barrier", "b", "--tasks", "client:0-1", "--as", "client:0");
@@ -372,7 +372,7 @@ static void test_preempt_again(void **state)
     step = agreed_step("first");
     (void)cli_expect(&run, NULL, "stops at step ");
     assert_true(agreed_step("second") == step + 1);
-    ASK(&asked, "preempt", "third", "--grace-ms", "3600000", "--limit-ms", "2000");
+    ASK(&asked, "preempt", "third", "--grace-ms", "3600000", "--timeout-ms", "2000");
     expect_end(0, "the notice was taken; the tasks agree on a step to stop at in 2700 s, "
                   "15 minutes before the end");
     end();

@@ -137,10 +137,10 @@ static struct runs read_runs(const struct fixture *f)
 
 static void kill_chief_in_the_middle(struct fixture *f)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
     while (read_runs(f).all < KILL_AT) {
-        assert_true(cli_now_ms() < limit_ms);
+        assert_true(cli_now_ms() < deadline_ms);
         for (size_t i = 0; i < TASKS; i++)
             cli_read(&f->tasks[i]);
         cli_pause();

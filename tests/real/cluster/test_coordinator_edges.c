@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-enum { JOINERS = 4, LIMIT_MS = 30000 };
+enum { JOINERS = 4, TIMEOUT_MS = 30000 };
 
 static int no_op(mu_run *run, void *user)
 {
@@ -97,7 +97,7 @@ static void test_zeroed_options(void **state)
     coordinator = nodes_coordinator(nodes_open(&nodes, "chief", 0));
     assert_int_equal(mu_coordinator_schedule_with(coordinator, "no_op", NULL, &options,
                                                   0, &error, &value), 0);
-    if (mu_remote_value_fetch(value, LIMIT_MS, &error, NULL) != 0)
+    if (mu_remote_value_fetch(value, TIMEOUT_MS, &error, NULL) != 0)
         fail_msg("%s", error.message);
     mu_remote_value_free(value);
     mu_coordinator_close(coordinator);
@@ -116,7 +116,7 @@ static void *join_all(void *arg)
     struct joiner *joiner = arg;
 
     atomic_fetch_add(joiner->begun, 1);
-    joiner->code = mu_coordinator_join(joiner->coordinator, LIMIT_MS, &joiner->error);
+    joiner->code = mu_coordinator_join(joiner->coordinator, TIMEOUT_MS, &joiner->error);
     return NULL;
 }
 
@@ -155,7 +155,7 @@ static void test_every_joiner_hears_of_the_error(void **state)
         assert_non_null(strstr(joiners[i].error.message, "no good: ??"));
         assert_true(is_utf8(joiners[i].error.message));
     }
-    assert_int_equal(mu_coordinator_join(coordinator, LIMIT_MS, &error), 0);
+    assert_int_equal(mu_coordinator_join(coordinator, TIMEOUT_MS, &error), 0);
     mu_coordinator_close(coordinator);
     nodes_done(&nodes);
 }

@@ -25,7 +25,7 @@
 
 enum {
     STEPS = 1500,           /* at 5 ms each on two workers: four seconds at least */
-    LIMIT_MS = 90000,       /* for one program, with sanitizers on a busy machine */
+    TIMEOUT_MS = 90000,       /* for one program, with sanitizers on a busy machine */
     END_MS = 15000,         /* for it to end after SIGTERM */
     REST_MS = 20,
     TEXT_BYTES_MAX = 1 << 20,
@@ -287,7 +287,7 @@ static struct summary read_summary(struct fixture *f)
 static void test_killed_worker_loses_no_step(void **state)
 {
     struct fixture *f = *state;
-    const uint64_t until_ms = now_ms() + LIMIT_MS;
+    const uint64_t until_ms = now_ms() + TIMEOUT_MS;
     struct summary summary;
     pid_t victim;
     int code;
@@ -316,7 +316,7 @@ static void test_missed_target_fails_the_job(void **state)
     struct fixture *f = *state;
 
     start_cluster(f, "rate=0");
-    assert_int_equal(end_of(f, now_ms() + LIMIT_MS), 1);
+    assert_int_equal(end_of(f, now_ms() + TIMEOUT_MS), 1);
     assert_non_null(strstr(read_text(f, f->output), "(wanted 0.900: missed)"));
     assert_int_equal(read_summary(f).lost, 0);
 }
@@ -343,7 +343,7 @@ static void test_bad_settings_are_named(void **state)
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         start_cluster(f, rows[i].setting);
-        assert_int_not_equal(end_of(f, now_ms() + LIMIT_MS), 0);
+        assert_int_not_equal(end_of(f, now_ms() + TIMEOUT_MS), 0);
         if (strstr(read_text(f, f->output), rows[i].words) == NULL)
             fail_with_output(f, rows[i].words);
     }
@@ -356,7 +356,7 @@ static void test_hello_says_squares(void **state)
 
     join_path(path, environment("MUSTER_EXAMPLES"), "hello");
     start(f, (const char *const[]){path, NULL});
-    assert_int_equal(end_of(f, now_ms() + LIMIT_MS), 0);
+    assert_int_equal(end_of(f, now_ms() + TIMEOUT_MS), 0);
     assert_string_equal(read_text(f, f->output), "0 squared is 0\n"
                                                  "1 squared is 1\n"
                                                  "2 squared is 4\n"

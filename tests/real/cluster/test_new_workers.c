@@ -151,11 +151,11 @@ static void start_worker(struct fixture *f, int index, int out)
 /* The exit code; 128 + n after a signal. */
 static int end_of_worker(struct fixture *f, int index)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
     int status = 0;
 
     while (waitpid(f->workers[index], &status, WNOHANG) == 0) {
-        if (cli_now_ms() >= limit_ms)
+        if (cli_now_ms() >= deadline_ms)
             fail_msg("worker %d did not end", index);
         cli_pause();
     }
@@ -400,10 +400,10 @@ static void test_iterator_is_rebuilt(void **state)
 
 static void wait_ready(const mu_remote_value *value)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
     while (mu_remote_value_state(value) == MU_REMOTE_NOT_READY) {
-        assert_true(cli_now_ms() < limit_ms);
+        assert_true(cli_now_ms() < deadline_ms);
         cli_pause();
     }
     assert_int_equal(mu_remote_value_state(value), MU_REMOTE_READY);

@@ -159,7 +159,7 @@ static intmax_t begin_without_key(struct null_env *e, mu_error *error)
 
 static intmax_t put_without_value(struct null_env *e, mu_error *error)
 {
-    return mu_kv_put(e->node, "a", NULL, 1, 0, 0, NULL_LIMIT_MS, error, NULL);
+    return mu_kv_put(e->node, "a", NULL, 1, 0, 0, NULL_TIMEOUT_MS, error, NULL);
 }
 
 static intmax_t transact(struct null_env *e, const mu_kv_check *check,
@@ -167,7 +167,7 @@ static intmax_t transact(struct null_env *e, const mu_kv_check *check,
 {
     const mu_kv_transaction transaction = {check, 1, change, 1};
 
-    return mu_kv_transact(e->node, &transaction, NULL_LIMIT_MS, error, NULL);
+    return mu_kv_transact(e->node, &transaction, NULL_TIMEOUT_MS, error, NULL);
 }
 
 static const mu_kv_check good_check = {.type = MU_KV_IF_ABSENT, .key = "a"};
@@ -217,7 +217,7 @@ static intmax_t open_variable_without_name(struct null_env *e, mu_error *error)
     mu_variable *variable;
 
     spec.name = NULL;
-    return mu_variable_open(e->node, &spec, NULL_LIMIT_MS, error, &variable);
+    return mu_variable_open(e->node, &spec, NULL_TIMEOUT_MS, error, &variable);
 }
 
 static intmax_t open_variable_without_dims(struct null_env *e, mu_error *error)
@@ -226,7 +226,7 @@ static intmax_t open_variable_without_dims(struct null_env *e, mu_error *error)
     mu_variable *variable;
 
     spec.dims = NULL;
-    return mu_variable_open(e->node, &spec, NULL_LIMIT_MS, error, &variable);
+    return mu_variable_open(e->node, &spec, NULL_TIMEOUT_MS, error, &variable);
 }
 
 static intmax_t save_nowhere(struct null_env *e, mu_error *error)
@@ -248,14 +248,14 @@ static intmax_t restore_no_name(struct null_env *e, mu_error *error)
 {
     const char *const names[1] = {NULL};
 
-    return mu_checkpoint_restore(e->node, "no/such", names, 1, NULL_LIMIT_MS, error);
+    return mu_checkpoint_restore(e->node, "no/such", names, 1, NULL_TIMEOUT_MS, error);
 }
 
 static intmax_t fetch_no_value(struct null_env *e, mu_error *error)
 {
     mu_remote_value *const values[2] = {e->remote, NULL};
 
-    return mu_remote_value_fetch_all(values, 2, NULL_LIMIT_MS, error, NULL);
+    return mu_remote_value_fetch_all(values, 2, NULL_TIMEOUT_MS, error, NULL);
 }
 
 static intmax_t unite_no_resolver(struct null_env *e, mu_error *error)
@@ -349,7 +349,7 @@ static intmax_t offer_without_cluster(struct null_env *e, mu_error *error)
     mu_server_offer offer = e->server_offer;
 
     offer.task_type = "worker";
-    return mu_server_offer_cluster(&offer, NULL_LIMIT_MS, error);
+    return mu_server_offer_cluster(&offer, NULL_TIMEOUT_MS, error);
 }
 
 static intmax_t offer_without_type(struct null_env *e, mu_error *error)
@@ -357,7 +357,7 @@ static intmax_t offer_without_type(struct null_env *e, mu_error *error)
     mu_server_offer offer = e->server_offer;
 
     offer.cluster = e->cluster;
-    return mu_server_offer_cluster(&offer, NULL_LIMIT_MS, error);
+    return mu_server_offer_cluster(&offer, NULL_TIMEOUT_MS, error);
 }
 
 static intmax_t open_session_without_name(struct null_env *e, mu_error *error)
@@ -478,7 +478,7 @@ static void fill_options(struct nodes *nodes)
     static const mu_kv_change change = {.operation = MU_KV_DELETE, .key = "a"};
 
     mu_barrier_options_init(&env.barrier_options);
-    env.barrier_options.limit_ms = NULL_LIMIT_MS;
+    env.barrier_options.timeout_ms = NULL_TIMEOUT_MS;
     mu_checkpoint_options_init(&env.checkpoint_options);
     env.checkpoint_options.directory = "/proc/none";
     mu_closure_options_init(&env.closure_options);
@@ -488,7 +488,7 @@ static void fill_options(struct nodes *nodes)
     env.distribute_options.mode = MU_MODE_LOCAL;
     env.distribute_options.worker = try_contexts;
     env.distribute_options.node = env.node;
-    env.kv_ask = (mu_kv_ask){.operation = MU_KV_TRY_GET, .key = "a", .limit_ms = 50};
+    env.kv_ask = (mu_kv_ask){.operation = MU_KV_TRY_GET, .key = "a", .timeout_ms = 50};
     env.kv_transaction = (mu_kv_transaction){.changes = &change, .changes_count = 1};
     nodes_options(nodes, "client", 0, &env.node_options);
     env.optimizer = (mu_optimizer){.rate = 1};
@@ -498,7 +498,7 @@ static void fill_options(struct nodes *nodes)
     env.server_options.environment = "google";
     env.server_options.node = env.node_options;
     mu_session_options_init(&env.session_options);
-    env.session_options.limit_ms = NULL_LIMIT_MS;
+    env.session_options.timeout_ms = NULL_TIMEOUT_MS;
     env.variable_spec = (mu_variable_spec){
         .name = "v", .dtype = MU_F32, .rank = 1, .dims = dims};
     env.names[0] = "v";

@@ -62,7 +62,7 @@ static struct mu__question shell(const char *script)
                                  .name = "sh",
                                  .body = words,
                                  .body_size = (size_t)size,
-                                 .limit_ms = SOON_MS};
+                                 .timeout_ms = SOON_MS};
 }
 
 static const struct mu__answer *ask(struct asking *a, const struct mu__question *question)
@@ -173,7 +173,7 @@ static void test_bounds(void **state)
     question.bytes_max = 100000;
     expect_error(&question, -MU_EEXHAUSTED, "it prints more than 100000 bytes");
     question = shell("exec yes secret >&2");
-    question.limit_ms = 300;
+    question.timeout_ms = 300;
     expect_error(&question, -MU_EDEADLINE, "program sh: no answer within 300 ms");
 }
 
@@ -253,7 +253,7 @@ static void test_taken_back(void **state)
     (void)snprintf(path, sizeof path, "%s/it-was-started", folder);
     (void)snprintf(script, sizeof script, "echo x > %s", path);
     question = shell(script);
-    question.limit_ms = 200;
+    question.timeout_ms = 200;
     answer = ask(&a, &question);
     assert_int_equal(answer->code, -MU_EDEADLINE);
     assert_non_null(strstr(answer->error.message,

@@ -28,14 +28,14 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static int open_w(mu_node *node, const float *initial, unsigned flags, int64_t limit_ms,
+static int open_w(mu_node *node, const float *initial, unsigned flags, int64_t timeout_ms,
                   mu_error *ret_error, mu_variable **ret_variable)
 {
     static const uint64_t dims[2] = {ROWS, ROW};
     const mu_variable_spec spec = {.name = "w", .dtype = MU_F32, .rank = 2, .dims = dims,
                                    .initial = initial, .flags = flags};
 
-    return mu_variable_open(node, &spec, limit_ms, ret_error, ret_variable);
+    return mu_variable_open(node, &spec, timeout_ms, ret_error, ret_variable);
 }
 
 /* How many adds the worker has done. */

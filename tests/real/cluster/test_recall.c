@@ -120,11 +120,11 @@ static void start_worker(struct fixture *f, int index)
 /* The exit code; 128 + n after a signal. */
 static int end_of_worker(struct fixture *f, int index)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
     int status = 0;
 
     while (waitpid(f->workers[index], &status, WNOHANG) == 0) {
-        if (cli_now_ms() >= limit_ms)
+        if (cli_now_ms() >= deadline_ms)
             fail_msg("worker %d did not end", index);
         cli_pause();
     }
@@ -194,7 +194,7 @@ static void schedule_many(struct fixture *f, int64_t ms, mu_remote_value **ret_v
                           int count)
 {
     for (int i = 0; i < count; i++)
-        ret_values[i] = schedule(f, ms, MU_PRIORITY_USUAL);
+        ret_values[i] = schedule(f, ms, MU_PRIORITY_DEFAULT);
 }
 
 struct ran {
@@ -261,10 +261,10 @@ static bool is_in_state(struct fixture *f, const mu_remote_value *value,
 static void wait_for_state(struct fixture *f, const mu_remote_value *value,
                            const char *wanted)
 {
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
     while (!is_in_state(f, value, wanted)) {
-        if (cli_now_ms() >= limit_ms)
+        if (cli_now_ms() >= deadline_ms)
             fail_msg("a closure is not %s", wanted);
         cli_pause();
     }
@@ -278,7 +278,7 @@ static mu_remote_value *hold_up(struct fixture *f, mu_remote_value **ret_behind)
     start_worker(f, 0);
     wait_for_worker(f, 0);
     run_quick_ones(f, MANY);
-    first = schedule(f, HOLD, MU_PRIORITY_USUAL);
+    first = schedule(f, HOLD, MU_PRIORITY_DEFAULT);
     wait_for_state(f, first, "running");
     schedule_many(f, 0, ret_behind, BEHIND);
     return first;
@@ -306,7 +306,7 @@ static void test_quick_ones_pass_a_hanging_one(void **state)
         wait_for_worker(f, i);
     }
     run_quick_ones(f, MANY);
-    hanging = schedule(f, HANG, MU_PRIORITY_USUAL);
+    hanging = schedule(f, HANG, MU_PRIORITY_DEFAULT);
     schedule_many(f, 0, quick, QUICK);
     (void)fetch_many(quick, QUICK, 0);
     assert_int_equal(mu_remote_value_state(hanging), MU_REMOTE_NOT_READY);
@@ -330,7 +330,7 @@ static void test_worker_that_joins_takes_its_part(void **state)
     start_worker(f, 0);
     wait_for_worker(f, 0);
     run_quick_ones(f, MANY);
-    first = schedule(f, HOLD, MU_PRIORITY_USUAL);
+    first = schedule(f, HOLD, MU_PRIORITY_DEFAULT);
     wait_for_state(f, first, "running");
     schedule_many(f, SLOW_MS, slow, SLOW);
     start_worker(f, 1);
@@ -359,10 +359,10 @@ static void test_urgent_one_overtakes_what_was_sent(void **state)
     mu_remote_value *urgent = schedule(f, 0, MU_PRIORITY_HIGHEST);
     int64_t number;
     int before = 0;
-    uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
 
     while (!is_in_state(f, urgent, "sent") && !are_queued(f, behind, BEHIND)) {
-        assert_true(cli_now_ms() < limit_ms);
+        assert_true(cli_now_ms() < deadline_ms);
         cli_pause();
     }
     release(f);

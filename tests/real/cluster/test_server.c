@@ -40,7 +40,7 @@ static mu_server *start(struct nodes *nodes, const char *type, int index)
 struct joiner {
     pthread_t thread;
     mu_server *server;
-    int64_t limit_ms;
+    int64_t timeout_ms;
     int rv;
     mu_error error;
 };
@@ -49,13 +49,13 @@ static void *join_server(void *arg)
 {
     struct joiner *joiner = arg;
 
-    joiner->rv = mu_server_join(joiner->server, joiner->limit_ms, &joiner->error);
+    joiner->rv = mu_server_join(joiner->server, joiner->timeout_ms, &joiner->error);
     return NULL;
 }
 
 static void begin_join(struct joiner *joiner, mu_server *server)
 {
-    *joiner = (struct joiner){.server = server, .limit_ms = SOON_MS, .rv = 1};
+    *joiner = (struct joiner){.server = server, .timeout_ms = SOON_MS, .rv = 1};
     assert_int_equal(pthread_create(&joiner->thread, NULL, join_server, joiner), 0);
 }
 
@@ -110,7 +110,7 @@ static void waiting_options(struct nodes *nodes, const char *type, int index,
     options->node.cluster = NULL;
     options->node.task_type = NULL;
     options->node.task_index = -1;
-    options->limit_ms = SOON_MS;
+    options->timeout_ms = SOON_MS;
 }
 
 static void offer_options(struct nodes *nodes, const char *type, int index,
@@ -613,7 +613,7 @@ static void test_told_limit(void **state)
     (void)state;
     nodes_init(&nodes, 1, 1);
     waiting_options(&nodes, "ps", 0, &options);
-    options.limit_ms = 50;
+    options.timeout_ms = 50;
     assert_int_equal(mu_server_start(&options, &error, &server), -MU_EDEADLINE);
     assert_string_equal(error.message, "no client has offered a cluster spec to "
                         "/job:server/task:0 within 50 ms");

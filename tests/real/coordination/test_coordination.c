@@ -180,7 +180,7 @@ static void test_many_at_once(void **state)
 {
     enum { MANY = 10000 };
     const mu_kv_ask ask = {
-        .operation = MU_KV_INCREMENT, .key = "n", .by = 1, .limit_ms = SOON_MS};
+        .operation = MU_KV_INCREMENT, .key = "n", .by = 1, .timeout_ms = SOON_MS};
     struct flow flow = {.last = 0};
     struct fixture f;
 
@@ -201,7 +201,7 @@ static void note_code(void *user, const mu_kv_answer *answer)
 
 static void test_cancel(void **state)
 {
-    const mu_kv_ask ask = {.operation = MU_KV_GET, .key = "never", .limit_ms = -1};
+    const mu_kv_ask ask = {.operation = MU_KV_GET, .key = "never", .timeout_ms = -1};
     atomic_int code = 0;
     uint64_t request = 0;
     struct fixture f;
@@ -314,7 +314,7 @@ static void *go_through(void *arg)
 
     mu_barrier_options_init(&options);
     options.threads = THREADS;
-    options.limit_ms = SOON_MS;
+    options.timeout_ms = SOON_MS;
     for (unsigned i = 0; i < ROUNDS; i++) {
         atomic_fetch_add(party->arrived, 1);
         if (mu_barrier_wait(party->node, "b", &options, NULL) != 0)
@@ -366,7 +366,7 @@ static void test_barrier_limit_and_cancel(void **state)
     (void)state;
     begin(&f, 1);
     mu_barrier_options_init(&options);
-    options.limit_ms = 100;
+    options.timeout_ms = 100;
     assert_int_equal(mu_barrier_wait(f.chief, "late", &options, &error), -MU_EDEADLINE);
     assert_non_null(strstr(error.message, "/job:worker/task:0"));
     assert_int_equal(mu_barrier_begin(f.chief, "b", NULL, barrier_over, &code), 0);
@@ -546,7 +546,7 @@ static void *wait_at_barrier(void *arg)
 static void test_closing(void **state)
 {
     static void *(*const waits[])(void *) = {wait_for_key, wait_at_barrier, wait_for_key};
-    const mu_kv_ask ask = {.operation = MU_KV_GET, .key = "never", .limit_ms = -1};
+    const mu_kv_ask ask = {.operation = MU_KV_GET, .key = "never", .timeout_ms = -1};
     struct waiter waiters[3];
     pthread_t threads[3];
     atomic_int codes[100];

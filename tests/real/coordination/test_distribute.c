@@ -35,7 +35,7 @@ struct notes {
     atomic_int inside;
     atomic_int rounds;
     bool wait;                  /* at the barrier, */
-    int64_t limit_ms;           /* so long */
+    int64_t timeout_ms;           /* so long */
     const char *fails;          /* this task does, before the barrier */
     const char *leaves;         /* this one returns 0 and does not come */
     const char *hangs;          /* this one does not end before `release` */
@@ -49,7 +49,7 @@ static int setup(void **state)
 
     assert_non_null(notes);
     (void)pthread_mutex_init(&notes->lock, NULL);
-    notes->limit_ms = SOON_MS;
+    notes->timeout_ms = SOON_MS;
     (void)unsetenv("TF_CONFIG");
     *state = notes;
     return 0;
@@ -125,7 +125,7 @@ static int act(struct notes *notes, mu_context *c)
         uv_sleep(1);
     if (!notes->wait || !mu_context_has_barrier(c))
         return 0;
-    rv = mu_context_wait_for_others(c, notes->limit_ms, &error);
+    rv = mu_context_wait_for_others(c, notes->timeout_ms, &error);
     return rv == 0 ? 0 : mu_context_fail_with(c, &error);
 }
 
@@ -496,7 +496,7 @@ static void test_failure_at_the_barrier(void **state)
     o.eval = eval;
     o.strategy = o.eval_strategy = mu_strategy_parameter_server();
     notes->wait = true;
-    notes->limit_ms = -1;
+    notes->timeout_ms = -1;
     notes->fails = "/job:worker/task:1";
     assert_int_equal(mu_distribute_run(&o, &error, &results), -MU_EDATALOSS);
     assert_string_equal(error.message, "/job:worker/task:1 lost it");
@@ -526,10 +526,10 @@ static void test_evaluator_fails(void **state)
     o.eval = eval;
     o.strategy = mu_strategy_parameter_server();
     notes->wait = true;
-    notes->limit_ms = -1;
+    notes->timeout_ms = -1;
     notes->fails = "/job:evaluator/task:0";
     notes->hangs = "/job:worker/task:1";
-    o.end_limit_ms = 300;
+    o.end_timeout_ms = 300;
     assert_int_equal(mu_distribute_run(&o, &error, &results), -MU_EDATALOSS);
     assert_int_equal(code_of(results, "/job:worker/task:0"), -MU_EDATALOSS);
     assert_int_equal(code_of(results, "/job:worker/task:1"), -MU_EDEADLINE);
@@ -554,7 +554,7 @@ static void test_leaves_without_coming(void **state)
     o.cluster = cluster;
     o.strategy = mu_strategy_parameter_server();
     notes->wait = true;
-    notes->limit_ms = -1;
+    notes->timeout_ms = -1;
     notes->leaves = "/job:worker/task:2";
     assert_int_equal(mu_distribute_run(&o, &error, &results), -MU_EABORTED);
     assert_string_equal(error.message, "/job:worker/task:2 has ended, and will not come "
@@ -616,9 +616,9 @@ static void test_barrier_limit(void **state)
     options_of(notes, &o);
     o.cluster = cluster;
     o.strategy = mu_strategy_parameter_server();
-    o.end_limit_ms = 100;
+    o.end_timeout_ms = 100;
     notes->wait = true;
-    notes->limit_ms = 50;
+    notes->timeout_ms = 50;
     notes->hangs = "/job:worker/task:0";
     assert_int_equal(mu_distribute_run(&o, &error, &results), -MU_EDEADLINE);
     assert_string_equal(error.message, "1 of 2 had come to the barrier after 50 ms; "

@@ -35,7 +35,7 @@ struct world {
     const char *fails;          /* this task does, before the barrier */
     const char *returns;        /* this task ends well before the barrier */
     bool large;                 /* results are */
-    int64_t limit_ms;
+    int64_t timeout_ms;
     const char *lasts_until;    /* its work: words in the log; NULL: it just ends */
 };
 
@@ -80,7 +80,7 @@ static int setup(void **state)
     assert_non_null(world);
     (void)unsetenv("TF_CONFIG");
     (void)pthread_mutex_init(&world->log.lock, NULL);
-    world->limit_ms = SOON_MS;
+    world->timeout_ms = SOON_MS;
     *state = world;
     return 0;
 }
@@ -137,7 +137,7 @@ static int work(mu_context *c, void *user)
         return 0;
     for (int round = 0; mu_context_has_barrier(c) && rv == 0 && round < ROUNDS; round++) {
         atomic_fetch_add(&world->rounds, 1);
-        rv = mu_context_wait_for_others(c, world->limit_ms, &error);
+        rv = mu_context_wait_for_others(c, world->timeout_ms, &error);
         if (rv == 0 && atomic_load(&world->rounds) < (round + 1) * workers)
             rv = mu_error_set(&error, -MU_EINTERNAL, "round %d began too early", round);
     }
@@ -179,7 +179,7 @@ static struct process *add(struct world *world, int mode, const char *type, int 
     p->options.cluster = world->cluster;
     p->options.task_type = type;
     p->options.task_index = index;
-    p->options.end_limit_ms = SOON_MS;
+    p->options.end_timeout_ms = SOON_MS;
     p->options.node_options.log = nodes_note;
     p->options.node_options.log_user = &world->log;
     p->options.node_options.heartbeat_ms = 200;
@@ -319,7 +319,7 @@ static void test_failure_at_the_barrier(void **state)
 
     make_cluster(world, 1, 2, 1, 0);
     world->fails = "/job:worker/task:1";
-    world->limit_ms = -1;
+    world->timeout_ms = -1;
     add_all(world, MU_MODE_INDEPENDENT, mu_strategy_parameter_server());
     run_all(world);
     for (int i = 0; i < world->count; i++) {
@@ -343,7 +343,7 @@ static void test_end_before_the_barrier(void **state)
     struct world *world = *state;
 
     make_cluster(world, 1, 2, 0, 0);
-    world->limit_ms = -1;
+    world->timeout_ms = -1;
     add_all(world, MU_MODE_INDEPENDENT, mu_strategy_parameter_server());
     for (size_t i = 0; i < 2; i++) {
         char expected[160];
@@ -375,7 +375,7 @@ static void test_chief_fails(void **state)
 
     make_cluster(world, 1, 1, 0, 0);
     world->fails = "/job:chief/task:0";
-    world->limit_ms = -1;
+    world->timeout_ms = -1;
     add_all(world, MU_MODE_INDEPENDENT, mu_strategy_parameter_server());
     run_all(world);
     assert_int_equal(find(world, "chief", 0)->rv, -MU_EDATALOSS);
@@ -409,9 +409,9 @@ static void test_missing_worker(void **state)
     struct process *chief;
 
     make_cluster(world, 1, 1, 0, 0);
-    world->limit_ms = 300;
+    world->timeout_ms = 300;
     chief = add(world, MU_MODE_INDEPENDENT, "chief", 0);
-    chief->options.end_limit_ms = 700;
+    chief->options.end_timeout_ms = 700;
     run_all(world);
     assert_int_equal(chief->rv, -MU_EDEADLINE);
     if (strstr(chief->error.message, "/job:worker/task:0") == NULL)
@@ -843,7 +843,7 @@ static void test_google(void **state)
     world->processes[0].options.environment = "google";
     server = add(world, MU_MODE_INDEPENDENT, "ps", 0);
     server->options.environment = "google";
-    server->options.join_limit_ms = 100;
+    server->options.join_timeout_ms = 100;
     run_all(world);
     assert_int_equal(world->processes[0].rv, 0);
     assert_string_equal(text_of(&world->processes[0], "/job:chief/task:0", "value"),

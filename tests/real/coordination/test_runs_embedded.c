@@ -82,17 +82,17 @@ static void on_closed(void *user)
 
 static void check_run_on_a_loop(const char *words)
 {
-    const uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;
+    const uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;
     bool closed = false;
     uv_loop_t loop;
     mu_node *node;
 
     assert_int_equal(uv_loop_init(&loop), 0);
     node = open_node(&loop);
-    while (!atomic_load(&is_up) && cli_now_ms() < limit_ms)
+    while (!atomic_load(&is_up) && cli_now_ms() < deadline_ms)
         (void)uv_run(&loop, UV_RUN_ONCE);
     mu_node_close_async(node, on_closed, &closed);
-    while (!closed && cli_now_ms() < limit_ms)
+    while (!closed && cli_now_ms() < deadline_ms)
         (void)uv_run(&loop, UV_RUN_ONCE);
     assert_true(closed);
     (void)uv_run(&loop, UV_RUN_DEFAULT);

@@ -52,14 +52,14 @@ static int tear_down_crowd(void **state)
     return 0;
 }
 
-static void come(struct crowd *c, int i, const char *name, const char *limit_ms)
+static void come(struct crowd *c, int i, const char *name, const char *timeout_ms)
 {
     char as[16];
 
     (void)snprintf(as, sizeof as, "client:%d", i);
     cli_start(&c->each[i], NULL, "barrier", name, "--tasks", c->set, "--as", as,
-              "--address", c->address, limit_ms == NULL ? NULL : "--limit-ms", limit_ms,
-              NULL);
+              "--address", c->address, timeout_ms == NULL ? NULL : "--timeout-ms",
+              timeout_ms, NULL);
 }
 
 /* Until these are registered. */
@@ -70,13 +70,13 @@ static void await_connected(struct crowd *c, int first, int last)
     char set[32];
 
     (void)snprintf(set, sizeof set, "client:%d-%d", first, last);
-    for (uint64_t limit_ms = cli_now_ms() + CLI_SOON_MS;; nodes_pause()) {
+    for (uint64_t deadline_ms = cli_now_ms() + CLI_SOON_MS;; nodes_pause()) {
         int rv = mu_tasks_wait(c->chief, set, SOON_MS, &error, &tasks);
 
         if (rv == 0)
             break;
         /* Before it has come for the first time, a client is not known. */
-        if (rv != -MU_ENOTFOUND || cli_now_ms() >= limit_ms)
+        if (rv != -MU_ENOTFOUND || cli_now_ms() >= deadline_ms)
             fail_msg("%s: %s", mu_err_name(rv), error.message);
     }
     mu_value_free(tasks);

@@ -64,7 +64,7 @@ static void test_journal(void **state)
 {
     enum { ROUNDS = 120, HOLD_AT = 90 };
     const mu_kv_ask ask = {
-        .operation = MU_KV_GET, .key = "late", .limit_ms = CLI_SOON_MS};
+        .operation = MU_KV_GET, .key = "late", .timeout_ms = CLI_SOON_MS};
     struct waiting waiting = {.code = 0};
     struct service *s = *state;
     mu_error error = {0};

@@ -65,7 +65,7 @@ static void session_options(struct seen *seen, mu_session_options *options)
 {
     mu_session_options_init(options);
     options->scaffold = (mu_scaffold){on_init, on_restore, on_ready, on_local_init, seen};
-    options->limit_ms = SOON_MS;
+    options->timeout_ms = SOON_MS;
     options->recovery_wait_ms = 50;
 }
 
@@ -331,7 +331,7 @@ static void test_worker_not_ready(void **state)
 
     workers.not_ready = 1000;
     session_options(&workers, &options);
-    options.limit_ms = 200;
+    options.timeout_ms = 200;
     expect_failure(worker, &options, -MU_EDEADLINE, "session session: the parameters "
                    "are not ready: variable w is not there after ");
     mu_session_close(chief);
@@ -352,7 +352,7 @@ static void test_limits(void **state)
     nodes_init(&nodes, 1, 0);
     worker = nodes_open(&nodes, "worker", 0);
     session_options(&seen, &options);
-    options.limit_ms = 100;
+    options.timeout_ms = 100;
     expect_failure(worker, &options, -MU_EDEADLINE, "session session: the chief has not "
                    "said that the parameters are ready after 1");
     expect_failure(worker, &options, -MU_EDEADLINE, "nothing is known of "
@@ -360,7 +360,7 @@ static void test_limits(void **state)
     (void)nodes_open(&nodes, "chief", 0);
     expect_failure(worker, &options, -MU_EDEADLINE, "session session: the chief has not "
                    "said that the parameters are ready after 1");
-    options.limit_ms = 3000;
+    options.timeout_ms = 3000;
     expect_failure(worker, &options, -MU_EDEADLINE, "/job:chief/task:0 is connected and "
                    "was heard ");
 

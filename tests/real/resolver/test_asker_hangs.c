@@ -84,11 +84,11 @@ static void desk_close(struct desk *desk)
     assert_int_equal(uv_loop_close(&desk->loop), 0);
 }
 
-static struct mu__question name_question(unsigned number, uint32_t limit_ms, char *name)
+static struct mu__question name_question(unsigned number, uint32_t timeout_ms, char *name)
 {
     (void)snprintf(name, 32, "host-%u.test", number);
     return (struct mu__question){
-        .kind = MU__ASK_ADDRESSES, .name = name, .limit_ms = limit_ms};
+        .kind = MU__ASK_ADDRESSES, .name = name, .timeout_ms = timeout_ms};
 }
 
 static const struct mu__answer *ask(struct desk *desk,
@@ -130,9 +130,9 @@ static void end_hanging(void)
 static void test_no_thread(void **state)
 {
     const struct mu__question question = {
-        .kind = MU__ASK_FILE, .name = "/dev/null", .limit_ms = SOON_MS};
+        .kind = MU__ASK_FILE, .name = "/dev/null", .timeout_ms = SOON_MS};
     const struct mu__question again = {
-        .kind = MU__ASK_FILE, .name = "/dev/null", .limit_ms = SOON_MS, .again = 1};
+        .kind = MU__ASK_FILE, .name = "/dev/null", .timeout_ms = SOON_MS, .again = 1};
     const struct mu__answer *answer;
     struct desk desk;
 

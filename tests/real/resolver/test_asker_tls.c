@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-enum { TEXT_BYTES = 8192, LIMIT_MS = 20000 };
+enum { TEXT_BYTES = 8192, TIMEOUT_MS = 20000 };
 
 static char folder[] = "/tmp/muster-tls-XXXXXX";
 static char ca[TEXT_BYTES];
@@ -149,7 +149,7 @@ static void on_closed(void *arg)
 static int ask(const struct server *server, const struct mu__ask_tls *tls, char *words)
 {
     const struct mu__question question = {.kind = MU__ASK_HTTP, .name = server->url,
-                                          .tls = tls, .limit_ms = LIMIT_MS};
+                                          .tls = tls, .timeout_ms = TIMEOUT_MS};
     const struct mu__answer *answer;
     struct mu__asker_uv *asker;
     struct mu__notes *notes;

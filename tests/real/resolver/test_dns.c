@@ -56,9 +56,9 @@ static const struct mu__answer *desk_ask(struct desk *desk,
 
 /* One question with notes of its own; the caller frees the text. */
 static char *ask_once(int port, enum mu__ask_kind kind, const char *name,
-                      uint32_t limit_ms, mu_error *ret_error)
+                      uint32_t timeout_ms, mu_error *ret_error)
 {
-    struct mu__question question = {.kind = kind, .name = name, .limit_ms = limit_ms};
+    struct mu__question question = {.kind = kind, .name = name, .timeout_ms = timeout_ms};
     const struct mu__answer *answer;
     char *text = NULL;
     struct desk desk;
@@ -90,10 +90,10 @@ static void expect(int port, enum mu__ask_kind kind, const char *name,
 }
 
 static void expect_error(int port, enum mu__ask_kind kind, const char *name,
-                         uint32_t limit_ms, int code, const char *words)
+                         uint32_t timeout_ms, int code, const char *words)
 {
     mu_error error = {0};
-    char *text = ask_once(port, kind, name, limit_ms, &error);
+    char *text = ask_once(port, kind, name, timeout_ms, &error);
 
     if (text != NULL)
         fail_msg("%s is \"%s\"", name, text);
@@ -326,7 +326,7 @@ static void test_cancelled(void **state)
     }
     (void)uv_run(&desk.loop, UV_RUN_NOWAIT);
     desk_close(&desk);
-    assert_true(now_ms() - begun_ms < MU__ASK_LIMIT_MS / 2);
+    assert_true(now_ms() - begun_ms < MU__ASK_TIMEOUT_MS / 2);
     assert_int_equal(kill(dnsmasq->pid, SIGCONT), 0);
 }
 
@@ -338,7 +338,7 @@ static void test_killed_server(void **state)
     dnsmasq_kill(dnsmasq);
     expect_error(dnsmasq->port, MU__ASK_ADDRESSES, "workers.test", 0, -MU_EUNAVAILABLE,
                  "connection refused");
-    assert_true(now_ms() - begun_ms < MU__ASK_LIMIT_MS / 2);
+    assert_true(now_ms() - begun_ms < MU__ASK_TIMEOUT_MS / 2);
     dnsmasq_start(dnsmasq);
     expect(dnsmasq->port, MU__ASK_ADDRESSES, "six.test", "fd00::3\n");
 }

@@ -28,7 +28,7 @@ static int close_dns(void **state)
     return 0;
 }
 
-static int resolve(const char *names, int64_t limit_ms, mu_error *ret_error,
+static int resolve(const char *names, int64_t timeout_ms, mu_error *ret_error,
                    mu_cluster **ret_cluster)
 {
     mu_resolver *resolver;
@@ -38,7 +38,7 @@ static int resolve(const char *names, int64_t limit_ms, mu_error *ret_error,
         return rv;
     rv = mu_resolver_set(resolver, "names", names, ret_error);
     if (rv == 0)
-        rv = mu_resolver_cluster(resolver, limit_ms, ret_error, ret_cluster);
+        rv = mu_resolver_cluster(resolver, timeout_ms, ret_error, ret_cluster);
     mu_resolver_free(resolver);
     return rv;
 }

@@ -421,7 +421,7 @@ static void expect_row(struct fixture *f, struct holder *h, const struct etcd_ro
     h->request = (struct mu__http_request){.url = url, .method = "POST",
                                            .body = row->ask,
                                            .body_size = strlen(row->ask),
-                                           .limit_ms = 5000, .owner = h->pid};
+                                           .timeout_ms = 5000, .owner = h->pid};
     h->request_done = false;
     door->ops->send(door, &h->request);
     wait_for(f, has_answer, h);

@@ -2,7 +2,7 @@
  * one of the test's own, whose questions nobody answers. */
 #include "tests/real/desk.h"
 
-enum { LIMIT_MS = 300, NEVER_MS = 60000 };
+enum { TIMEOUT_MS = 300, NEVER_MS = 60000 };
 
 /* ---- A server that takes connections and says nothing ---- */
 
@@ -21,7 +21,7 @@ static struct {
 static int ask_nobody(struct mu__notes *notes, mu_error *ret_error)
 {
     const struct mu__question question = {
-        .kind = MU__ASK_HTTP, .name = url, .limit_ms = NEVER_MS, .tries = 1};
+        .kind = MU__ASK_HTTP, .name = url, .timeout_ms = NEVER_MS, .tries = 1};
     const struct mu__answer *answer = mu__ask(notes, &question);
 
     return answer == NULL ? MU__LATER : mu__answer_check(answer, "silent", ret_error);
@@ -88,7 +88,7 @@ static uint64_t close_desk(bool withdraws)
 {
     uint64_t begin_ms = uv_hrtime() / 1000000;
 
-    desk_close(&desk, withdraws, LIMIT_MS);
+    desk_close(&desk, withdraws, TIMEOUT_MS);
     return uv_hrtime() / 1000000 - begin_ms;
 }
 

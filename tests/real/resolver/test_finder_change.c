@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-enum { BURST = 50, LIMIT_MS = 30000 };
+enum { BURST = 50, TIMEOUT_MS = 30000 };
 
 /* ---- The clock ---- */
 
@@ -212,14 +212,14 @@ static void on_limit(uv_timer_t *timer)
 static void begin_limit(void)
 {
     limit.is_over = false;
-    (void)uv_timer_start(&limit.timer, on_limit, LIMIT_MS, 0);
+    (void)uv_timer_start(&limit.timer, on_limit, TIMEOUT_MS, 0);
 }
 
 static void run_once(const char *missing)
 {
     (void)uv_run(&desk.loop, UV_RUN_ONCE);
     if (limit.is_over)
-        fail_msg("not within %d ms: %s; what was logged: %s", (int)LIMIT_MS, missing,
+        fail_msg("not within %d ms: %s; what was logged: %s", (int)TIMEOUT_MS, missing,
                  desk.log.text);
 }
 

@@ -5,7 +5,7 @@
 
 #include "node/discovery/finder.h"
 
-enum { STEPS_MAX = 3000, LIMIT_MS = 5000 };
+enum { STEPS_MAX = 3000, TIMEOUT_MS = 5000 };
 
 struct work {
     mu_resolver *resolver;
@@ -26,7 +26,7 @@ static void on_found(void *owner, mu_resolution *resolution)
 
     work->is_found = true;
     mu_cluster_free(resolution->cluster);
-    mu__finder_close(work->finder, true, LIMIT_MS, on_closed, work);
+    mu__finder_close(work->finder, true, TIMEOUT_MS, on_closed, work);
 }
 
 static void on_failed(void *owner, const mu_error *error)
@@ -34,7 +34,7 @@ static void on_failed(void *owner, const mu_error *error)
     struct work *work = owner;
 
     work->error = *error;
-    mu__finder_close(work->finder, true, LIMIT_MS, on_closed, work);
+    mu__finder_close(work->finder, true, TIMEOUT_MS, on_closed, work);
 }
 
 static int on_listen(void *owner, mu_error *ret_error, char *ret_address)
@@ -60,7 +60,7 @@ static void find(struct work *work)
         .loop = &loop,
         .resolver = work->resolver,
         .announcement = &announcement,
-        .limit_ms = LIMIT_MS,
+        .timeout_ms = TIMEOUT_MS,
         .found = on_found,
         .failed = on_failed,
         .listen = on_listen,

@@ -6,7 +6,7 @@
 #include <muster/resolver.h>
 #include <muster/tpu.h>
 
-enum { LIMIT_MS = 20000 };
+enum { TIMEOUT_MS = 20000 };
 
 static char folder[] = "/tmp/muster-google-XXXXXX";
 
@@ -120,7 +120,7 @@ static void expect_cluster(mu_resolver *resolver, const char *json)
     mu_error error;
     char *got;
 
-    check(mu_resolver_cluster(resolver, LIMIT_MS, &error, &cluster), &error);
+    check(mu_resolver_cluster(resolver, TIMEOUT_MS, &error, &cluster), &error);
     got = mu_cluster_json(cluster);
     assert_string_equal(got, json);
     free(got);
@@ -128,13 +128,13 @@ static void expect_cluster(mu_resolver *resolver, const char *json)
     check_explained(resolver);
 }
 
-static void expect_error(mu_resolver *resolver, int64_t limit_ms, int code,
+static void expect_error(mu_resolver *resolver, int64_t timeout_ms, int code,
                          const char *words)
 {
     mu_cluster *cluster = NULL;
     mu_error error;
 
-    assert_int_equal(mu_resolver_cluster(resolver, limit_ms, &error, &cluster), code);
+    assert_int_equal(mu_resolver_cluster(resolver, timeout_ms, &error, &cluster), code);
     if (strstr(error.message, words) == NULL)
         fail_msg("\"%s\" is not in \"%s\"", words, error.message);
     assert_null(strstr(error.message, "SECRET"));
@@ -300,7 +300,7 @@ static void test_metadata(void **state)
     (void)snprintf(host, sizeof host, "127.0.0.1:%d", http.port);
     assert_int_equal(setenv("GCE_METADATA_HOST", host, 1), 0);
     resolver = new_resolver("gce", "http", http.port, "/compute/v1");
-    check(mu_resolver_resolve(resolver, LIMIT_MS, &error, &resolution), &error);
+    check(mu_resolver_resolve(resolver, TIMEOUT_MS, &error, &resolution), &error);
     assert_string_equal(resolution.task_type, "worker");
     assert_int_equal(resolution.task_index, 1);
     assert_int_equal(https_asked(&http, "computeMetadata",
@@ -353,7 +353,7 @@ static void test_bad_servers(void **state)
         resolver = new_resolver("gce", "https", https.port, "/compute/v1");
         set(resolver, group);
         set(resolver, token);
-        expect_error(resolver, LIMIT_MS, rows[i].code, rows[i].words);
+        expect_error(resolver, TIMEOUT_MS, rows[i].code, rows[i].words);
         mu_resolver_free(resolver);
         https_stop(&https);
     }
@@ -441,14 +441,14 @@ static void test_waiting_until_healthy(void **state)
     https_start(&http, folder, "healthy", script);
     tpu = new_tpu(http.port);
     mu_tpu_on_progress(tpu, count_lines, &lines);
-    check(mu_tpu_wait_healthy(tpu, LIMIT_MS, 20, &error), &error);
+    check(mu_tpu_wait_healthy(tpu, TIMEOUT_MS, 20, &error), &error);
     assert_int_equal(lines, 2);
-    check(mu_tpu_describe(tpu, LIMIT_MS, &error, states, 2, &count), &error);
+    check(mu_tpu_describe(tpu, TIMEOUT_MS, &error, states, 2, &count), &error);
     assert_int_equal(count, 1);
     assert_string_equal(states[0].state, "READY");
     assert_string_equal(states[0].health, "HEALTHY");
     assert_int_equal(states[0].endpoints, 1);
-    assert_int_equal(mu_tpu_describe(tpu, LIMIT_MS, &error, states, 0, &count),
+    assert_int_equal(mu_tpu_describe(tpu, TIMEOUT_MS, &error, states, 0, &count),
                      -MU_EEXHAUSTED);
     mu_tpu_free(tpu);
     https_stop(&http);
@@ -470,16 +470,16 @@ static void test_never_healthy(void **state)
     tpu = new_tpu(http.port);
     assert_int_equal(mu_tpu_wait_healthy(tpu, 3000, 1000, &error), -MU_EDEADLINE);
     assert_non_null(strstr(error.message, "state \"READY\", health \"TIMEOUT\""));
-    check(mu_tpu_recoverable(tpu, LIMIT_MS, &error, &recoverable, NULL), &error);
+    check(mu_tpu_recoverable(tpu, TIMEOUT_MS, &error, &recoverable, NULL), &error);
     assert_int_equal(recoverable, 1);
     mu_tpu_free(tpu);
     https_stop(&http);
 
     https_start(&http, folder, "gone", gone);
     tpu = new_tpu(http.port);
-    assert_int_equal(mu_tpu_wait_healthy(tpu, LIMIT_MS, 20, &error), -MU_EPRECONDITION);
+    assert_int_equal(mu_tpu_wait_healthy(tpu, TIMEOUT_MS, 20, &error), -MU_EPRECONDITION);
     assert_non_null(strstr(error.message, "state \"PREEMPTED\""));
-    check(mu_tpu_recoverable(tpu, LIMIT_MS, &error, &recoverable, why), &error);
+    check(mu_tpu_recoverable(tpu, TIMEOUT_MS, &error, &recoverable, why), &error);
     assert_int_equal(recoverable, 0);
     assert_string_equal(why, "TPU \"n\": its state is PREEMPTED");
     mu_tpu_free(tpu);
@@ -500,12 +500,12 @@ static void test_versions(void **state)
     (void)state;
     https_start(&http, folder, "versions", script);
     tpu = new_tpu(http.port);
-    check(mu_tpu_request_version(tpu, "2.9", NULL, LIMIT_MS, &error), &error);
-    check(mu_tpu_request_version(tpu, "2.9", "ifNeeded", LIMIT_MS, &error), &error);
-    assert_int_equal(mu_tpu_request_version(tpu, "3.0", NULL, LIMIT_MS, &error),
+    check(mu_tpu_request_version(tpu, "2.9", NULL, TIMEOUT_MS, &error), &error);
+    check(mu_tpu_request_version(tpu, "2.9", "ifNeeded", TIMEOUT_MS, &error), &error);
+    assert_int_equal(mu_tpu_request_version(tpu, "3.0", NULL, TIMEOUT_MS, &error),
                      -MU_ENOTFOUND);
     assert_non_null(strstr(error.message, "TPU host 127.0.0.1: there is no version"));
-    assert_int_equal(mu_tpu_request_version(tpu, NULL, NULL, LIMIT_MS, &error),
+    assert_int_equal(mu_tpu_request_version(tpu, NULL, NULL, TIMEOUT_MS, &error),
                      -MU_EINVALID);
     check(mu_tpu_leader(tpu, &error, leader), &error);
     assert_string_equal(leader, "/job:worker/task:0");

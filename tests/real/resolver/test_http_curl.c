@@ -400,10 +400,10 @@ static void on_limit(uv_timer_t *timer)
 }
 
 static void run_until(struct fixture *f, bool (*done)(const struct fixture *f),
-                      uint64_t limit_ms)
+                      uint64_t timeout_ms)
 {
     f->late = false;
-    (void)uv_timer_start(&f->limit, on_limit, limit_ms, 0);
+    (void)uv_timer_start(&f->limit, on_limit, timeout_ms, 0);
     while (!done(f) && !f->late)
         (void)uv_run(&f->loop, UV_RUN_ONCE);
     (void)uv_timer_stop(&f->limit);
@@ -464,7 +464,7 @@ static struct mu__http_request *prepare(struct fixture *f, size_t at, const char
     *request = (struct mu__http_request){
         .url = f->urls[at],
         .method = "GET",
-        .limit_ms = WAIT_MS,
+        .timeout_ms = WAIT_MS,
         .owner = {.actor = OWNER},
     };
     f->heard[at] = false;
@@ -626,7 +626,7 @@ static void test_slow(void **state)
         uint64_t before_ms = uv_now(&f->loop);
         uint64_t took_ms;
 
-        request->limit_ms = 100;
+        request->timeout_ms = 100;
         expect_error(ask(f, request), -MU_EDEADLINE, "");
         took_ms = uv_now(&f->loop) - before_ms;
         assert_true(took_ms >= 90 && took_ms < 10000);
@@ -839,7 +839,7 @@ static void test_tell_then_close(void **state)
     char *url = malloc(64);
     char *body = malloc(4);
     const struct mu__http_request words = {
-        .url = url, .method = "POST", .body = body, .body_size = 3, .limit_ms = 60000};
+        .url = url, .method = "POST", .body = body, .body_size = 3, .timeout_ms = 60000};
     struct mu__http_request *request = prepare(f, 0, "/slow");
 
     assert_true(url != NULL && body != NULL);
@@ -877,7 +877,7 @@ static void test_tell_nobody(void **state)
     struct fixture *f = *state;
     char url[64];
     const struct mu__http_request words = {
-        .url = url, .method = "GET", .limit_ms = 60000};
+        .url = url, .method = "GET", .timeout_ms = 60000};
     uint64_t before_ms = uv_now(&f->loop);
 
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/slow", f->server.port);

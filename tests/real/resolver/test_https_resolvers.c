@@ -6,7 +6,7 @@
 #include <muster/resolver.h>
 #include <muster/value.h>
 
-enum { LIMIT_MS = 20000, SAID_BYTES = 1 << 16 };
+enum { TIMEOUT_MS = 20000, SAID_BYTES = 1 << 16 };
 
 static char folder[64];
 
@@ -87,7 +87,7 @@ static void set_one(mu_resolver *resolver, const struct https *https, const char
 }
 
 static void ask(const char *name, const struct https *https, const char *const *settings,
-                const char *const *more, int64_t limit_ms, struct outcome *ret_outcome)
+                const char *const *more, int64_t timeout_ms, struct outcome *ret_outcome)
 {
     mu_resolution resolution;
     mu_resolver *resolver;
@@ -103,7 +103,7 @@ static void ask(const char *name, const struct https *https, const char *const *
         set_one(resolver, https, *more);
     mu_resolver_on_progress(resolver, on_progress, ret_outcome);
     ret_outcome->rv =
-        mu_resolver_resolve(resolver, limit_ms, &ret_outcome->error, &resolution);
+        mu_resolver_resolve(resolver, timeout_ms, &ret_outcome->error, &resolution);
     if (ret_outcome->rv == 0 && resolution.cluster != NULL) {
         json = mu_cluster_json(resolution.cluster);
         assert_non_null(json);
@@ -128,7 +128,7 @@ struct row {
     const char *cluster; /* or NULL: */
     int code;
     const char *words;
-    int64_t limit_ms;  /* 0: one try */
+    int64_t timeout_ms;  /* 0: one try */
     unsigned requests; /* that the server has heard; 0: any number */
 };
 
@@ -149,7 +149,7 @@ static void check_row(const char *resolver, const char *const *usual, const char
     (void)snprintf(name, sizeof name, "row%u", number++);
     https_start(&https, folder, name, script);
     free(script);
-    ask(resolver, &https, usual, row->more, row->limit_ms, &outcome);
+    ask(resolver, &https, usual, row->more, row->timeout_ms, &outcome);
     https_stop(&https);
     if (outcome.rv != row->code)
         fail_msg("%d \"%s\" instead of %d; said:\n%s", outcome.rv, outcome.error.message,
@@ -201,13 +201,13 @@ static const struct row kubernetes_rows[] = {
              "b", "10.2.0.2") "]}}, " FINE),
      .cluster = "{\"worker\":[\"10.2.0.1:8470\",\"10.2.0.2:8470\"]}", .requests = 2},
     {"500, then fine", ROUTE(STATUS("500") ", " FINE), .cluster = ONE_POD,
-     .limit_ms = LIMIT_MS, .requests = 2},
+     .timeout_ms = TIMEOUT_MS, .requests = 2},
     {"429 with Retry-After, then fine",
      ROUTE("{'status': 429, 'headers': {'Retry-After': '1'}, 'body': ''}, " FINE),
-     .cluster = ONE_POD, .limit_ms = LIMIT_MS, .requests = 2},
+     .cluster = ONE_POD, .timeout_ms = TIMEOUT_MS, .requests = 2},
     {"cut in the middle, then fine",
      ROUTE("{'body': " LIST(POD("a", "10.2.0.1")) ", 'cut_after': 40}, " FINE),
-     .cluster = ONE_POD, .limit_ms = LIMIT_MS, .requests = 2},
+     .cluster = ONE_POD, .timeout_ms = TIMEOUT_MS, .requests = 2},
     {"cut in the middle",
      ROUTE("{'body': " LIST(POD("a", "10.2.0.1")) ", 'cut_after': 40}"),
      .code = -MU_EUNAVAILABLE, .words = "https://127.0.0.1:"},
@@ -230,7 +230,7 @@ static const struct row kubernetes_rows[] = {
     {"a redirect", ROUTE("{'status': 302, 'headers': {'Location': '/elsewhere'}}"),
      .code = -MU_EINVALID, .words = "a redirect, which is not followed", .requests = 1},
     {"slow, and no time", ROUTE("{'delay_ms': 60000}"), .code = -MU_EDEADLINE,
-     .words = "127.0.0.1", .limit_ms = 1500},
+     .words = "127.0.0.1", .timeout_ms = 1500},
     {"another authority",
      ROUTE(FINE),
      {"ca_file=%F/other_ca.pem"},
@@ -425,7 +425,7 @@ static const struct row tpu_rows[] = {
      TPU_ROUTE(STATUS("503") ", {'body': " NODE "}"),
      {"access_token=secret-2"},
      .cluster = TWO_TPUS,
-     .limit_ms = LIMIT_MS,
+     .timeout_ms = TIMEOUT_MS,
      .requests = 2},
     {"a redirect",
      TPU_ROUTE("{'status': 307, 'headers': {'Location': '/elsewhere'}, 'body': ''}"),
@@ -655,7 +655,8 @@ static const struct row gce_rows[] = {
      .cluster = "{\"worker\":[\"10.0.0.9:8470\"]}", .requests = 2},
     {"429, then fine",
      GROUP STATUS("429") ", {'body': {'items': [" MEMBER "]}}]}, " INSTANCES,
-     .cluster = "{\"worker\":[\"10.0.0.9:8470\"]}", .limit_ms = LIMIT_MS, .requests = 3},
+     .cluster = "{\"worker\":[\"10.0.0.9:8470\"]}", .timeout_ms = TIMEOUT_MS,
+     .requests = 3},
     {"403", GROUP STATUS("403") "]}", .code = -MU_EPERMISSION, .words = "status 403"},
     {"a redirect to elsewhere",
      GROUP "{'status': 301, 'headers': {'Location': '/x'}, 'body': ''}]}",

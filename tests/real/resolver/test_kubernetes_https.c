@@ -107,13 +107,14 @@ static void expect_cluster(struct fixture *f, const char *expected)
     mu_cluster_free(cluster);
 }
 
-static void expect_error(struct fixture *f, int64_t limit_ms, int code,
+static void expect_error(struct fixture *f, int64_t timeout_ms, int code,
                          const char *words)
 {
     mu_cluster *cluster = NULL;
     mu_error error;
 
-    assert_int_equal(mu_resolver_cluster(f->resolver, limit_ms, &error, &cluster), code);
+    assert_int_equal(mu_resolver_cluster(f->resolver, timeout_ms, &error, &cluster),
+                     code);
     if (strstr(error.message, words) == NULL)
         fail_msg("\"%s\" is not in \"%s\"", words, error.message);
     assert_null(strstr(error.message, "secret"));

@@ -59,12 +59,12 @@ struct rewriter {
     atomic_uint looks;
 };
 
-static int rewrite(void *user, int64_t limit_ms, mu_error *ret_error,
+static int rewrite(void *user, int64_t timeout_ms, mu_error *ret_error,
                    mu_resolution *ret_resolution)
 {
     struct rewriter *rewriter = user;
 
-    (void)limit_ms;
+    (void)timeout_ms;
     (void)ret_error;
     (void)ret_resolution;
     if (atomic_exchange(&rewriter->is_armed, false)) {

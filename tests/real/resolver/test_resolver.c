@@ -24,7 +24,7 @@
 
 #include <cmocka.h>
 
-enum { LIMIT_MS = 20000 };
+enum { TIMEOUT_MS = 20000 };
 
 static mu_error error;
 
@@ -220,7 +220,7 @@ static void test_names_with_newlines(void **state)
 static void test_limit_begins_with_question(void **state)
 {
     const struct mu__question question = {.kind = MU__ASK_FILE, .name = "/dev/null",
-                                          .limit_ms = 1000};
+                                          .timeout_ms = 1000};
     const struct timespec pause = {.tv_sec = 1, .tv_nsec = 300000000};
     struct asking a;
 
@@ -343,7 +343,7 @@ static void test_tf_config(void **state)
     assert_int_equal(setenv("TF_CONFIG",
                             "{\"cluster\": {\"worker\": [\"a:1\", \"b:2\"]}, \"task\": "
                             "{\"type\": \"worker\", \"index\": 1}}", 1), 0);
-    assert_int_equal(mu_resolver_resolve(resolver, LIMIT_MS, &error, &found), 0);
+    assert_int_equal(mu_resolver_resolve(resolver, TIMEOUT_MS, &error, &found), 0);
     assert_int_equal(found.task_index, 1);
     assert_string_equal(mu_cluster_address(found.cluster, "worker", 0), "a:1");
     mu_cluster_free(found.cluster);
@@ -410,12 +410,12 @@ static int my_detect(void *user, mu_error *ret_why)
     return 1;
 }
 
-static int my_resolve(void *user, int64_t limit_ms, mu_error *ret_error,
+static int my_resolve(void *user, int64_t timeout_ms, mu_error *ret_error,
                       mu_resolution *ret_resolution)
 {
     struct mine *mine = user;
 
-    assert_true(limit_ms <= LIMIT_MS);
+    assert_true(timeout_ms <= TIMEOUT_MS);
     if (mine->resolved++ < mine->fails)
         return mu_error_set(ret_error, -MU_EUNAVAILABLE, "no ship in the harbour");
     (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "ps");
@@ -452,7 +452,7 @@ static void test_own_kinds(void **state)
     assert_string_equal(mu_resolver_name_at(0), "harbour");
     resolver = resolver_of("auto");
     mu_resolver_on_progress(resolver, add_line, lines);
-    assert_int_equal(mu_resolver_resolve(resolver, LIMIT_MS, &error, &found), 0);
+    assert_int_equal(mu_resolver_resolve(resolver, TIMEOUT_MS, &error, &found), 0);
     assert_string_equal(found.source, "harbour");
     assert_int_equal(found.task_index, 3);
     assert_int_equal(mine.resolved, 3);

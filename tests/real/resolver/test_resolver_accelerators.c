@@ -9,12 +9,12 @@
 
 static mu_error error;
 
-static int my_resolve(void *user, int64_t limit_ms, mu_error *ret_error,
+static int my_resolve(void *user, int64_t timeout_ms, mu_error *ret_error,
                       mu_resolution *ret_resolution)
 {
     const struct nodes *nodes = user;
 
-    (void)limit_ms;
+    (void)timeout_ms;
     ret_resolution->cluster = mu_cluster_copy(nodes->cluster);
     if (ret_resolution->cluster == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");

@@ -93,11 +93,11 @@ static int on_detect(void *user, mu_error *ret_why)
     return 1;
 }
 
-static int on_resolve(void *user, int64_t limit_ms, mu_error *ret_error,
+static int on_resolve(void *user, int64_t timeout_ms, mu_error *ret_error,
                       mu_resolution *ret_resolution)
 {
     (void)user;
-    (void)limit_ms;
+    (void)timeout_ms;
     (void)ret_error;
     pass();
     (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "chief");

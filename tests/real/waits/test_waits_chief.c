@@ -28,13 +28,13 @@ static void open_client(struct waits_scene *scene, struct waits_env *env)
 
 /* ---- Before ---- */
 
-static int take_coordinator(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int take_coordinator(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_coordinator_open(env->node, limit_ms, error, &env->coordinator);
+    return mu_coordinator_open(env->node, timeout_ms, error, &env->coordinator);
 }
 
 /* The chief has it: it waits no more at its client. */
-static int await_queued(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int await_queued(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     const char *state = "";
     mu_value *reasons;
@@ -43,7 +43,7 @@ static int await_queued(struct waits_env *env, int64_t limit_ms, mu_error *error
     int rv = 0;
 
     for (;;) {
-        rv = mu_coordinator_explain(env->coordinator, env->value, NULL, limit_ms, error,
+        rv = mu_coordinator_explain(env->coordinator, env->value, NULL, timeout_ms, error,
                                     &reasons);
         if (rv != 0)
             return rv;
@@ -57,42 +57,42 @@ static int await_queued(struct waits_env *env, int64_t limit_ms, mu_error *error
 }
 
 /* A closure that waits for a worker, and fills the queue. */
-static int queue_one(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int queue_one(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    int rv = take_coordinator(env, limit_ms, error);
+    int rv = take_coordinator(env, timeout_ms, error);
 
     if (rv == 0)
-        rv = mu_coordinator_schedule(env->coordinator, "f", NULL, limit_ms, error,
+        rv = mu_coordinator_schedule(env->coordinator, "f", NULL, timeout_ms, error,
                                      &env->value);
-    return rv != 0 ? rv : await_queued(env, limit_ms, error);
+    return rv != 0 ? rv : await_queued(env, timeout_ms, error);
 }
 
-static int queue_structure(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int queue_structure(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    int rv = queue_one(env, limit_ms, error);
+    int rv = queue_one(env, timeout_ms, error);
 
     if (rv == 0)
         env->structure = mu_value_remote(env->value);
     return rv;
 }
 
-static int deal_one(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int deal_one(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_deal_options options;
-    int rv = take_coordinator(env, limit_ms, error);
+    int rv = take_coordinator(env, timeout_ms, error);
 
     mu_deal_options_init(&options);
     options.shards = 1;
     if (rv == 0)
         rv = mu_deal_open(env->coordinator, &options, error, &env->deal);
-    return rv != 0 ? rv : mu_deal_schedule(env->deal, "f", NULL, NULL, limit_ms, error);
+    return rv != 0 ? rv : mu_deal_schedule(env->deal, "f", NULL, NULL, timeout_ms, error);
 }
 
 /* It is linked, and has been. */
-static int await_chief(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int await_chief(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *status = NULL;
-    int rv = mu_node_status(env->node, limit_ms, error, &status);
+    int rv = mu_node_status(env->node, timeout_ms, error, &status);
 
     mu_value_free(status);
     return rv;
@@ -100,155 +100,155 @@ static int await_chief(struct waits_env *env, int64_t limit_ms, mu_error *error)
 
 /* ---- The calls ---- */
 
-static int wait_for_chief(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int wait_for_chief(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_coordinator_wait_for_chief(env->coordinator, limit_ms, error);
+    return mu_coordinator_wait_for_chief(env->coordinator, timeout_ms, error);
 }
 
-static int schedule(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int schedule(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_coordinator_schedule(env->coordinator, "f", NULL, limit_ms, error, NULL);
+    return mu_coordinator_schedule(env->coordinator, "f", NULL, timeout_ms, error, NULL);
 }
 
-static int schedule_with(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int schedule_with(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_coordinator_schedule_with(env->coordinator, "f", NULL, NULL, limit_ms,
+    return mu_coordinator_schedule_with(env->coordinator, "f", NULL, NULL, timeout_ms,
                                         error, NULL);
 }
 
-static int open_per_worker(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int open_per_worker(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_per_worker_open(env->coordinator, "f", NULL, limit_ms, error,
+    return mu_per_worker_open(env->coordinator, "f", NULL, timeout_ms, error,
                               &env->per_worker);
 }
 
-static int open_per_worker_values(struct waits_env *env, int64_t limit_ms,
+static int open_per_worker_values(struct waits_env *env, int64_t timeout_ms,
                                   mu_error *error)
 {
     mu_value *values = mu_value_list();
     int rv = mu_value_append(values, mu_value_int(1));
 
     assert_int_equal(rv, 0);
-    rv = mu_per_worker_open_values(env->coordinator, values, limit_ms, error,
+    rv = mu_per_worker_open_values(env->coordinator, values, timeout_ms, error,
                                    &env->per_worker);
     mu_value_free(values);
     return rv;
 }
 
-static int explain(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int explain(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *reasons = NULL;
-    int rv = mu_coordinator_explain(env->coordinator, NULL, "named", limit_ms, error,
+    int rv = mu_coordinator_explain(env->coordinator, NULL, "named", timeout_ms, error,
                                     &reasons);
 
     mu_value_free(reasons);
     return rv;
 }
 
-static int drain_worker(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int drain_worker(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_coordinator_drain(env->coordinator, 1, limit_ms, error);
+    return mu_coordinator_drain(env->coordinator, 1, timeout_ms, error);
 }
 
-static int drain_task(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int drain_task(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_coordinator_drain_task(env->coordinator, "worker", 1, limit_ms, error);
+    return mu_coordinator_drain_task(env->coordinator, "worker", 1, timeout_ms, error);
 }
 
-static int forget(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int forget(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_coordinator_forget(env->coordinator, limit_ms, error);
+    return mu_coordinator_forget(env->coordinator, timeout_ms, error);
 }
 
-static int join(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int join(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_coordinator_join(env->coordinator, limit_ms, error);
+    return mu_coordinator_join(env->coordinator, timeout_ms, error);
 }
 
-static int fetch_value(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int fetch_value(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_remote_value_fetch(env->value, limit_ms, error, NULL);
+    return mu_remote_value_fetch(env->value, timeout_ms, error, NULL);
 }
 
-static int fetch_all(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int fetch_all(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_remote_value_fetch_all(&env->value, 1, limit_ms, error, NULL);
+    return mu_remote_value_fetch_all(&env->value, 1, timeout_ms, error, NULL);
 }
 
-static int fetch_structure(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int fetch_structure(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *value = NULL;
-    int rv = mu_coordinator_fetch(env->coordinator, env->structure, limit_ms, error,
+    int rv = mu_coordinator_fetch(env->coordinator, env->structure, timeout_ms, error,
                                   &value);
 
     mu_value_free(value);
     return rv;
 }
 
-static int schedule_deal(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int schedule_deal(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_deal_schedule(env->deal, "f", NULL, NULL, limit_ms, error);
+    return mu_deal_schedule(env->deal, "f", NULL, NULL, timeout_ms, error);
 }
 
-static int join_deal(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int join_deal(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_deal_join(env->deal, limit_ms, error);
+    return mu_deal_join(env->deal, timeout_ms, error);
 }
 
-static int explain_node(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int explain_node(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *reasons = NULL;
-    int rv = mu_node_explain(env->node, 0, "named", limit_ms, error, &reasons);
+    int rv = mu_node_explain(env->node, 0, "named", timeout_ms, error, &reasons);
 
     mu_value_free(reasons);
     return rv;
 }
 
-static int wait_job(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int wait_job(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_node_wait_job(env->node, limit_ms, error);
+    return mu_node_wait_job(env->node, timeout_ms, error);
 }
 
-static int drain_node(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int drain_node(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_node_drain(env->node, limit_ms, error);
+    return mu_node_drain(env->node, timeout_ms, error);
 }
 
-static int stop_remote(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int stop_remote(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_server_stop_remote(env->node, "worker:1", "a test", limit_ms, error);
+    return mu_server_stop_remote(env->node, "worker:1", "a test", timeout_ms, error);
 }
 
-static int ask_done(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int ask_done(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     int is_done = 0;
 
-    (void)limit_ms;
+    (void)timeout_ms;
     return mu_coordinator_done(env->coordinator, error, &is_done);
 }
 
 /* Five seconds at most. */
-static int close_coordinator(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int close_coordinator(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    (void)limit_ms;
+    (void)timeout_ms;
     (void)error;
     mu_coordinator_close(env->coordinator);
     env->coordinator = NULL;
     return 0;
 }
 
-static int serve_main(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int serve_main(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    (void)limit_ms;
+    (void)timeout_ms;
     return mu_node_main(env->node, error);
 }
 
-static int close_node(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int close_node(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_node *node = env->node;
 
     env->node = NULL;
-    return mu_node_close(node, limit_ms, error);
+    return mu_node_close(node, timeout_ms, error);
 }
 
 /* ---- The table ---- */

@@ -87,24 +87,25 @@ static void open_agent(struct waits_scene *scene, struct waits_env *env)
 
 /* ---- Before ---- */
 
-static int see_it(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int see_it(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *tasks = NULL;
-    int rv = mu_tasks_wait(env->node, "ps:0", limit_ms, error, &tasks);
+    int rv = mu_tasks_wait(env->node, "ps:0", timeout_ms, error, &tasks);
 
     mu_value_free(tasks);
     tasks = NULL;
     if (rv == 0)
-        rv = mu_tasks_watch(env->node, "ps:0", 0, limit_ms, error, &env->version, &tasks);
+        rv = mu_tasks_watch(env->node, "ps:0", 0, timeout_ms, error, &env->version,
+                            &tasks);
     mu_value_free(tasks);
     return rv;
 }
 
 /* ---- The calls ---- */
 
-static int register_all(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int register_all(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_agent_register(env->node, 1, limit_ms, error);
+    return mu_agent_register(env->node, 1, timeout_ms, error);
 }
 
 /* What `rv` came with. */
@@ -114,31 +115,31 @@ static int drop(int rv, mu_value **value)
     return rv;
 }
 
-static int tasks_wait(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int tasks_wait(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *tasks = NULL;
 
-    return drop(mu_tasks_wait(env->node, "ps:0", limit_ms, error, &tasks), &tasks);
+    return drop(mu_tasks_wait(env->node, "ps:0", timeout_ms, error, &tasks), &tasks);
 }
 
-static int tasks_watch(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int tasks_watch(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *tasks = NULL;
 
-    return drop(mu_tasks_watch(env->node, "ps:0", env->version, limit_ms, error,
+    return drop(mu_tasks_watch(env->node, "ps:0", env->version, timeout_ms, error,
                                &env->version, &tasks), &tasks);
 }
 
-static int tasks_alive(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int tasks_alive(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *alive = NULL;
     char set[64];
 
     (void)snprintf(set, sizeof set, "ps:0,worker:%d", env->index);
-    return drop(mu_tasks_alive(env->node, set, limit_ms, error, &alive), &alive);
+    return drop(mu_tasks_alive(env->node, set, timeout_ms, error, &alive), &alive);
 }
 
-static int barrier(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int barrier(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_barrier_options options;
     char set[64];
@@ -146,28 +147,28 @@ static int barrier(struct waits_env *env, int64_t limit_ms, mu_error *error)
     (void)snprintf(set, sizeof set, "ps:0,worker:%d", env->index);
     mu_barrier_options_init(&options);
     options.tasks = set;
-    options.limit_ms = limit_ms;
+    options.timeout_ms = timeout_ms;
     return mu_barrier_wait(env->node, set, &options, error);
 }
 
-static int notice(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int notice(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_preempt_notice(env->node, "of the test", 10 * 60 * 1000, limit_ms, error);
+    return mu_preempt_notice(env->node, "of the test", 10 * 60 * 1000, timeout_ms, error);
 }
 
-static int get_key(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int get_key(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_kv_item item = {0};
 
-    return mu_kv_get(env->node, "of/nobody", limit_ms, error, &item);
+    return mu_kv_get(env->node, "of/nobody", timeout_ms, error, &item);
 }
 
-static int open_session(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int open_session(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_session_options options;
 
     mu_session_options_init(&options);
-    options.limit_ms = limit_ms;
+    options.timeout_ms = timeout_ms;
     options.recovery_wait_ms = 1000;
     return mu_session_open_worker(env->node, &options, error, &env->session);
 }
@@ -179,7 +180,7 @@ static void note_progress(void *user, const char *line)
     nodes_note(&env->scene->log, MU_LOG_INFO, env->task, "resolver", line);
 }
 
-static int count_accelerators(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int count_accelerators(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_resolver *resolver = NULL;
     mu_value *counts = NULL;
@@ -189,7 +190,7 @@ static int count_accelerators(struct waits_env *env, int64_t limit_ms, mu_error 
     if (rv == 0)
         mu_resolver_on_progress(resolver, note_progress, env);
     if (rv == 0)
-        rv = mu_resolver_accelerators(resolver, env->node, "ps", 0, limit_ms, error,
+        rv = mu_resolver_accelerators(resolver, env->node, "ps", 0, timeout_ms, error,
                                       &counts);
     mu_resolver_free(resolver);
     return drop(rv, &counts);
@@ -258,11 +259,11 @@ static const struct waits_kind others = {
 /* ---- Agreeing about a step ---- */
 
 /* The notice is not waited for: the step is. */
-static int reach(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int reach(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     int stop;
 
-    (void)limit_ms;
+    (void)timeout_ms;
     (void)notice(env, 0, error);
     return mu_preempt_reached(env->node, 5, error, &stop);
 }

@@ -125,11 +125,11 @@ static mu_resolver *new_resolver(struct waits_env *env)
 
 /* ---- The calls ---- */
 
-static int resolve(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int resolve(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_resolver *resolver = new_resolver(env);
     mu_resolution resolution = {.cluster = NULL};
-    int rv = mu_resolver_resolve(resolver, limit_ms, error, &resolution);
+    int rv = mu_resolver_resolve(resolver, timeout_ms, error, &resolution);
 
     if (rv == 0)
         mu_cluster_free(resolution.cluster);
@@ -137,11 +137,11 @@ static int resolve(struct waits_env *env, int64_t limit_ms, mu_error *error)
     return rv;
 }
 
-static int resolve_cluster(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int resolve_cluster(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_resolver *resolver = new_resolver(env);
     mu_cluster *cluster = NULL;
-    int rv = mu_resolver_cluster(resolver, limit_ms, error, &cluster);
+    int rv = mu_resolver_cluster(resolver, timeout_ms, error, &cluster);
 
     if (rv == 0)
         mu_cluster_free(cluster);
@@ -149,21 +149,22 @@ static int resolve_cluster(struct waits_env *env, int64_t limit_ms, mu_error *er
     return rv;
 }
 
-static int resolve_master(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int resolve_master(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_resolver *resolver = new_resolver(env);
     char master[MU_MASTER_BYTES];
-    int rv = mu_resolver_master(resolver, NULL, -1, NULL, limit_ms, error, master);
+    int rv = mu_resolver_master(resolver, NULL, -1, NULL, timeout_ms, error, master);
 
     mu_resolver_free(resolver);
     return rv;
 }
 
-static int count_accelerators(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int count_accelerators(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_resolver *resolver = new_resolver(env);
     mu_value *counts = NULL;
-    int rv = mu_resolver_accelerators(resolver, NULL, NULL, -1, limit_ms, error, &counts);
+    int rv =
+        mu_resolver_accelerators(resolver, NULL, NULL, -1, timeout_ms, error, &counts);
 
     if (rv == 0)
         mu_value_free(counts);
@@ -171,48 +172,48 @@ static int count_accelerators(struct waits_env *env, int64_t limit_ms, mu_error 
     return rv;
 }
 
-static int describe(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int describe(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_tpu *tpu = new_tpu(env);
     mu_tpu_state state;
     size_t count;
-    int rv = mu_tpu_describe(tpu, limit_ms, error, &state, 1, &count);
+    int rv = mu_tpu_describe(tpu, timeout_ms, error, &state, 1, &count);
 
     mu_tpu_free(tpu);
     return rv;
 }
 
-static int recoverable(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int recoverable(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_tpu *tpu = new_tpu(env);
     int is_recoverable;
-    int rv = mu_tpu_recoverable(tpu, limit_ms, error, &is_recoverable, NULL);
+    int rv = mu_tpu_recoverable(tpu, timeout_ms, error, &is_recoverable, NULL);
 
     mu_tpu_free(tpu);
     return rv;
 }
 
 /* Its limit has no "none": 0 is 20 minutes. */
-static int wait_healthy(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int wait_healthy(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_tpu *tpu = new_tpu(env);
-    int rv = mu_tpu_wait_healthy(tpu, limit_ms < 0 ? 0 : limit_ms, 200, error);
+    int rv = mu_tpu_wait_healthy(tpu, timeout_ms < 0 ? 0 : timeout_ms, 200, error);
 
     mu_tpu_free(tpu);
     return rv;
 }
 
-static int request_version(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int request_version(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_tpu *tpu = new_tpu(env);
-    int rv = mu_tpu_request_version(tpu, "v1", NULL, limit_ms, error);
+    int rv = mu_tpu_request_version(tpu, "v1", NULL, timeout_ms, error);
 
     mu_tpu_free(tpu);
     return rv;
 }
 
 /* A node that asks for its cluster; at the most as long as resolve_ms. */
-static int open_node(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int open_node(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_resolver *resolver = new_resolver(env);
     mu_node_options options;
@@ -224,7 +225,7 @@ static int open_node(struct waits_env *env, int64_t limit_ms, mu_error *error)
     options.resolver = resolver;
     options.task_type = "client";
     options.task_index = env->index;
-    options.resolve_ms = (unsigned)limit_ms;
+    options.resolve_ms = (unsigned)timeout_ms;
     rv = mu_node_open(&options, error, &node);
     if (rv == 0)
         rv = mu_node_close(node, SOON_MS, error);
@@ -232,7 +233,7 @@ static int open_node(struct waits_env *env, int64_t limit_ms, mu_error *error)
     return rv;
 }
 
-static int start_environment(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int start_environment(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_resolver *resolver = new_resolver(env);
     mu_server_options options;
@@ -245,7 +246,7 @@ static int start_environment(struct waits_env *env, int64_t limit_ms, mu_error *
     options.node.resolver = resolver;
     options.node.task_type = "worker";
     options.node.task_index = 0;
-    options.node.resolve_ms = (unsigned)limit_ms;
+    options.node.resolve_ms = (unsigned)timeout_ms;
     rv = mu_server_start_environment(&options, error, &server);
     mu_server_free(server);
     mu_resolver_free(resolver);

@@ -48,41 +48,41 @@ static void open_server(struct waits_env *env)
         fail_msg("%s", error.message);
 }
 
-static int see_chief(mu_node *node, int64_t limit_ms, mu_error *error)
+static int see_chief(mu_node *node, int64_t timeout_ms, mu_error *error)
 {
     mu_value *status = NULL;
-    int rv = mu_node_status(node, limit_ms, error, &status);
+    int rv = mu_node_status(node, timeout_ms, error, &status);
 
     mu_value_free(status);
     return rv;
 }
 
-static int have_server(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int have_server(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     open_server(env);
-    return see_chief(mu_server_node(env->server), limit_ms, error);
+    return see_chief(mu_server_node(env->server), timeout_ms, error);
 }
 
-static int have_node(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int have_node(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_agent_register(env->node, 0, limit_ms, error);
+    return mu_agent_register(env->node, 0, timeout_ms, error);
 }
 
-static int join_server(struct waits_env *env, int64_t limit_ms, mu_error *error)
-{
-    open_server(env);
-    return mu_server_join(env->server, limit_ms, error);
-}
-
-static int stop_server(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int join_server(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     open_server(env);
-    return mu_server_stop(env->server, limit_ms, error);
+    return mu_server_join(env->server, timeout_ms, error);
 }
 
-static int free_server(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int stop_server(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    (void)limit_ms;
+    open_server(env);
+    return mu_server_stop(env->server, timeout_ms, error);
+}
+
+static int free_server(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    (void)timeout_ms;
     (void)error;
     open_server(env);
     mu_server_free(env->server);
@@ -95,14 +95,14 @@ static int free_server(struct waits_env *env, int64_t limit_ms, mu_error *error)
 struct program {
     waits_call_fn call;
     struct waits_env *env;
-    int64_t limit_ms;
+    int64_t timeout_ms;
 };
 
 static int wait_for_others(mu_context *context, void *user)
 {
     const struct program *program = user;
     mu_error error;
-    int rv = mu_context_wait_for_others(context, program->limit_ms, &error);
+    int rv = mu_context_wait_for_others(context, program->timeout_ms, &error);
 
     return rv == 0 ? 0 : mu_context_fail_with(context, &error);
 }
@@ -116,16 +116,16 @@ static int open_session(mu_context *context, void *user)
     int rv;
 
     mu_session_options_init(&options);
-    options.limit_ms = program->limit_ms;
+    options.timeout_ms = program->timeout_ms;
     options.recovery_wait_ms = 1000;
     rv = mu_context_session(context, &options, &error, &session);
     return rv == 0 ? 0 : mu_context_fail_with(context, &error);
 }
 
-static int distribute(struct waits_env *env, int64_t limit_ms, mu_worker_fn worker,
+static int distribute(struct waits_env *env, int64_t timeout_ms, mu_worker_fn worker,
                       mu_error *error)
 {
-    struct program program = {.env = env, .limit_ms = limit_ms};
+    struct program program = {.env = env, .timeout_ms = timeout_ms};
     mu_distribute_options options;
 
     mu_distribute_options_init(&options);
@@ -138,18 +138,18 @@ static int distribute(struct waits_env *env, int64_t limit_ms, mu_worker_fn work
     options.task_index = env->index;
     options.node = env->node;
     options.ignore_environment = 1;
-    options.end_limit_ms = WAITS_LIMIT_MS;
+    options.end_timeout_ms = WAITS_TIMEOUT_MS;
     return mu_distribute_run(&options, error, NULL);
 }
 
-static int run_barrier(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int run_barrier(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return distribute(env, limit_ms, wait_for_others, error);
+    return distribute(env, timeout_ms, wait_for_others, error);
 }
 
-static int run_session(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int run_session(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return distribute(env, limit_ms, open_session, error);
+    return distribute(env, timeout_ms, open_session, error);
 }
 
 #define CHIEF "/job:chief/task:0"
@@ -209,8 +209,8 @@ static void name_row(struct waits_scene *scene, struct waits_env *env)
     waits_name(env, "worker", (int)env->number);
 }
 
-static int offer_to(struct waits_env *env, const char *type, int index, int64_t limit_ms,
-                    mu_error *error)
+static int offer_to(struct waits_env *env, const char *type, int index,
+                    int64_t timeout_ms, mu_error *error)
 {
     mu_server_offer offer;
 
@@ -220,24 +220,24 @@ static int offer_to(struct waits_env *env, const char *type, int index, int64_t 
     offer.task_index = index;
     offer.log = nodes_note;
     offer.log_user = &env->scene->log;
-    return mu_server_offer_cluster(&offer, limit_ms, error);
+    return mu_server_offer_cluster(&offer, timeout_ms, error);
 }
 
-static int offer_cluster(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int offer_cluster(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return offer_to(env, "ps", 0, limit_ms, error);
+    return offer_to(env, "ps", 0, timeout_ms, error);
 }
 
 /* It is there when it has printed where it listens. */
-static int see_it_wait(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int see_it_wait(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    (void)limit_ms;
+    (void)timeout_ms;
     (void)error;
     (void)cli_expect(&env->scene->peers[0], NULL, "127.0.0.1:");
     return 0;
 }
 
-static int start_told(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int start_told(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_server_options options;
     char url[64];
@@ -249,7 +249,7 @@ static int start_told(struct waits_env *env, int64_t limit_ms, mu_error *error)
     options.node.task_type = NULL;
     options.node.task_index = -1;
     options.node.bind_address = url;
-    options.limit_ms = limit_ms;
+    options.timeout_ms = timeout_ms;
     return mu_server_start(&options, error, &env->server);
 }
 
@@ -314,7 +314,7 @@ static int end_here(mu_context *context, void *user)
     return 0;
 }
 
-static int run_and_end(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int run_and_end(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_distribute_options options;
     int rv;
@@ -328,13 +328,13 @@ static int run_and_end(struct waits_env *env, int64_t limit_ms, mu_error *error)
     options.task_index = env->index;
     options.ignore_environment = 1;
     options.keep_server = 1;
-    options.end_limit_ms = WAITS_LIMIT_MS;
+    options.end_timeout_ms = WAITS_TIMEOUT_MS;
     waits_options(env->scene, env, &options.node_options);
     rv = mu_distribute_run(&options, error, NULL);
     if (rv != -MU_EUNAVAILABLE ||
         !waits_has_words(error->message, "no result of /job:worker/task:0|was away"))
         return mu_error_set(error, rv == 0 ? -MU_EUNKNOWN : rv, "the run came to %d", rv);
-    return mu_distribute_end(limit_ms, error);
+    return mu_distribute_end(timeout_ms, error);
 }
 
 static const struct waits_row end_rows[] = {

@@ -52,34 +52,34 @@ static void open_agent(struct waits_scene *scene, struct waits_env *env)
 
 /* ---- Before ---- */
 
-static int be_registered(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int be_registered(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_agent_register(env->node, 0, limit_ms, error);
+    return mu_agent_register(env->node, 0, timeout_ms, error);
 }
 
-static int be_away(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int be_away(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    int rv = be_registered(env, limit_ms, error);
+    int rv = be_registered(env, timeout_ms, error);
 
-    return rv != 0 ? rv : mu_agent_leave(env->node, limit_ms, error);
+    return rv != 0 ? rv : mu_agent_leave(env->node, timeout_ms, error);
 }
 
-static int be_wrong(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int be_wrong(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    int rv = be_registered(env, limit_ms, error);
+    int rv = be_registered(env, timeout_ms, error);
 
     return rv != 0 ? rv : mu_agent_set_error(env->node, -MU_EABORTED, "of the test");
 }
 
-static int watch_key(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int watch_key(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_kv_event event = {0};
-    int rv = be_registered(env, limit_ms, error);
+    int rv = be_registered(env, timeout_ms, error);
 
     if (rv == 0)
-        rv = mu_kv_watch_open(env->node, "watched", 0, limit_ms, error, &env->watch);
+        rv = mu_kv_watch_open(env->node, "watched", 0, timeout_ms, error, &env->watch);
     if (rv == 0)
-        rv = mu_kv_watch_next(env->watch, limit_ms, error, &event);
+        rv = mu_kv_watch_next(env->watch, timeout_ms, error, &event);
     if (rv == 0)
         mu_kv_event_done(&event);
     return rv;
@@ -99,11 +99,11 @@ static const char *set_of(const struct waits_env *env, char *out, size_t size)
     return out;
 }
 
-static int enter_barrier(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int enter_barrier(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_barrier_options options;
     char set[64];
-    int rv = be_registered(env, limit_ms, error);
+    int rv = be_registered(env, timeout_ms, error);
 
     mu_barrier_options_init(&options);
     options.tasks = set_of(env, set, sizeof set);
@@ -111,12 +111,12 @@ static int enter_barrier(struct waits_env *env, int64_t limit_ms, mu_error *erro
                                            NULL);
 }
 
-static int open_chief_session(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int open_chief_session(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_session_options options;
 
     mu_session_options_init(&options);
-    options.limit_ms = limit_ms;
+    options.timeout_ms = timeout_ms;
     options.name = env->task;
     options.recovery_wait_ms = 1000;
     return mu_session_open_chief(env->node, &options, error, &env->session);
@@ -124,24 +124,25 @@ static int open_chief_session(struct waits_env *env, int64_t limit_ms, mu_error 
 
 /* ---- The calls ---- */
 
-static int register_again(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int register_again(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_agent_register(env->node, 0, limit_ms, error);
+    return mu_agent_register(env->node, 0, timeout_ms, error);
 }
 
-static int report_error(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int report_error(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_agent_report_error(env->node, -MU_EUNKNOWN, "of the test", limit_ms, error);
+    return mu_agent_report_error(env->node, -MU_EUNKNOWN, "of the test", timeout_ms,
+                                 error);
 }
 
-static int reset(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int reset(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_agent_reset(env->node, limit_ms, error);
+    return mu_agent_reset(env->node, timeout_ms, error);
 }
 
-static int leave(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int leave(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_agent_leave(env->node, limit_ms, error);
+    return mu_agent_leave(env->node, timeout_ms, error);
 }
 
 /* What `rv` came with. */
@@ -151,81 +152,82 @@ static int drop(int rv, mu_value **value)
     return rv;
 }
 
-static int tasks_states(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int tasks_states(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *tasks = NULL;
 
-    return drop(mu_tasks_states(env->node, NULL, limit_ms, error, &tasks), &tasks);
+    return drop(mu_tasks_states(env->node, NULL, timeout_ms, error, &tasks), &tasks);
 }
 
-static int tasks_wait(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int tasks_wait(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *tasks = NULL;
 
-    return drop(mu_tasks_wait(env->node, "chief:0", limit_ms, error, &tasks), &tasks);
+    return drop(mu_tasks_wait(env->node, "chief:0", timeout_ms, error, &tasks), &tasks);
 }
 
-static int tasks_watch(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int tasks_watch(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *tasks = NULL;
 
-    return drop(mu_tasks_watch(env->node, "chief:0", 0, limit_ms, error, &env->version,
+    return drop(mu_tasks_watch(env->node, "chief:0", 0, timeout_ms, error, &env->version,
                                &tasks), &tasks);
 }
 
-static int tasks_devices(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int tasks_devices(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *devices = NULL;
 
-    return drop(mu_tasks_devices(env->node, limit_ms, error, &devices), &devices);
+    return drop(mu_tasks_devices(env->node, timeout_ms, error, &devices), &devices);
 }
 
-static int tasks_alive(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int tasks_alive(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *alive = NULL;
 
-    return drop(mu_tasks_alive(env->node, env->task, limit_ms, error, &alive), &alive);
+    return drop(mu_tasks_alive(env->node, env->task, timeout_ms, error, &alive), &alive);
 }
 
-static int put(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int put(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_kv_put(env->node, "put", "1", 1, MU_KV_OVERWRITE, 0, limit_ms, error, NULL);
+    return mu_kv_put(env->node, "put", "1", 1, MU_KV_OVERWRITE, 0, timeout_ms, error,
+                     NULL);
 }
 
-static int get(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int get(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_kv_item item = {0};
-    int rv = mu_kv_get(env->node, "put", limit_ms, error, &item);
+    int rv = mu_kv_get(env->node, "put", timeout_ms, error, &item);
 
     if (rv == 0)
         mu_kv_item_done(&item);
     return rv;
 }
 
-static int try_get(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int try_get(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_kv_item item = {0};
 
-    return mu_kv_try_get(env->node, "nothing", limit_ms, error, &item);
+    return mu_kv_try_get(env->node, "nothing", timeout_ms, error, &item);
 }
 
-static int increment(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int increment(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     int64_t number;
 
-    return mu_kv_increment(env->node, "number", 1, limit_ms, error, &number);
+    return mu_kv_increment(env->node, "number", 1, timeout_ms, error, &number);
 }
 
-static int delete(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int delete(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_kv_delete(env->node, "nothing", limit_ms, error, NULL);
+    return mu_kv_delete(env->node, "nothing", timeout_ms, error, NULL);
 }
 
-static int list(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int list(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *items = NULL;
 
-    return drop(mu_kv_list(env->node, "nothing", limit_ms, error, &items), &items);
+    return drop(mu_kv_list(env->node, "nothing", timeout_ms, error, &items), &items);
 }
 
 /* A call whose answer comes later. */
@@ -253,9 +255,10 @@ static void on_answer(void *user, const mu_kv_answer *answer)
     atomic_store(&later->is_there, true);
 }
 
-static int ask(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int ask(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    const mu_kv_ask asked = {.operation = MU_KV_GET, .key = "put", .limit_ms = limit_ms};
+    const mu_kv_ask asked = {
+        .operation = MU_KV_GET, .key = "put", .timeout_ms = timeout_ms};
     struct later later = {.code = 0};
     int rv = mu_kv_begin(env->node, &asked, on_answer, &later, NULL);
 
@@ -266,62 +269,62 @@ static const mu_kv_change change = {.operation = MU_KV_PUT, .key = "changed",
                                     .value = "1", .size = 1};
 static const mu_kv_transaction transaction = {.changes = &change, .changes_count = 1};
 
-static int transact(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int transact(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_kv_transact(env->node, &transaction, limit_ms, error, NULL);
+    return mu_kv_transact(env->node, &transaction, timeout_ms, error, NULL);
 }
 
-static int begin_transaction(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int begin_transaction(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     struct later later = {.code = 0};
-    int rv = mu_kv_transact_begin(env->node, &transaction, limit_ms, on_answer, &later,
+    int rv = mu_kv_transact_begin(env->node, &transaction, timeout_ms, on_answer, &later,
                                   error, NULL);
 
     return rv != 0 ? rv : await(&later, error);
 }
 
-static int lock(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int lock(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_lock *held = NULL;
-    int rv = mu_lock_acquire(env->node, "lock", limit_ms, error, &held);
+    int rv = mu_lock_acquire(env->node, "lock", timeout_ms, error, &held);
 
-    return rv != 0 ? rv : mu_lock_release(held, limit_ms, error);
+    return rv != 0 ? rv : mu_lock_release(held, timeout_ms, error);
 }
 
-static int report_other(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int report_other(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_tasks_report_error(env->node, "worker:99", -MU_EABORTED, "test", limit_ms,
+    return mu_tasks_report_error(env->node, "worker:99", -MU_EABORTED, "test", timeout_ms,
                                  error);
 }
 
-static int reset_other(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int reset_other(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_tasks_reset(env->node, "worker:99", limit_ms, error);
+    return mu_tasks_reset(env->node, "worker:99", timeout_ms, error);
 }
 
-static int open_watch(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int open_watch(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_kv_watch_open(env->node, "watched", 0, limit_ms, error, &env->watch);
+    return mu_kv_watch_open(env->node, "watched", 0, timeout_ms, error, &env->watch);
 }
 
-static int next(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int next(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_kv_event event = {0};
-    int rv = mu_kv_watch_next(env->watch, limit_ms, error, &event);
+    int rv = mu_kv_watch_next(env->watch, timeout_ms, error, &event);
 
     if (rv == 0)
         mu_kv_event_done(&event);
     return rv;
 }
 
-static int barrier(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int barrier(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_barrier_options options;
     char set[64];
 
     mu_barrier_options_init(&options);
     options.tasks = set_of(env, set, sizeof set);
-    options.limit_ms = limit_ms;
+    options.timeout_ms = timeout_ms;
     return mu_barrier_wait(env->node, "waited", &options, error);
 }
 
@@ -335,7 +338,7 @@ static void on_barrier(void *user, int code, const mu_error *error)
     atomic_store(&later->is_there, true);
 }
 
-static int begin_barrier(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int begin_barrier(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     struct later later = {.code = 0};
     mu_barrier_options options;
@@ -344,51 +347,51 @@ static int begin_barrier(struct waits_env *env, int64_t limit_ms, mu_error *erro
 
     mu_barrier_options_init(&options);
     options.tasks = set_of(env, set, sizeof set);
-    options.limit_ms = limit_ms;
+    options.timeout_ms = timeout_ms;
     rv = mu_barrier_begin(env->node, "begun", &options, on_barrier, &later);
     return rv != 0 ? mu_error_set(error, rv, "not begun") : await(&later, error);
 }
 
-static int cancel_barrier(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int cancel_barrier(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_barrier_cancel(env->node, "cancelled", limit_ms, error);
+    return mu_barrier_cancel(env->node, "cancelled", timeout_ms, error);
 }
 
-static int notice(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int notice(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_preempt_notice(env->node, "of the test", 10 * 60 * 1000, limit_ms, error);
+    return mu_preempt_notice(env->node, "of the test", 10 * 60 * 1000, timeout_ms, error);
 }
 
-static int wait_preemption(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int wait_preemption(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_preemption preemption;
 
-    return mu_preempt_wait(env->node, 0, 0, limit_ms, error, &preemption);
+    return mu_preempt_wait(env->node, 0, 0, timeout_ms, error, &preemption);
 }
 
-static int open_session(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int open_session(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_session_options options;
 
     mu_session_options_init(&options);
-    options.limit_ms = limit_ms;
+    options.timeout_ms = timeout_ms;
     options.recovery_wait_ms = 1000;
     return mu_session_open(env->node, &options, error, &env->session);
 }
 
-static int open_worker_session(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int open_worker_session(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_session_options options;
 
     mu_session_options_init(&options);
-    options.limit_ms = limit_ms;
+    options.timeout_ms = timeout_ms;
     options.recovery_wait_ms = 1000;
     return mu_session_open_worker(env->node, &options, error, &env->session);
 }
 
-static int close_session(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int close_session(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    (void)limit_ms;
+    (void)timeout_ms;
     (void)error;
     mu_session_close(env->session);
     env->session = NULL;

@@ -46,27 +46,27 @@ static void end(struct waits_scene *scene)
 
 static const float ones[4] = {1, 1, 1, 1};
 
-static int open_variable(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int open_variable(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     static const uint64_t dims[1] = {4};
     const mu_variable_spec spec = {.name = env->task, .dtype = MU_F32, .rank = 1,
                                    .dims = dims};
 
-    return mu_variable_open(env->node, &spec, limit_ms, error, &env->variable);
+    return mu_variable_open(env->node, &spec, timeout_ms, error, &env->variable);
 }
 
 /* A server that was never up is waited for: this one was. */
-static int reach(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int reach(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     const mu_variable_spec spec = {.name = "reached", .dtype = MU_F32};
     mu_variable *variable = NULL;
-    int rv = mu_variable_open(env->node, &spec, limit_ms, error, &variable);
+    int rv = mu_variable_open(env->node, &spec, timeout_ms, error, &variable);
 
     mu_variable_close(variable);
     return rv;
 }
 
-static int save(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int save(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_checkpoint_options options;
     char name[32];
@@ -75,56 +75,56 @@ static int save(struct waits_env *env, int64_t limit_ms, mu_error *error)
     (void)snprintf(name, sizeof name, "of-%u", env->number);
     options.directory = env->scene->own;
     options.name = name;
-    options.limit_ms = limit_ms;
+    options.timeout_ms = timeout_ms;
     return mu_checkpoint_save(&options, 1, &env->variable, 1, NULL, error, NULL);
 }
 
-static int have_checkpoint(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int have_checkpoint(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    int rv = open_variable(env, limit_ms, error);
+    int rv = open_variable(env, timeout_ms, error);
 
-    return rv != 0 ? rv : save(env, limit_ms, error);
+    return rv != 0 ? rv : save(env, timeout_ms, error);
 }
 
 /* ---- The calls ---- */
 
-static int read_it(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int read_it(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     float data[4];
 
-    return mu_variable_read(env->variable, data, sizeof data, limit_ms, error);
+    return mu_variable_read(env->variable, data, sizeof data, timeout_ms, error);
 }
 
-static int version(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int version(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_variable_version(env->variable, limit_ms, error, &env->version);
+    return mu_variable_version(env->variable, timeout_ms, error, &env->version);
 }
 
-static int assign(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int assign(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_variable_assign(env->variable, ones, sizeof ones, limit_ms, error);
+    return mu_variable_assign(env->variable, ones, sizeof ones, timeout_ms, error);
 }
 
-static int add(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int add(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_variable_add(env->variable, ones, sizeof ones, limit_ms, error);
+    return mu_variable_add(env->variable, ones, sizeof ones, timeout_ms, error);
 }
 
-static int apply(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int apply(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     const mu_optimizer optimizer = {.rate = 1};
 
-    return mu_variable_apply(env->variable, ones, sizeof ones, &optimizer, limit_ms,
+    return mu_variable_apply(env->variable, ones, sizeof ones, &optimizer, timeout_ms,
                              error);
 }
 
-static int restore(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int restore(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     char path[128];
 
     (void)snprintf(path, sizeof path, "%s/of-%u-1.ckpt", (char *)env->scene->own,
                    env->number);
-    return mu_checkpoint_restore(env->node, path, NULL, 0, limit_ms, error);
+    return mu_checkpoint_restore(env->node, path, NULL, 0, timeout_ms, error);
 }
 
 /* ---- The table ---- */

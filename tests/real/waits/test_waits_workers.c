@@ -71,16 +71,16 @@ static void open_client(struct waits_scene *scene, struct waits_env *env)
 /* ---- Before ---- */
 
 /* All workers have been heard, and this coordinator's first closure has run. */
-static int run_one(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int run_one(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    int rv = mu_coordinator_schedule(env->coordinator, "nap", NULL, limit_ms, error,
+    int rv = mu_coordinator_schedule(env->coordinator, "nap", NULL, timeout_ms, error,
                                      NULL);
     mu_value *tasks = NULL;
 
     if (rv == 0)
-        rv = mu_coordinator_join(env->coordinator, limit_ms, error);
+        rv = mu_coordinator_join(env->coordinator, timeout_ms, error);
     if (rv == 0)
-        rv = mu_tasks_wait(env->node, "worker:0-2", limit_ms, error, &tasks);
+        rv = mu_tasks_wait(env->node, "worker:0-2", timeout_ms, error, &tasks);
     mu_value_free(tasks);
     return rv;
 }
@@ -93,45 +93,46 @@ static int queue(struct waits_env *env, mu_error *error)
                                    &env->value);
 }
 
-static int join(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int join(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     int rv = queue(env, error);
 
-    return rv != 0 ? rv : mu_coordinator_join(env->coordinator, limit_ms, error);
+    return rv != 0 ? rv : mu_coordinator_join(env->coordinator, timeout_ms, error);
 }
 
-static int schedule(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int schedule(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     int rv = queue(env, error);
 
-    return rv != 0 ? rv : mu_coordinator_schedule(env->coordinator, "nap", NULL, limit_ms,
-                                                  error, NULL);
+    return rv != 0 ? rv
+                   : mu_coordinator_schedule(env->coordinator, "nap", NULL, timeout_ms,
+                                             error, NULL);
 }
 
-static int schedule_with(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int schedule_with(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     int rv = queue(env, error);
 
     return rv != 0 ? rv : mu_coordinator_schedule_with(env->coordinator, "nap", NULL,
-                                                       NULL, limit_ms, error, NULL);
+                                                       NULL, timeout_ms, error, NULL);
 }
 
-static int fetch_value(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int fetch_value(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     int rv = queue(env, error);
 
-    return rv != 0 ? rv : mu_remote_value_fetch(env->value, limit_ms, error, NULL);
+    return rv != 0 ? rv : mu_remote_value_fetch(env->value, timeout_ms, error, NULL);
 }
 
-static int fetch_all(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int fetch_all(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     int rv = queue(env, error);
 
-    return rv != 0 ? rv : mu_remote_value_fetch_all(&env->value, 1, limit_ms, error,
+    return rv != 0 ? rv : mu_remote_value_fetch_all(&env->value, 1, timeout_ms, error,
                                                     NULL);
 }
 
-static int fetch_structure(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int fetch_structure(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *value = NULL;
     int rv = queue(env, error);
@@ -139,7 +140,8 @@ static int fetch_structure(struct waits_env *env, int64_t limit_ms, mu_error *er
     if (rv != 0)
         return rv;
     env->structure = mu_value_remote(env->value);
-    rv = mu_coordinator_fetch(env->coordinator, env->structure, limit_ms, error, &value);
+    rv =
+        mu_coordinator_fetch(env->coordinator, env->structure, timeout_ms, error, &value);
     mu_value_free(value);
     return rv;
 }
@@ -156,28 +158,29 @@ static int deal(struct waits_env *env, mu_error *error)
     return rv != 0 ? rv : mu_deal_schedule(env->deal, "nap", NULL, NULL, SOON_MS, error);
 }
 
-static int schedule_deal(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int schedule_deal(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     int rv = deal(env, error);
 
-    return rv != 0 ? rv : mu_deal_schedule(env->deal, "nap", NULL, NULL, limit_ms, error);
+    return rv != 0 ? rv
+                   : mu_deal_schedule(env->deal, "nap", NULL, NULL, timeout_ms, error);
 }
 
-static int join_deal(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int join_deal(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     int rv = deal(env, error);
 
-    return rv != 0 ? rv : mu_deal_join(env->deal, limit_ms, error);
+    return rv != 0 ? rv : mu_deal_join(env->deal, timeout_ms, error);
 }
 
-static int drain_worker(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int drain_worker(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_coordinator_drain(env->coordinator, FOR_DRAIN, limit_ms, error);
+    return mu_coordinator_drain(env->coordinator, FOR_DRAIN, timeout_ms, error);
 }
 
-static int stop_worker(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int stop_worker(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_server_stop_remote(env->node, "worker:2", "a test", limit_ms, error);
+    return mu_server_stop_remote(env->node, "worker:2", "a test", timeout_ms, error);
 }
 
 /* ---- The table ---- */
@@ -237,18 +240,18 @@ static void open_chief(struct waits_scene *scene, struct waits_env *env)
     waits_open_with(env, &options);
 }
 
-static int see_workers(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int see_workers(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_value *tasks = NULL;
-    int rv = mu_tasks_wait(env->node, "worker:0-2", limit_ms, error, &tasks);
+    int rv = mu_tasks_wait(env->node, "worker:0-2", timeout_ms, error, &tasks);
 
     mu_value_free(tasks);
     return rv;
 }
 
-static int end_job(struct waits_env *env, int64_t limit_ms, mu_error *error)
+static int end_job(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_node_job_done(env->node, 0, NULL, limit_ms, error);
+    return mu_node_job_done(env->node, 0, NULL, timeout_ms, error);
 }
 
 static const struct waits_row end_rows[] = {

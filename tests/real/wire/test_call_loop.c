@@ -59,7 +59,7 @@ static int run(void *owner, struct mu__notes *notes, mu_error *ret_error)
 static int call(void)
 {
     const struct mu__resolving_config config = {
-        .run = run, .what = MU__RESOLVING_RESOLVE, .limit_ms = SOON_MS};
+        .run = run, .what = MU__RESOLVING_RESOLVE, .timeout_ms = SOON_MS};
     struct mu__resolved resolved;
 
     return mu__resolving_call(&config, &error, &resolved);
@@ -136,7 +136,7 @@ static void on_end(uv_timer_t *timer)
 }
 
 /* What is left in it takes `takes_ms`. */
-static void leave(uint64_t takes_ms, uint64_t limit_ms)
+static void leave(uint64_t takes_ms, uint64_t timeout_ms)
 {
     static uv_loop_t loop;
     static uv_timer_t timer;
@@ -146,7 +146,7 @@ static void leave(uint64_t takes_ms, uint64_t limit_ms)
     assert_int_equal(uv_loop_init(&loop), 0);
     assert_int_equal(uv_timer_init(&loop, &timer), 0);
     assert_int_equal(uv_timer_start(&timer, on_end, takes_ms, 0), 0);
-    mu__call_leave(&loop, limit_ms, on_left, NULL);
+    mu__call_leave(&loop, timeout_ms, on_left, NULL);
     (void)pthread_mutex_lock(&left.lock);
     while (!left.is_done)
         (void)pthread_cond_wait(&left.changed, &left.lock);

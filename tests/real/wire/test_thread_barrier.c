@@ -26,7 +26,7 @@ struct thread {
     uv_thread_t id;
     unsigned number;
     int rounds;                 /* to take part in */
-    int64_t limit_ms;
+    int64_t timeout_ms;
     int rv;                     /* of the last wait */
     mu_error error;
 };
@@ -61,21 +61,21 @@ static void run(void *arg)
 
     for (int round = 0; t->rv == 0 && round < t->rounds; round++) {
         atomic_fetch_add(&w->came[round], 1);
-        t->rv = mu__thread_barrier_wait(w->barrier, t->number, t->limit_ms, &t->error);
+        t->rv = mu__thread_barrier_wait(w->barrier, t->number, t->timeout_ms, &t->error);
         if (t->rv == 0 && atomic_load(&w->came[round]) != THREADS)
             atomic_fetch_add(&w->early, 1);
     }
 }
 
 static void start(struct world *world, struct thread *threads, unsigned count, int rounds,
-                  int64_t limit_ms)
+                  int64_t timeout_ms)
 {
     for (unsigned i = 0; i < count; i++) {
         threads[i] = (struct thread){
             .world = world,
             .number = i,
             .rounds = rounds,
-            .limit_ms = limit_ms,
+            .timeout_ms = timeout_ms,
         };
         assert_int_equal(uv_thread_create(&threads[i].id, run, &threads[i]), 0);
     }

@@ -199,7 +199,7 @@ static void test_limit(void **state)
     bool is_gone = false;
     bool is_closed = false;
     uv_loop_t loop;
-    struct mu__dial_request request = {.loop = &loop, .url = &url, .limit_ms = SHORT_MS,
+    struct mu__dial_request request = {.loop = &loop, .url = &url, .timeout_ms = SHORT_MS,
                                        .events = &all, .owner = &why, .place = &is_gone};
 
     (void)state;

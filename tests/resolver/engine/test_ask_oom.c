@@ -108,11 +108,11 @@ static int own_detect(void *user, mu_error *ret_why)
     return 1;
 }
 
-static int own_resolve(void *user, int64_t limit_ms, mu_error *ret_error,
+static int own_resolve(void *user, int64_t timeout_ms, mu_error *ret_error,
                        mu_resolution *ret_resolution)
 {
     (void)user;
-    (void)limit_ms;
+    (void)timeout_ms;
     ret_resolution->cluster = mu_cluster_new();
     if (ret_resolution->cluster == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");

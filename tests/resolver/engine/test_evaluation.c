@@ -19,10 +19,10 @@ static struct mu__question question;    /* that run_one asks */
 static int evaluate(const struct slow_row *rows,
                     int (*run)(struct slow_asker *asker, struct mu__notes *notes,
                                mu_error *ret_error),
-                    int64_t limit_ms)
+                    int64_t timeout_ms)
 {
     memset(&error, 0, sizeof error);
-    return slow_evaluate(&asker, rows, run, limit_ms, &error);
+    return slow_evaluate(&asker, rows, run, timeout_ms, &error);
 }
 
 static uint64_t took_ms(void)
@@ -433,7 +433,7 @@ static void test_change_within_a_round(void **state)
         uint32_t file_takes_ms;
         const char *server;
         uint32_t server_takes_ms;
-        int64_t limit_ms;
+        int64_t timeout_ms;
         uint64_t hurry_ms;
         int rv;
         uint64_t found_ms;
@@ -470,7 +470,7 @@ static void test_change_within_a_round(void **state)
             .kind = MU__ASK_FILE, .name = "/x", .missing_is_passing = true};
         found_ms = UINT64_MAX;
         slow_hurry_ms = cases[i].hurry_ms;
-        rv = evaluate(rows, run_pair, cases[i].limit_ms);
+        rv = evaluate(rows, run_pair, cases[i].timeout_ms);
         if (rv != cases[i].rv || found_ms != cases[i].found_ms ||
             took_ms() != cases[i].took_ms || asker.asked != cases[i].asked)
             fail_msg("case %zu: %d, found at %llu, ended at %llu, %u questions", i, rv,

@@ -14,7 +14,7 @@ static const struct mu__ask_tls no_tls;
 
 static const struct mu__question base = {
     .kind = MU__ASK_HTTP, .name = "https://h/", .headers = headers, .body = "body",
-    .body_size = 4, .secret = "s", .limit_ms = 5000,
+    .body_size = 4, .secret = "s", .timeout_ms = 5000,
     .tls = &(const struct mu__ask_tls){.ca = "ca", .certificate = "c", .key = "k",
                                        .server_name = "n"},
 };
@@ -35,7 +35,7 @@ static void test_each_field_counts(void **state)
         {{.kind = MU__ASK_FILE, .name = "/f"}, {.kind = MU__ASK_FOLDER, .name = "/f"}},
         {WITH(.again = 0), {.kind = MU__ASK_HTTP, .name = "https://i/"}},
         {WITH(.again = 0), WITH(.again = 1)},
-        {WITH(.limit_ms = 7), WITH(.limit_ms = 8)},
+        {WITH(.timeout_ms = 7), WITH(.timeout_ms = 8)},
         {WITH(.bytes_max = 7), WITH(.bytes_max = 8)},
         {WITH(.tries = 1), WITH(.tries = 0)},
         {WITH(.missing_is_passing = true), WITH(.missing_is_passing = false)},
@@ -80,7 +80,7 @@ static void test_defaults_are_what_they_stand_for(void **state)
         struct mu__question b;
     } rows[] = {
         {WITH(.method = NULL), WITH(.method = "GET")},
-        {WITH(.limit_ms = 0), WITH(.limit_ms = MU__ASK_LIMIT_MS)},
+        {WITH(.timeout_ms = 0), WITH(.timeout_ms = MU__ASK_TIMEOUT_MS)},
         {WITH(.bytes_max = 0), WITH(.bytes_max = MU__ASK_BYTES_MAX)},
         {WITH(.headers = NULL), WITH(.headers = no_headers)},
         {WITH(.tls = NULL), WITH(.tls = &no_tls)},

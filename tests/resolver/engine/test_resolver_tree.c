@@ -788,12 +788,12 @@ static int own_detect(void *user, mu_error *ret_why)
     return own->here;
 }
 
-static int own_resolve(void *user, int64_t limit_ms, mu_error *ret_error,
+static int own_resolve(void *user, int64_t timeout_ms, mu_error *ret_error,
                        mu_resolution *ret_resolution)
 {
     struct own *own = user;
 
-    assert_int_equal(limit_ms, -1);
+    assert_int_equal(timeout_ms, -1);
     own->resolved++;
     if (own->words != NULL)
         (void)mu_error_set(ret_error, own->rv, "%s", own->words);

@@ -74,11 +74,11 @@ static bool is_over(void *arg)
     return is_broken(run) || unanswered(run) == NULL;
 }
 
-void swarm_wait(struct swarm *run, const char *what, uint64_t limit_ms)
+void swarm_wait(struct swarm *run, const char *what, uint64_t timeout_ms)
 {
     struct sim *sim = run->cluster->sim;
 
-    if (!sim_run_to(sim, is_over, run, sim_now_ms(sim) + limit_ms))
+    if (!sim_run_to(sim, is_over, run, sim_now_ms(sim) + timeout_ms))
         cluster_break(run->cluster, "%s: %s is not answered (%s)", what,
                       unanswered(run)->task->name, waits_for(unanswered(run)));
 }

@@ -276,7 +276,7 @@ struct swarm {
 };
 
 #define CALL(...) (&(struct mu__agent_call){__VA_ARGS__})
-#define CALL_OF(kind, limit) .call = {.operation = (kind), .limit_ms = (limit)}
+#define CALL_OF(kind, limit) .call = {.operation = (kind), .timeout_ms = (limit)}
 
 static inline uint64_t now_ms(const struct swarm *run)
 {
@@ -326,7 +326,7 @@ void *swarm_grown(void *array, size_t count, size_t *capacity, size_t size);
 struct swarm_program *swarm_call_ended(struct cluster_call *call);
 
 /* Until nobody has anything under way; `what` for when that lasts too long. */
-void swarm_wait(struct swarm *run, const char *what, uint64_t limit_ms);
+void swarm_wait(struct swarm *run, const char *what, uint64_t timeout_ms);
 
 /* ---- swarm_begin.c ---- */
 
@@ -389,10 +389,10 @@ void swarm_check_histories(struct swarm *run, const int64_t numbers[ALL_KEYS]);
 
 void swarm_ask_txn(struct swarm_program *program);
 struct cluster_call *swarm_begin_txn(struct swarm_program *program,
-                                     const struct linear_op *op, int64_t limit_ms);
+                                     const struct linear_op *op, int64_t timeout_ms);
 struct cluster_call *swarm_send_txn(struct swarm_program *program,
                                     const struct mu__txn *txn, const char *key,
-                                    int64_t limit_ms);
+                                    int64_t timeout_ms);
 void swarm_end_list(struct swarm_program *program);
 
 /* ---- swarm_locks.c ---- */

@@ -90,7 +90,7 @@ static void everybody_puts(struct swarm *run)
             continue;
         calls[i] = cluster_key(run->programs[i].task, &(mu_kv_ask){
             .operation = MU_KV_PUT, .key = key, .value = "1", .size = 1,
-            .limit_ms = 5000});
+            .timeout_ms = 5000});
     }
     expect_all(run, calls, "a put");
 }

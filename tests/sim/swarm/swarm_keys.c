@@ -199,7 +199,7 @@ static void draw_op(struct swarm_program *program, struct linear_op *ret_op)
 
 static struct cluster_call *begin_op(struct swarm_program *program,
                                      const struct linear_op *op, bool waits,
-                                     int64_t limit_ms)
+                                     int64_t timeout_ms)
 {
     static const struct {
         int operation;
@@ -223,23 +223,23 @@ static struct cluster_call *begin_op(struct swarm_program *program,
         .size = strlen(text),
         .revision = op->expected,
         .by = op->value,
-        .limit_ms = limit_ms,
+        .timeout_ms = timeout_ms,
     });
 }
 
 void swarm_ask_op(struct swarm_program *program, const struct linear_op *op, bool waits)
 {
     int slot = free_slot(program);
-    int64_t limit_ms;
+    int64_t timeout_ms;
 
     if (slot < 0)
         return;
     program->records[slot] = swarm_new_record(program->run, op);
     program->is_lease[slot] = false;
-    limit_ms = (int64_t)draw(program, 0, 5000);
+    timeout_ms = (int64_t)draw(program, 0, 5000);
     program->keys[slot] = op->kind == LINEAR_TRANSACT
-                              ? swarm_begin_txn(program, op, limit_ms)
-                              : begin_op(program, op, waits, limit_ms);
+                              ? swarm_begin_txn(program, op, timeout_ms)
+                              : begin_op(program, op, waits, timeout_ms);
 }
 
 void swarm_ask_key(struct swarm_program *program)
@@ -269,7 +269,7 @@ void swarm_ask_lease(struct swarm_program *program)
     program->is_doubtful[slot] = false;
     program->keys[slot] = cluster_key(program->task, &(mu_kv_ask){
         .operation = MU_KV_PUT, .flags = MU_KV_OVERWRITE | MU_KV_LEASE, .key = key,
-        .value = value, .size = strlen(value), .limit_ms = 3000});
+        .value = value, .size = strlen(value), .timeout_ms = 3000});
 }
 
 void swarm_doubt_leases(struct swarm_program *program)
@@ -311,7 +311,7 @@ void swarm_check_leases(struct swarm *run)
 
             (void)snprintf(key, sizeof key, "l/%u/%u", i, lease);
             call = cluster_key(run->programs[0].task, &(mu_kv_ask){
-                .operation = MU_KV_TRY_GET, .key = key, .limit_ms = 5000});
+                .operation = MU_KV_TRY_GET, .key = key, .timeout_ms = 5000});
             code = cluster_wait(call);
             run->reached[LEASES_KEPT] += code == 0;
             if (code != 0 && code != -MU_ENOTFOUND)

@@ -36,14 +36,14 @@ static void come(struct swarm_program *program)
     set_step(lock, LOCK_COMING, cluster_key(program->task, &(mu_kv_ask){
         .operation = MU_KV_PUT, .flags = MU_KV_LEASE, .key = lock->key,
         .value = program->task->name, .size = strlen(program->task->name),
-        .limit_ms = (int64_t)draw(program, 500, 4000)}));
+        .timeout_ms = (int64_t)draw(program, 500, 4000)}));
 }
 
 /* Nothing of it stays, whatever became of the put. */
 static void give_up_place(struct swarm_program *program)
 {
     (void)cluster_key(program->task, &(mu_kv_ask){
-        .operation = MU_KV_DELETE, .key = program->lock.key, .limit_ms = -1});
+        .operation = MU_KV_DELETE, .key = program->lock.key, .timeout_ms = -1});
 }
 
 static void look(struct swarm_program *program)

@@ -14,11 +14,11 @@ enum { HEARS_MS = 100 };
 static bool is_due(const struct swarm_program *program, const struct cluster_call *call,
                    uint64_t begin_ms)
 {
-    int64_t limit_ms = call->of.call.limit_ms < 0 ? AGENT_ROUND_MS
-                                                  : call->of.call.limit_ms;
+    int64_t timeout_ms = call->of.call.timeout_ms < 0 ? AGENT_ROUND_MS
+                                                  : call->of.call.timeout_ms;
     uint64_t from_ms = begin_ms > program->paused_ms ? begin_ms : program->paused_ms;
 
-    return now_ms(program->run) > from_ms + (uint64_t)limit_ms + LATE_MS;
+    return now_ms(program->run) > from_ms + (uint64_t)timeout_ms + LATE_MS;
 }
 
 /* Whether a call has ended. `done_ms` has been its begin until then. */
@@ -35,7 +35,7 @@ static bool has_ended(struct swarm_program *program, struct cluster_call *call)
             cluster_break(run->cluster, "%s: a call (%d) has no answer after %" PRIu64
                           " ms, its limit is %" PRId64, program->task->name,
                           call->of.call.operation, now_ms(run) - call->done_ms,
-                          call->of.call.limit_ms);
+                          call->of.call.timeout_ms);
         return false;
     }
     if (call->of.call.code != 0 && call->of.call.code != -MU_ECLOSED &&

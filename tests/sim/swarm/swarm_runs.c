@@ -71,10 +71,10 @@ static void start_all(struct swarm *run)
 
 static struct coordination *await_leader(struct swarm *run)
 {
-    uint64_t limit_ms = now_ms(run) + AGAIN_MS;
+    uint64_t timeout_ms = now_ms(run) + AGAIN_MS;
     struct coordination *c = NULL;
 
-    while (c == NULL && now_ms(run) < limit_ms && !is_broken(run)) {
+    while (c == NULL && now_ms(run) < timeout_ms && !is_broken(run)) {
         sim_run_until(run->cluster->sim, now_ms(run) + 100);
         c = leader_of(run);
     }

@@ -124,7 +124,7 @@ static void write_part(const struct linear_part *part, char text[NUMBER_BYTES],
 
 struct cluster_call *swarm_send_txn(struct swarm_program *program,
                                     const struct mu__txn *txn, const char *key,
-                                    int64_t limit_ms)
+                                    int64_t timeout_ms)
 {
     mu_value *content = mu__txn_write(txn);
     uint8_t packed[4096];
@@ -140,12 +140,12 @@ struct cluster_call *swarm_send_txn(struct swarm_program *program,
         .key = key,
         .value = packed,
         .size = head,
-        .limit_ms = limit_ms,
+        .timeout_ms = timeout_ms,
     });
 }
 
 struct cluster_call *swarm_begin_txn(struct swarm_program *program,
-                                     const struct linear_op *op, int64_t limit_ms)
+                                     const struct linear_op *op, int64_t timeout_ms)
 {
     static struct mu__txn txn;
     char texts[LINEAR_PARTS_MAX][NUMBER_BYTES];
@@ -153,7 +153,7 @@ struct cluster_call *swarm_begin_txn(struct swarm_program *program,
     txn = (struct mu__txn){.checks_count = 0};
     for (unsigned i = 0; i < op->parts_count; i++)
         write_part(&op->parts[i], texts[i], &txn);
-    return swarm_send_txn(program, &txn, swarm_key_names[op->key], limit_ms);
+    return swarm_send_txn(program, &txn, swarm_key_names[op->key], timeout_ms);
 }
 
 static void ask_list(struct swarm_program *program)

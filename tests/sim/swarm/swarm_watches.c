@@ -47,10 +47,10 @@ static void next_ended(struct mu__call *done)
                                  !agent_of(program)->wants;
 }
 
-static void ask_next(struct swarm_program *program, int64_t limit_ms)
+static void ask_next(struct swarm_program *program, int64_t timeout_ms)
 {
     program->next = cluster_agent(program->task, CALL(
-        CALL_OF(MU__AGENT_WATCH_NEXT, limit_ms), .watch = program->watch,
+        CALL_OF(MU__AGENT_WATCH_NEXT, timeout_ms), .watch = program->watch,
         .user = program->run));
     program->next->of.call.complete = next_ended;
 }

@@ -221,12 +221,12 @@ static bool is_up(void *arg)
     return mu__links_count_up(((struct fixture *)arg)->chief.links) == 1;
 }
 
-/* When the link came up, at `limit_ms` from now at the latest. */
-static uint64_t up_after_ms(struct fixture *f, uint64_t limit_ms)
+/* When the link came up, at `timeout_ms` from now at the latest. */
+static uint64_t up_after_ms(struct fixture *f, uint64_t timeout_ms)
 {
     uint64_t begin_ms = sim_now_ms(f->sim);
 
-    assert_true(sim_run_to(f->sim, is_up, f, begin_ms + limit_ms));
+    assert_true(sim_run_to(f->sim, is_up, f, begin_ms + timeout_ms));
     return sim_now_ms(f->sim) - begin_ms;
 }
 

@@ -128,7 +128,7 @@ struct failing {
 static const struct plan_row {
     const char *what;
     unsigned count;
-    uint32_t limit_ms;
+    uint32_t timeout_ms;
     struct failing failing[FAILURES_MAX];
     const char *story;
 } plan_rows[] = {
@@ -192,7 +192,7 @@ static void run(const struct plan_row *row, char *out)
     uint64_t until_ms;
 
     out[0] = '\0';
-    mu__dial_plan_init(&plan, row->count, row->limit_ms);
+    mu__dial_plan_init(&plan, row->count, row->timeout_ms);
     while ((until_ms = steps(&plan, now_ms, out)) != UINT64_MAX) {
         now_ms = next->at_ms != 0 && next->at_ms <= until_ms ? next->at_ms : until_ms;
         while (next->at_ms == now_ms)

@@ -26,7 +26,7 @@ struct mu__dialling {
     void *owner;                /* NULL: it is over */
     void *place;
     const struct mu__dial_tried *tried;
-    uint32_t limit_ms;
+    uint32_t timeout_ms;
     struct mu__dial_plan plan;
     struct mu__dial_try tries[MU__DIAL_ADDRESSES_MAX];
     const char *no_name;
@@ -316,7 +316,7 @@ static void go_on(struct mu__dialling *dialling)
 /* No address, or one that stands there as a number, is tried as it is. */
 static void begin_one(struct mu__dialling *dialling)
 {
-    mu__dial_plan_init(&dialling->plan, 1, dialling->limit_ms);
+    mu__dial_plan_init(&dialling->plan, 1, dialling->timeout_ms);
     go_on(dialling);
 }
 
@@ -372,7 +372,7 @@ static void take_addresses(struct mu__dialling *dialling, const struct addrinfo 
     mu__dial_order(are_v6, are_tried, count, order);
     for (unsigned i = 0; i < count; i++)
         copy_address(&dialling->tries[i], some[order[i]]);
-    mu__dial_plan_init(&dialling->plan, count, dialling->limit_ms);
+    mu__dial_plan_init(&dialling->plan, count, dialling->timeout_ms);
 }
 
 /* On a thread. */
@@ -444,7 +444,7 @@ static void look_up(struct mu__dialling *dialling)
         return;
     }
     dialling->look_up = begun;
-    (void)uv_timer_start(&dialling->timer, on_look_up_limit, dialling->limit_ms, 0);
+    (void)uv_timer_start(&dialling->timer, on_look_up_limit, dialling->timeout_ms, 0);
 }
 
 /* Numbers need no look-up, which would start a thread. */
@@ -492,7 +492,7 @@ int mu__dialling_start(const struct mu__dial_request *request,
     dialling->owner = request->owner;
     dialling->place = request->place;
     dialling->tried = request->tried;
-    dialling->limit_ms = request->limit_ms;
+    dialling->timeout_ms = request->timeout_ms;
     (void)uv_timer_init(request->loop, &dialling->timer);
     dialling->timer.data = dialling;
     dialling->holds = 1;        /* the timer's */

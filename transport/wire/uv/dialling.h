@@ -71,7 +71,7 @@ struct mu__dial_request {
     struct mu__errands *errands;    /* of the loop: look-ups are theirs */
     const struct mu__url *url;  /* copied */
     const struct mu__dial_tried *tried; /* borrowed; NULL: none */
-    uint32_t limit_ms;          /* of the look-up, and of one address */
+    uint32_t timeout_ms;          /* of the look-up, and of one address */
     const struct mu__dialling_events *events;   /* outlives it */
     void *owner;
     void *place;                /* of `gone` */

@@ -172,7 +172,7 @@ static int listen_at_any(const struct mu__addresses *addresses, int *ret_fd,
     return rv;
 }
 
-static int listen_tcp(const char *url, unsigned limit_ms, mu_error *ret_error,
+static int listen_tcp(const char *url, unsigned timeout_ms, mu_error *ret_error,
                       struct mu__listening *listening)
 {
     const char *said = listening->url.host;
@@ -181,7 +181,7 @@ static int listen_tcp(const char *url, unsigned limit_ms, mu_error *ret_error,
     struct mu__addresses addresses;
     mu_error why;
 
-    if (mu__look_up(host, listening->url.port, limit_ms, &why, &addresses) != 0)
+    if (mu__look_up(host, listening->url.port, timeout_ms, &why, &addresses) != 0)
         return refuse_name(url, &why, ret_error);
     if (listen_at_any(&addresses, &listening->fd, &attempts) == 0) {
         write_tcp_url(listening->fd, listening);
@@ -233,7 +233,7 @@ static int listen_ipc(const char *url, mu_error *ret_error,
 
 /* ---- both ---- */
 
-int mu__listen_within(const char *bind_url, unsigned limit_ms, mu_error *ret_error,
+int mu__listen_within(const char *bind_url, unsigned timeout_ms, mu_error *ret_error,
                       struct mu__listening *ret_listening)
 {
     struct mu__listening listening = {.fd = -1};
@@ -244,7 +244,7 @@ int mu__listen_within(const char *bind_url, unsigned limit_ms, mu_error *ret_err
         return mu_error_set(ret_error, -MU_EINVALID, "cannot listen at \"%s\": %s",
                             bind_url, fault);
     rv = listening.url.ipc ? listen_ipc(bind_url, ret_error, &listening)
-                           : listen_tcp(bind_url, limit_ms, ret_error, &listening);
+                           : listen_tcp(bind_url, timeout_ms, ret_error, &listening);
     if (rv == 0)
         *ret_listening = listening;
     return rv;

@@ -22,7 +22,7 @@ int mu__listen(const char *bind_url, mu_error *ret_error,
                struct mu__listening *ret_listening);
 
 /* The same, with another limit than MU__LISTEN_LOOK_UP_MS for a name's look-up. */
-int mu__listen_within(const char *bind_url, unsigned limit_ms, mu_error *ret_error,
+int mu__listen_within(const char *bind_url, unsigned timeout_ms, mu_error *ret_error,
                       struct mu__listening *ret_listening);
 
 /* Nobody took it. The socket file of an ipc address is removed. */

@@ -192,7 +192,7 @@ static void attempt(struct mu__out *out)
         .errands = out->wire->errands,
         .url = &out->url,
         .tried = out->tried,
-        .limit_ms = MU__DIAL_LIMIT_MS,
+        .timeout_ms = MU__DIAL_TIMEOUT_MS,
         .events = &events,
         .owner = out,
         .place = out->wire,

@@ -17,7 +17,7 @@ struct run {
     size_t next;            /* the first that has not begun */
     size_t under_way;
     bool filling;
-    unsigned limit_ms;
+    unsigned timeout_ms;
 };
 
 /* One attempt. Its memory goes when its timer has been closed; the dialling takes care of
@@ -198,7 +198,7 @@ static void dial(struct attempt *attempt)
         .loop = &attempt->run->loop,
         .errands = attempt->run->errands,
         .url = &attempt->url,
-        .limit_ms = attempt->run->limit_ms,
+        .timeout_ms = attempt->run->timeout_ms,
         .events = &events,
         .owner = attempt,
     };
@@ -225,7 +225,7 @@ static void begin(struct run *run, struct mu__probe *probe)
         conclude_as(attempt, MU__PROBE_NO_WAY, wrong);
         return;
     }
-    (void)uv_timer_start(&attempt->limit, on_limit, run->limit_ms, 0);
+    (void)uv_timer_start(&attempt->limit, on_limit, run->timeout_ms, 0);
     dial(attempt);
 }
 
@@ -252,9 +252,9 @@ static void on_errands_closed(void *arg)
     (void)arg;
 }
 
-int mu__probe_all(struct mu__probe *probes, size_t count, unsigned limit_ms)
+int mu__probe_all(struct mu__probe *probes, size_t count, unsigned timeout_ms)
 {
-    struct run run = {.probes = probes, .count = count, .limit_ms = limit_ms};
+    struct run run = {.probes = probes, .count = count, .timeout_ms = timeout_ms};
 
     if (uv_loop_init(&run.loop) != 0)
         return -MU_ENOMEM;

@@ -34,8 +34,8 @@ struct mu__probe {
 
 enum { MU__PROBES_AT_ONCE = 64 };   /* more wait for their turn */
 
-/* Try all, each within `limit_ms` of its begin. A look-up that hangs is left to its
+/* Try all, each within `timeout_ms` of its begin. A look-up that hangs is left to its
  * thread. -MU_ENOMEM: the loop could not be made. */
-int mu__probe_all(struct mu__probe *probes, size_t count, unsigned limit_ms);
+int mu__probe_all(struct mu__probe *probes, size_t count, unsigned timeout_ms);
 
 #endif
