@@ -182,6 +182,23 @@ enum mu__put_flag {
     F(S, OPTIONAL, bytes, inputs, 8 * MU__INPUTS_MAX)                       \
     F(S, OPTIONAL, str, worker_type, 15)
 
+/* From the program to its own client: a closure, and its future (NULL: nobody wants the
+ * result). With MU__CLOSURE_HOLDS the inputs are pointers (actors/client/holds.h). When
+ * it leaves for the supervisor, the same message becomes a SCHEDULE: the body begins as
+ * that one's. */
+#define MU__SUBMIT_FIELDS(F, S)                                             \
+    MU__SCHEDULE_FIELDS(F, S)                                               \
+    F(S, OPTIONAL, ptr, future, 0)
+
+/* From the program to its own client: cancel the closure of `future`, of which the
+ * message has a reference. */
+#define MU__CANCEL_FUTURE_FIELDS(F, S)                                      \
+    F(S, REQUIRED, ptr, future, 0)
+
+/* From the program to its own client: nobody holds `held` any more. */
+#define MU__RELEASE_HELD_FIELDS(F, S)                                       \
+    F(S, REQUIRED, ptr, held, 0)
+
 /* From the program to its own client: a closure with arguments that are not there yet. */
 #define MU__SCHEDULE_PENDING_FIELDS(F, S)                                   \
     F(S, REQUIRED, ptr, pending, 0)
@@ -933,7 +950,10 @@ enum mu__put_flag {
     M(145, REGISTER_REFUSED, register_refused, MU__REGISTER_REFUSED_FIELDS, true)\
     M(150, KEY_TXN, key_txn, MU__KEY_TXN_FIELDS, true)                      \
     M(160, TASK_MARK, task_mark, MU__TASK_MARK_FIELDS, true)                \
-    M(161, TASK_CLEARED, task_cleared, MU__TASK_CLEARED_FIELDS, true)
+    M(161, TASK_CLEARED, task_cleared, MU__TASK_CLEARED_FIELDS, true)       \
+    M(170, SUBMIT, submit, MU__SUBMIT_FIELDS, false)                        \
+    M(171, CANCEL_FUTURE, cancel_future, MU__CANCEL_FUTURE_FIELDS, false)   \
+    M(172, RELEASE_HELD, release_held, MU__RELEASE_HELD_FIELDS, false)
 
 enum mu__kind {
 #define MU__KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,
