@@ -6,10 +6,10 @@
  *
  * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
  * (error.h). */
-#ifndef MUSTER_SERVER_H
-#define MUSTER_SERVER_H
+#ifndef MUSTER_COMPAT_SERVER_H
+#define MUSTER_COMPAT_SERVER_H
 
-#include "node.h"
+#include "../node.h"
 
 #ifdef __cplusplus
 extern "C" {
