@@ -20,22 +20,13 @@ static void home_unref(struct mu__home *home)
     mu__node_unref(home->node);
 }
 
-/* A message to the client actor with a pointer instead of its first number. */
-static int post_pointer(mu_node *node, uint16_t kind, size_t body_size, void *pointer)
-{
-    struct mu__msg *msg = mu__msg_heap(kind, body_size);
-    uint64_t *number;
-
-    if (msg == NULL)
-        return -MU_ENOMEM;
-    number = mu__body(msg);
-    *number = (uint64_t)(uintptr_t)pointer;
-    return mu__node_post(node, MU__CLIENT, msg);
-}
-
 static void home_give_back(struct mu__home *home, struct mu__held *held)
 {
-    if (post_pointer(home->node, MU__RELEASE, sizeof(struct mu__release), held) != 0)
+    struct mu__msg *msg = mu__msg_heap(MU__RELEASE_HELD, sizeof(struct mu__release_held));
+
+    if (msg != NULL)
+        ((struct mu__release_held *)mu__body(msg))->held = held;
+    if (msg == NULL || mu__node_post(home->node, MU__CLIENT, msg) != 0)
         mu__held_free(held);
 }
 
@@ -53,13 +44,17 @@ int mu_remote_value_cancel(mu_remote_value *value)
 {
     MU__REQUIRE(NULL, value);
 
+    struct mu__msg *msg;
     int rv;
 
     if (mu_remote_value_state(value) != MU_REMOTE_NOT_READY)
         return 0;
+    msg = mu__msg_heap(MU__CANCEL_FUTURE, sizeof(struct mu__cancel_future));
+    if (msg == NULL)
+        return -MU_ENOMEM;
+    ((struct mu__cancel_future *)mu__body(msg))->future = value;
     mu__held_ref(&value->held);
-    rv = post_pointer(value->held.home->node, MU__CANCEL_CLOSURE,
-                      sizeof(struct mu__cancel_closure), value);
+    rv = mu__node_post(value->held.home->node, MU__CLIENT, msg);
     if (rv != 0)
         mu__held_unref(&value->held);
     return rv;

@@ -11,8 +11,8 @@
 #include <string.h>
 
 /* What it hears. */
-static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_cancel_closure(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_submit(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_cancel_future(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_fault(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -23,12 +23,12 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
-    {MU__SCHEDULE, on_schedule},
+    {MU__SUBMIT, on_submit},
     {MU__SCHEDULE_PENDING, mu__client_on_pending},
-    {MU__CANCEL_CLOSURE, on_cancel_closure},
+    {MU__CANCEL_FUTURE, on_cancel_future},
     {MU__RESOLVED, on_resolved},
     {MU__FETCHED, mu__client_on_fetched},
-    {MU__RELEASE, mu__client_on_release},
+    {MU__RELEASE_HELD, mu__client_on_release},
     {MU__FAULT, on_fault},
     {MU__REPORT, on_report},
     {MU__STATUS, mu__client_on_status},
@@ -48,11 +48,6 @@ enum { SLOTS_FIRST = 1024 };
 
 /* ---- slots ---- */
 
-static uintptr_t link_to(uint32_t slot)
-{
-    return ((uintptr_t)slot + 1) * 2 + SLOT_FREE;
-}
-
 static bool make_slots(struct client *c)
 {
     uint32_t count = c->slots_count == 0 ? SLOTS_FIRST : c->slots_count * 2;
@@ -60,8 +55,8 @@ static bool make_slots(struct client *c)
     if (!mu__grow_array((void **)&c->slots, count, sizeof *c->slots))
         return false;
     for (uint32_t i = count; i-- > c->slots_count;) {
-        c->slots[i].of = c->free_first;
-        c->free_first = link_to(i);
+        c->slots[i] = (struct slot){.next_free = c->free_first, .state = SLOT_FREE};
+        c->free_first = i + 1;
     }
     c->slots_count = count;
     return true;
@@ -72,10 +67,10 @@ uint64_t mu__client_add_slot(struct client *c, const struct slot *slot)
     mu_remote_value *future;
     uint32_t i;
 
-    if (c->free_first == SLOT_FREE && !make_slots(c))
+    if (c->free_first == 0 && !make_slots(c))
         return 0;
-    i = (uint32_t)(c->free_first / 2 - 1);
-    c->free_first = c->slots[i].of;
+    i = c->free_first - 1;
+    c->free_first = c->slots[i].next_free;
     c->slots[i] = *slot;
     future = mu__slot_future(&c->slots[i]);
     if (future != NULL)
@@ -86,7 +81,7 @@ uint64_t mu__client_add_slot(struct client *c, const struct slot *slot)
 static bool is_taken(const struct client *c, uint64_t token)
 {
     return token > 0 && token <= c->slots_count &&
-           (c->slots[token - 1].of & SLOT_FREE) == 0;
+           c->slots[token - 1].state != SLOT_FREE;
 }
 
 struct slot mu__client_take_slot(struct mu__ctx *ctx, struct client *c, uint64_t token)
@@ -98,8 +93,9 @@ struct slot mu__client_take_slot(struct mu__ctx *ctx, struct client *c, uint64_t
         mu__room_sent_done(&c->room, slot.bytes);
     else if (slot.state == SLOT_WAITS)
         mu__client_room_drop(ctx, c, i);
-    c->slots[i].of = c->free_first;
-    c->free_first = link_to(i);
+    c->slots[i].next_free = c->free_first;
+    c->slots[i].state = SLOT_FREE;
+    c->free_first = i + 1;
     return slot;
 }
 
@@ -190,9 +186,9 @@ void mu__client_not_kept(struct mu__ctx *ctx, struct client *c, uint64_t token)
     refuse_no_memory(ctx, c, &slot);
 }
 
-struct slot mu__client_make_slot(struct mu__schedule *body, uintptr_t of, uint64_t bytes)
+struct slot mu__client_make_slot(struct mu__schedule *body, uint64_t bytes)
 {
-    struct slot slot = {.of = of, .bytes = (uint32_t)bytes, .state = SLOT_BLOCKED};
+    struct slot slot = {.bytes = (uint32_t)bytes, .state = SLOT_BLOCKED};
 
     slot.own_error = (body->flags & MU__CLOSURE_OWN_ERROR) != 0;
     slot.has_holds = (body->flags & MU__CLOSURE_HOLDS) != 0;
@@ -225,25 +221,22 @@ static bool take_in(struct mu__ctx *ctx, struct client *c, struct mu__schedule *
         fail_lost(ctx, c, slot, body, lost);
         return false;
     }
-    body->drop_result = slot->of == 0;
+    body->drop_result = slot->future == NULL;
     body->token = mu__client_add_slot(c, slot);
     if (body->token == 0)
         refuse_no_memory(ctx, c, slot);
     return body->token != 0;
 }
 
-/* From the program, which put its future where the token goes, and holds where the
- * numbers of inputs go. */
-static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+/* From the program. */
+static void on_submit(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client *c = state;
     struct mu__schedule *body = mu__body(msg);
-    struct slot slot;
+    struct slot slot = mu__client_make_slot(body, (uint64_t)body->args.head_size +
+                                                      body->args.tail_size);
 
-    if (msg->from.node != MU__NODE_SELF)
-        return;
-    slot = mu__client_make_slot(body, (uintptr_t)body->token,
-                                (uint64_t)body->args.head_size + body->args.tail_size);
+    slot.future = ((struct mu__submit *)mu__body(msg))->future;
     if (take_in(ctx, c, body, &slot))
         mu__client_dispatch(ctx, c, body->token, mu__claim(ctx));
     else if (slot.has_holds)
@@ -280,16 +273,12 @@ static void cancel(struct mu__ctx *ctx, struct client *c, uint64_t token)
     mu__client_settle(ctx, c);
 }
 
-/* From the program, which put its future where the token goes, with a reference. */
-static void on_cancel_closure(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+/* From the program. */
+static void on_cancel_future(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client *c = state;
-    struct mu__cancel_closure *body = mu__body(msg);
-    mu_remote_value *future;
+    mu_remote_value *future = ((struct mu__cancel_future *)mu__body(msg))->future;
 
-    if (msg->from.node != MU__NODE_SELF)
-        return;
-    future = (mu_remote_value *)(uintptr_t)body->token;
     if (future->place != 0)
         cancel(ctx, c, future->place);
     mu__held_unref(&future->held);
@@ -605,7 +594,6 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     assert(c->config.queue_max > 0);
     if (c->config.queue_bytes_max == 0)
         c->config.queue_bytes_max = QUEUE_BYTES_DEFAULT;
-    c->free_first = SLOT_FREE;
     if (c->config.is_chief) {
         c->has_chief = true;
         c->chief = (mu__pid){MU__NODE_SELF, MU__SUPERVISOR};

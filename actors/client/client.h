@@ -1,7 +1,7 @@
 /* The program's side of the supervisor. One on every node. A closure goes to the chief
  * when that has room for it (ROOM_ALLOW), and waits here until then.
  *
- * Hears:  SCHEDULE, SCHEDULE_PENDING, CANCEL_CLOSURE, RELEASE and CALL from the node's
+ * Hears:  SUBMIT, SCHEDULE_PENDING, CANCEL_FUTURE, RELEASE_HELD and CALL from the node's
  *         own program; RESOLVED, FETCHED, FAULT and the answers to questions (STATUS,
  *         PER_WORKER_MADE, DRAINED) and ROOM_ALLOW from the supervisor; node news; its
  *         timers
@@ -128,7 +128,7 @@ struct mu__pending_closure {
     struct mu__pending_closure *next;
     struct mu__pending_closure *prev;
     struct mu__pending_list *list;  /* that it is in; NULL: it was sent */
-    struct mu__msg *msg;            /* its SCHEDULE, but for arguments, inputs, token */
+    struct mu__msg *msg;            /* its SUBMIT, but for arguments, inputs, future */
     uint8_t *numbers;               /* room in it for the numbers of the inputs */
     mu_value *args;
     mu_remote_value *future;        /* NULL: nobody wants the result */

@@ -220,16 +220,12 @@ void mu__client_release(struct mu__ctx *ctx, struct client *c, uint64_t number)
         mu__log(ctx, MU__LOG_WARN, "the chief was not told that a result may go");
 }
 
-/* From the program, whose last hold of it is gone: what stands there is where it was. */
+/* From the program, whose last hold of it is gone. */
 void mu__client_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client *c = state;
-    struct mu__release *body = mu__body(msg);
-    struct mu__held *held;
+    struct mu__held *held = ((struct mu__release_held *)mu__body(msg))->held;
 
-    if (msg->from.node != MU__NODE_SELF)
-        return;
-    held = (struct mu__held *)(uintptr_t)body->input;
     if (c->has_chief && held->life == c->life)
         mu__client_release(ctx, c, held->number);
     mu__held_free(held);

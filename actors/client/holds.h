@@ -2,7 +2,7 @@
  * Python. Nothing has to be waited for, and what stands for a per-worker value is its
  * number, so the program's thread packs the arguments as they are.
  *
- * Where the inputs of its SCHEDULE go are then, from the program to the client actor and
+ * Where the inputs of its SUBMIT go are then, from the program to the client actor and
  * as long as the message waits there, holds: pointers that count. When the message leaves
  * for the chief they become numbers, and what they hold is let go of: the chief, which
  * hears of that after the closure, keeps an input as long as a closure needs it. */

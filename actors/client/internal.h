@@ -10,20 +10,22 @@
 
 enum { TROUBLE_BYTES_MAX = 256 };
 
-/* A scheduled closure that is outstanding. `of` is, while the slot is free, the link to
- * the next free one, which is odd; else a future (NULL when nobody wants the result), or,
- * as long as it has not been sent, perhaps a mu__pending_closure and 2. */
+/* A scheduled closure that is outstanding. */
 struct slot {
-    uintptr_t of;
+    union {
+        uint32_t next_free;     /* SLOT_FREE: slot + 1; 0: none */
+        mu_remote_value *future;    /* NULL: nobody wants the result */
+        struct mu__pending_closure *pending;    /* `is_pending`: which has the future */
+    };
     uint32_t bytes;             /* of its arguments */
-    uint16_t state;             /* enum slot_state */
+    uint8_t state;              /* enum slot_state */
+    bool is_pending;            /* not sent, and waits for inputs or did */
     bool own_error;             /* nobody but the future has its error */
-    bool has_holds;             /* its SCHEDULE, which waits: actors/client/holds.h */
+    bool has_holds;             /* its SUBMIT, which waits: actors/client/holds.h */
 };
 
-enum { SLOT_FREE = 1, SLOT_PENDING = 2 };
-
 enum slot_state {
+    SLOT_FREE,
     SLOT_BLOCKED,               /* waits for its inputs */
     SLOT_WAITS,                 /* for room at the chief */
     SLOT_SENT
@@ -44,7 +46,7 @@ struct client {
     bool ending;                /* the session: by CLOSE */
     struct slot *slots;       /* a token is a slot's index + 1 */
     uint32_t slots_count;
-    uintptr_t free_first;       /* a link; SLOT_FREE alone: none */
+    uint32_t free_first;        /* slot + 1; 0: none */
     uint64_t arrived;           /* closures of the session, since it began */
     uint64_t resolved;
     uint64_t bytes_resolved;
@@ -198,24 +200,20 @@ void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
 static inline struct mu__pending_closure *mu__slot_pending(const struct slot *slot)
 {
-    if ((slot->of & SLOT_PENDING) == 0)
-        return NULL;
-    return (struct mu__pending_closure *)(slot->of & ~(uintptr_t)SLOT_PENDING);
+    return slot->is_pending ? slot->pending : NULL;
 }
 
 static inline mu_remote_value *mu__slot_future(const struct slot *slot)
 {
-    struct mu__pending_closure *closure = mu__slot_pending(slot);
-
-    return closure != NULL ? closure->future : (mu_remote_value *)slot->of;
+    return slot->is_pending ? slot->pending->future : slot->future;
 }
 
 /* The token of a new slot that is as `slot`; 0 when out of memory. */
 uint64_t mu__client_add_slot(struct client *c, const struct slot *slot);
 
-/* A slot with what `body` says of a closure. Flags that nobody after the client knows are
- * taken from it. */
-struct slot mu__client_make_slot(struct mu__schedule *body, uintptr_t of, uint64_t bytes);
+/* A slot with what `body` says of a closure, without its future. Flags that nobody after
+ * the client knows are taken from it. */
+struct slot mu__client_make_slot(struct mu__schedule *body, uint64_t bytes);
 
 /* It is free from now on, wherever its closure waited. */
 struct slot mu__client_take_slot(struct mu__ctx *ctx, struct client *c, uint64_t token);

@@ -326,12 +326,14 @@ void mu__client_let_go(struct client *c, uint32_t slot, struct mu__msg *msg)
     struct slot *of = &c->slots[slot];
     struct mu__pending_closure *closure = mu__slot_pending(of);
 
+    msg->kind = MU__SCHEDULE;
     if (of->has_holds)
         mu__holds_become_numbers(mu__body(msg));
     of->has_holds = false;
     if (closure == NULL)
         return;
-    of->of = (uintptr_t)closure->future;
+    of->is_pending = false;
+    of->future = closure->future;
     mu__pending_free(closure);
 }
 
@@ -412,12 +414,12 @@ void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     struct client *c = state;
     struct mu__pending_closure *closure =
         ((struct mu__schedule_pending *)mu__body(msg))->pending;
-    struct slot slot = mu__client_make_slot(mu__body(closure->msg),
-                                            (uintptr_t)closure | SLOT_PENDING,
-                                            closure->bytes);
+    struct slot slot = mu__client_make_slot(mu__body(closure->msg), closure->bytes);
     mu_error error = {0};
     uint64_t token;
 
+    slot.is_pending = true;
+    slot.pending = closure;
     if (!mu__client_admits(ctx, c, &slot))
         return;
     token = mu__client_add_slot(c, &slot);

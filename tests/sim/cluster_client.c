@@ -24,7 +24,7 @@ static struct sums add_up(const struct client *c)
     for (uint32_t i = 0; i < c->slots_count; i++) {
         const struct slot *slot = &c->slots[i];
 
-        if ((slot->of & SLOT_FREE) != 0)
+        if (slot->state == SLOT_FREE)
             continue;
         sums.taken++;
         sums.waiting += slot->state == SLOT_WAITS;

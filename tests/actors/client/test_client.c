@@ -228,10 +228,10 @@ static void home_unref(struct mu__home *home)
 static void home_give_back(struct mu__home *home, struct mu__held *held)
 {
     struct fixture *f = (struct fixture *)(void *)home->node;
-    struct mu__msg *msg = mu__msg_heap(MU__RELEASE, sizeof(struct mu__release));
+    struct mu__msg *msg = mu__msg_heap(MU__RELEASE_HELD, sizeof(struct mu__release_held));
 
     f->given_back++;
-    ((struct mu__release *)mu__body(msg))->input = (uint64_t)(uintptr_t)held;
+    ((struct mu__release_held *)mu__body(msg))->held = held;
     msg->to = (mu__pid){MU__NODE_SELF, MU__CLIENT};
     assert_int_equal(mu__kernel_deliver(f->kernel, msg), 0);
 }
@@ -304,10 +304,10 @@ static int teardown(void **state)
 static mu_remote_value *schedule(struct fixture *f)
 {
     mu_remote_value *future = mu__future_new(&f->home);
-    struct mu__msg *msg = mu__msg_heap(MU__SCHEDULE, sizeof(struct mu__schedule));
-    struct mu__schedule *body = mu__body(msg);
+    struct mu__msg *msg = mu__msg_heap(MU__SUBMIT, sizeof(struct mu__submit));
+    struct mu__submit *body = mu__body(msg);
 
-    body->token = (uint64_t)(uintptr_t)future;
+    body->future = future;
     body->function = mu__view_str("f");
     (void)atomic_fetch_add(&f->session.scheduled, 1);
     deliver(f, msg, 0);
@@ -328,11 +328,11 @@ static mu_remote_value *schedule_pending(struct fixture *f, mu_value *args,
     assert_int_equal(mu__references_collect(args, &references), 0);
     closure = mu__pending_new(references.held, (uint32_t)references.count, args);
     assert_non_null(closure);
-    closure->msg = mu__msg_heap(MU__SCHEDULE, sizeof *body + 8 * references.count);
+    closure->msg = mu__msg_heap(MU__SUBMIT, sizeof(struct mu__submit) + 8 * references.count);
     body = mu__body(closure->msg);
     body->function = mu__view_str("g");
     body->deadline_ms = deadline_ms;
-    closure->numbers = (uint8_t *)(body + 1);
+    closure->numbers = (uint8_t *)body + sizeof(struct mu__submit);
     closure->future = future;
     mu__references_done(&references);
     mu_value_free(args);
@@ -353,12 +353,12 @@ static mu_remote_value *schedule_holds(struct fixture *f, mu_value *args)
 
     assert_int_equal(mu__references_collect(args, &references), 0);
     assert_true(mu__holds_suffice(&references));
-    msg = mu__msg_heap(MU__SCHEDULE, sizeof *body + 8 * references.count);
+    msg = mu__msg_heap(MU__SUBMIT, sizeof(struct mu__submit) + 8 * references.count);
     body = mu__body(msg);
-    body->token = (uint64_t)(uintptr_t)future;
+    ((struct mu__submit *)mu__body(msg))->future = future;
     body->function = mu__view_str("h");
     msg->backing = mu__pack_value(args, &body->args);
-    mu__holds_take(body, body + 1, &references);
+    mu__holds_take(body, (uint8_t *)body + sizeof(struct mu__submit), &references);
     mu__references_done(&references);
     mu_value_free(args);
     (void)atomic_fetch_add(&f->session.scheduled, 1);
@@ -521,10 +521,10 @@ static void test_long_chain(void **state)
 static void cancel(struct fixture *f, mu_remote_value *future)
 {
     struct mu__msg *msg =
-        mu__msg_heap(MU__CANCEL_CLOSURE, sizeof(struct mu__cancel_closure));
+        mu__msg_heap(MU__CANCEL_FUTURE, sizeof(struct mu__cancel_future));
 
     mu__held_ref(&future->held);
-    ((struct mu__cancel_closure *)mu__body(msg))->token = (uint64_t)(uintptr_t)future;
+    ((struct mu__cancel_future *)mu__body(msg))->future = future;
     deliver(f, msg, 0);
 }
 
