@@ -195,7 +195,7 @@ static int collect_inputs(struct making *making, const mu_value *args,
     if (rv == -MU_ENOMEM)
         return mu_error_set(ret_error, rv, "no memory for the arguments' references");
     for (size_t i = 0; rv == 0 && i < making->inputs.count; i++)
-        if (making->inputs.held[i]->home != &making->node->home)
+        if (making->inputs.held[i]->owner != &making->node->future_owner)
             rv = -MU_EINVALID;
     if (rv != 0)
         return mu_error_set(ret_error, rv,
@@ -365,7 +365,7 @@ static int make_and_post(mu_coordinator *c, struct making *making, const mu_valu
     int rv = make_message(making, ret_error);
 
     if (rv == 0 && ret_value != NULL) {
-        future = mu__future_new(&making->node->home);
+        future = mu__future_new(&making->node->future_owner);
         if (future == NULL)
             rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for a remote value");
     }

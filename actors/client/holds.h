@@ -19,8 +19,8 @@ bool mu__holds_suffice(const struct mu__references *inputs);
 void mu__holds_take(struct mu__schedule *body, void *at,
                     const struct mu__references *inputs);
 
-/* How many of them are not of the chief's present life. */
-uint32_t mu__holds_lost(const struct mu__schedule *body, uint16_t life);
+/* How many of them are not of the present chief. */
+uint32_t mu__holds_lost(const struct mu__schedule *body, uint16_t chief_epoch);
 
 /* The message leaves. */
 void mu__holds_become_numbers(struct mu__schedule *body);

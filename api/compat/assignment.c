@@ -136,12 +136,12 @@ static int check_offer(const mu_server_assignment *assignment, mu_error *ret_err
     if (assignment->cluster == NULL || assignment->task_type == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "an offer needs a cluster and a task type");
-    rv = mu_cluster_validate(assignment->cluster, assignment->task_type, assignment->task_index,
-                             ret_error);
+    rv = mu_cluster_validate(assignment->cluster, assignment->task_type,
+                             assignment->task_index, ret_error);
     if (rv == 0)
         rv = mu__session_config_check(&assignment->config, ret_error);
-    if (rv == 0 &&
-        mu__cluster_url(assignment->cluster, assignment->task_type, assignment->task_index) == NULL)
+    if (rv == 0 && mu__cluster_url(assignment->cluster, assignment->task_type,
+                                   assignment->task_index) == NULL)
         rv = mu_error_set(ret_error, -MU_EINVALID,
                           "the cluster has no address for /job:%s/task:%d",
                           assignment->task_type, assignment->task_index);

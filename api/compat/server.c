@@ -17,6 +17,7 @@
 #include <string.h>
 
 enum {
+    CLOSE_TIMEOUT_MS = 1000,    /* of a node that was opened in vain */
     TARGET_BYTES = 320,
     LAYER_BYTES = 16
 };
@@ -179,7 +180,7 @@ static int open_node(mu_server *server, const mu_server_options *o,
         return rv;
     rv = mu__server_settings(node, &server->config);
     if (rv != 0) {
-        (void)mu_node_close(node, 1000, NULL);
+        (void)mu_node_close(node, CLOSE_TIMEOUT_MS, NULL);
         return mu_error_set(ret_error, rv, "no memory for a server");
     }
     mu__node_ref(node);

@@ -146,7 +146,8 @@ static int end_by_key(mu_node *node, const mu_error *why, int64_t timeout_ms,
     result = mu__result_make(why->code, NULL, why);
     if (result == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to end the job");
-    rv = mu__tasks_put(node, MU__TASKS_ENDED_KEY, result, MU_KV_OVERWRITE, MU__SERVICE_MS, ret_error);
+    rv = mu__tasks_put(node, MU__TASKS_ENDED_KEY, result, MU_KV_OVERWRITE, MU__SERVICE_MS,
+                       ret_error);
     mu_value_free(result);
     if (rv == 0)
         host_to_the_end(node, timeout_ms);

@@ -528,7 +528,8 @@ static void tell_result(struct mu__distribution *run, const struct mu_context *c
         (void)snprintf(inner.task, sizeof inner.task, "%s", context->name);
         result = mu__result_make(rv, NULL, &inner);
         if (result != NULL)
-            rv = mu__tasks_put(run->node, key, result, MU_KV_OVERWRITE, tell_ms(run), &inner);
+            rv = mu__tasks_put(run->node, key, result, MU_KV_OVERWRITE, tell_ms(run),
+                               &inner);
         mu_value_free(result);
     }
     if (rv != 0)

@@ -216,10 +216,11 @@ typedef void (*mu_kv_done_fn)(void *user, const mu_kv_response *response);
 
 /* ret_request_id (may be NULL) is for mu_kv_cancel; it is valid for ever, and means
  * nothing once the response has come. At most 65536 are under way, those that wait for
- * their response included, and 256 MiB of values (but for those of 1 KiB and less); then -MU_EAGAIN. Any
- * thread, the loop's too. */
+ * their response included, and 256 MiB of values (but for those of 1 KiB and less); then
+ * -MU_EAGAIN. Any thread, the loop's too. */
 MU_EXPORT int mu_kv_request_async(mu_node *node, const mu_kv_request *request,
-                                  mu_kv_done_fn done, void *user, uint64_t *ret_request_id);
+                                  mu_kv_done_fn done, void *user,
+                                  uint64_t *ret_request_id);
 
 /* Answer it with -MU_ECANCELLED, unless it has been answered. What changes something may
  * have been applied. */
@@ -325,8 +326,8 @@ MU_EXPORT void mu_kv_watch_close(mu_kv_watch *watch);
  *
  * A holder that stands still, or is cut off, may be taken for lost and not know it yet.
  * What must never be done by two is guarded with the lock's fencing token, which is
- * larger each time the lock is held (for as long as the store's content lasts): by whoever is
- * written to, or in a transaction by MU_KV_IF_REVISION of mu_lock_key. */
+ * larger each time the lock is held (for as long as the store's content lasts): by
+ * whoever is written to, or in a transaction by MU_KV_IF_REVISION of mu_lock_key. */
 #define MU_LOCK_DIRECTORY "lock"
 
 typedef struct mu_lock mu_lock;
@@ -337,8 +338,8 @@ typedef struct mu_lock mu_lock;
 MU_EXPORT int mu_lock_acquire(mu_node *node, const char *name, int64_t timeout_ms,
                               mu_error *ret_error, mu_lock **ret_lock);
 
-/* Its fencing token, and the key that is there under that revision while it is held. Valid until
- * it is released. */
+/* Its fencing token, and the key that is there under that revision while it is held.
+ * Valid until it is released. */
 MU_EXPORT uint64_t mu_lock_fencing_token(const mu_lock *lock);
 MU_EXPORT const char *mu_lock_key(const mu_lock *lock);
 

@@ -116,10 +116,10 @@ typedef struct mu_closure_options {
                                default: on any task that runs closures */
     void (*notify)(mu_remote_value *value, void *user);
                             /* as mu_remote_value_on_ready(), without a message of its
-                               own; only when the value is wanted. Always on the node's loop
-                               thread, and maybe before the call that schedules it
+                               own; only when the value is wanted. Always on the node's
+                               loop thread, and maybe before the call that schedules it
                                returns; never when that fails. NULL: nobody is told */
-    void *user;             /* for notify */
+    void *user; /* for notify */
 } mu_closure_options;
 
 /* Fill in the defaults. Needed to name worker 0, or the highest priority. */

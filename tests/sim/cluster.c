@@ -440,17 +440,17 @@ static const struct sim_program program = {start_process, stop_process};
 /* ---- Clusters ---- */
 
 /* A home is in its task, which outlives what is held. */
-static void home_ref(struct mu__home *home)
+static void home_ref(struct mu__future_owner *home)
 {
     (void)home;
 }
 
-static void home_unref(struct mu__home *home)
+static void home_unref(struct mu__future_owner *home)
 {
     (void)home;
 }
 
-static void home_give_back(struct mu__home *home, struct mu__held *held)
+static void home_give_back(struct mu__future_owner *home, struct mu__held *held)
 {
     struct cluster_task *task =
         (void *)((char *)home - offsetof(struct cluster_task, home));
@@ -485,7 +485,7 @@ struct cluster_task *cluster_add(struct cluster *cluster, const char *type,
     for (char *at = task->address + strlen("tcp://"); *at != '\0'; at++)
         if (*at == '/')
             *at = '-';
-    task->home = (struct mu__home){
+    task->home = (struct mu__future_owner){
         .ref = home_ref, .unref = home_unref, .give_back = home_give_back};
     task->node = sim_node_add(cluster->sim, task->name, task->address, &program, task);
     return task;
@@ -694,7 +694,7 @@ static struct cluster_call *call_new(struct cluster_task *task, int operation,
     call->of.call = (struct mu__call){
         .complete = complete, .operation = operation, .timeout_ms = timeout_ms};
     call->task = task;
-    call->life = sim_lives(task->node);
+    call->chief_epoch = sim_lives(task->node);
     call->next = task->cluster->calls;
     task->cluster->calls = call;
     return call;
@@ -894,13 +894,13 @@ int cluster_wait(struct cluster_call *call)
 
 /* ---- What is held at the supervisor ---- */
 
-static void holding_unref(struct mu__home *home)
+static void holding_unref(struct mu__future_owner *home)
 {
     ((struct cluster_holding *)(void *)home)->given = NULL;
 }
 
 /* As the public node does it. */
-static void holding_give_back(struct mu__home *home, struct mu__held *held)
+static void holding_give_back(struct mu__future_owner *home, struct mu__held *held)
 {
     struct cluster_holding *holding = (struct cluster_holding *)(void *)home;
     struct mu__msg *msg;
@@ -917,7 +917,7 @@ static void holding_give_back(struct mu__home *home, struct mu__held *held)
     sim_post(holding->task->node, msg);
 }
 
-static const struct mu__home holding_home = {NULL, home_ref, holding_unref,
+static const struct mu__future_owner holding_home = {NULL, home_ref, holding_unref,
                                              holding_give_back};
 
 uint64_t cluster_kept(const struct cluster_closure *closure)
@@ -940,13 +940,13 @@ struct cluster_per_worker *cluster_note_mine(const struct cluster_call *call)
     *per_worker = (struct cluster_per_worker){
         .holding = {.home = holding_home, .task = call->task},
         .next = cluster->per_workers,
-        .life = call->life,
+        .life = call->chief_epoch,
     };
     cluster->per_workers = per_worker;
     per_worker->value = mu__per_worker_new(&per_worker->holding.home);
     assert(per_worker->value != NULL);
     per_worker->value->held.number = call->of.client.input;
-    per_worker->value->held.life = call->of.client.life;
+    per_worker->value->held.chief_epoch = call->of.client.life;
     return per_worker;
 }
 
@@ -1348,7 +1348,7 @@ struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *f
     if (args != NULL)
         msg->backing = mu__pack_value(args, &body->args);
     mu_value_free(args);
-    return post_question(call_new(task, MU__CLIENT_ASK, timeout_ms), msg);
+    return post_question(call_new(task, MU__CLIENT_REQUEST, timeout_ms), msg);
 }
 
 struct mu__held *cluster_per_worker_made(struct cluster_call *call)
@@ -1357,7 +1357,7 @@ struct mu__held *cluster_per_worker_made(struct cluster_call *call)
 
     assert(made != NULL);
     made->held.number = call->of.client.input;
-    made->held.life = call->of.client.life;
+    made->held.chief_epoch = call->of.client.life;
     return &made->held;
 }
 
@@ -1365,7 +1365,7 @@ struct cluster_call *cluster_explain(struct cluster_task *task,
                                      struct cluster_closure *closure, const char *name)
 {
     struct cluster_call *call =
-        call_new(task, name == NULL ? MU__CLIENT_EXPLAIN : MU__CLIENT_ASK, 1000);
+        call_new(task, name == NULL ? MU__CLIENT_EXPLAIN : MU__CLIENT_REQUEST, 1000);
     struct mu__msg *msg;
 
     if (name == NULL) {
@@ -1393,7 +1393,7 @@ struct cluster_call *cluster_drain_task(struct cluster_task *task, const char *t
     assert(msg != NULL);
     body->worker = (uint32_t)(index + 1);
     body->worker_type = mu__view_str(type);
-    return post_question(call_new(task, MU__CLIENT_ASK, timeout_ms), msg);
+    return post_question(call_new(task, MU__CLIENT_REQUEST, timeout_ms), msg);
 }
 
 struct cluster_call *cluster_forget(struct cluster_task *task, int64_t timeout_ms)
@@ -1401,5 +1401,5 @@ struct cluster_call *cluster_forget(struct cluster_task *task, int64_t timeout_m
     struct mu__msg *msg = mu__msg_heap(MU__FORGET, sizeof(struct mu__forget));
 
     assert(msg != NULL);
-    return post_question(call_new(task, MU__CLIENT_ASK, timeout_ms), msg);
+    return post_question(call_new(task, MU__CLIENT_REQUEST, timeout_ms), msg);
 }
