@@ -388,9 +388,12 @@ static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_answer(ctx, c, task->node, body->token, &error);
         return false;
     }
-*notice = (struct preempt_notice){.next = p->notices, .task = task, .token =
- * body->token,
-                              .incarnation = task->incarnation};
+    *notice = (struct preempt_notice){
+        .next = p->notices,
+        .task = task,
+        .token = body->token,
+        .incarnation = task->incarnation,
+    };
     if (body->timeout_ms != 0 && body->timeout_ms < UINT32_MAX) {
         notice->due_ms = mu__coord_clock(ctx, c) + body->timeout_ms;
         mu__coord_wake_at(ctx, c, notice->due_ms);
