@@ -432,7 +432,7 @@ static void begin_early(struct mu__ctx *ctx, struct coordination *c)
     mu__log(ctx, MU__LOG_INFO, "%s will be gone in %" PRIu64 " s: a round of preemption "
             "begins 15 minutes before", p->task, p->grace_ms / 1000);
     write_record(ctx, c);
-    mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPT_EARLY_MS);
+    mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPTION_EARLY_MS);
 }
 
 void mu__coord_preempt_key(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -455,7 +455,7 @@ static void notice(struct mu__ctx *ctx, struct coordination *c,
 {
     struct coord_preempt *p = c->preempt;
     uint64_t grace_ms = body->grace_ms > UINT32_MAX ? UINT32_MAX : body->grace_ms;
-    bool is_early = grace_ms > MU_PREEMPT_EARLY_MS;
+    bool is_early = grace_ms > MU_PREEMPTION_EARLY_MS;
 
     if (p->phase == RUNNING) {
         (void)add_notice(ctx, c, task, body);
@@ -645,10 +645,10 @@ void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
 
     take_over(ctx, c);
-    if (p->phase == EARLY && grace_left(p, now_ms) <= MU_PREEMPT_EARLY_MS)
+    if (p->phase == EARLY && grace_left(p, now_ms) <= MU_PREEMPTION_EARLY_MS)
         begin(ctx, c);
     else if (p->phase == EARLY)
-        mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPT_EARLY_MS);
+        mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPTION_EARLY_MS);
     if (p->phase != RUNNING)
         return;
     if (now_ms - p->begun_ms >= ROUND_MS) {

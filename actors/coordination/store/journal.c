@@ -270,7 +270,7 @@ struct use {
 };
 
 static const struct use uses[MU__JOURNAL_USES] = {
-    [MU__JOURNAL_OF_CHIEF] = {MU__JOURNAL_BEGIN, MU__JOURNAL_GONE,
+    [MU__JOURNAL_OF_CHIEF] = {MU__JOURNAL_BEGIN, MU__JOURNAL_REMOVED,
                               "the journal of a chief's closures (--journal)"},
     [MU__JOURNAL_OF_STORE] = {MU__STORE_BEGIN, MU__STORE_COMMIT,
                               "the store of a coordination service (--store)"},

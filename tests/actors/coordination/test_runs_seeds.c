@@ -231,7 +231,7 @@ static struct cluster_task *any_task(struct job *job)
 static void put(struct job *job, const char *key, int number)
 {
     char value[16];
-    const mu_kv_ask ask = {
+    const mu_kv_request ask = {
         .operation = MU_KV_PUT,
         .key = key,
         .value = value,
