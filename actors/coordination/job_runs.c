@@ -1,4 +1,4 @@
-#include "actors/coordination/runs.h"
+#include "actors/coordination/job_runs.h"
 
 #include "actors/packing.h"
 

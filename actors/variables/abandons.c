@@ -1,6 +1,6 @@
 /* What was begun on a server and is not wanted any more: the server is told, now or as
  * soon as its link has room. */
-#include "actors/ps/variables_internal.h"
+#include "actors/variables/internal.h"
 
 #include "actors/ps/variable_store.h"
 

@@ -7,7 +7,7 @@
 #ifndef MU_ACTORS_STORE_ETCD_INTERNAL_H
 #define MU_ACTORS_STORE_ETCD_INTERNAL_H
 
-#include "actors/coordination/store/etcd.h"
+#include "actors/coordination/store/etcd_store.h"
 #include "actors/coordination/store/etcd_batch.h"
 #include "actors/messages.h"
 #include "runtime/base/etcd.h"

@@ -5,8 +5,8 @@
  * reset. All times are by mu__coord_clock, so that a pause of this host makes nobody
  * dead. */
 #include "actors/coordination/internal.h"
-#include "actors/coordination/keys/changes.h"
-#include "actors/coordination/runs.h"
+#include "actors/coordination/keys/internal.h"
+#include "actors/coordination/job_runs.h"
 #include "runtime/message/codec.h"
 
 #include <inttypes.h>

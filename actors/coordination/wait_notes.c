@@ -1,4 +1,4 @@
-#include "actors/coordination/notes.h"
+#include "actors/coordination/wait_notes.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* What every operation does: it is planned, sent piece by piece and answered. See
  * variables_inner.h for what it is made of. The way of reads and writes is in this file
  * alone, since it is the one that has to be fast. */
-#include "actors/ps/variables.h"
+#include "actors/variables/variables.h"
 
-#include "actors/ps/variables_internal.h"
+#include "actors/variables/internal.h"
 
 #include "actors/keep.h"
 #include "actors/ps/variable_store.h"

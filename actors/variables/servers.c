@@ -1,5 +1,5 @@
 /* The servers: where each one is, and what is to be done when one is lost. */
-#include "actors/ps/variables_internal.h"
+#include "actors/variables/internal.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

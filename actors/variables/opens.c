@@ -1,5 +1,5 @@
 /* How an open goes from phase to phase: see enum open_phase. */
-#include "actors/ps/variables_internal.h"
+#include "actors/variables/internal.h"
 
 #include "actors/ps/variable_store.h"
 

@@ -8,7 +8,7 @@
  * has heard the first judgement.
  *
  * Reads are in coordination_reads.c. */
-#include "actors/coordination/keys/changes.h"
+#include "actors/coordination/keys/internal.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -1,6 +1,6 @@
-#include "actors/coordination/keys/transaction.h"
+#include "actors/coordination/keys/txn.h"
 
-#include "actors/coordination/keys/key_values.h"
+#include "actors/coordination/keys/key_map.h"
 #include "actors/messages.h"
 #include "runtime/message/codec.h"
 

@@ -11,7 +11,7 @@
  * the way down, and else the leaf. This is unambiguous since an entry's node is always an
  * ancestor of its leaf, which keep_room() sees to when an entry goes. The one entry
  * whose node is not in use has position 0. */
-#include "actors/coordination/keys/key_values.h"
+#include "actors/coordination/keys/key_map.h"
 
 #include "actors/messages.h"
 #include "runtime/base/map.h"

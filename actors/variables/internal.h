@@ -20,7 +20,7 @@
 #define MU_ACTORS_VARIABLES_INTERNAL_H
 
 #include "actors/messages.h"
-#include "actors/ps/variables.h"
+#include "actors/variables/variables.h"
 
 enum { TROUBLE_BYTES_MAX = 128 };
 

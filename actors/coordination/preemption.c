@@ -8,7 +8,7 @@
  * A round is written into a store that lasts before anybody hears of it, and so is its
  * end: the next host goes on with it, or repeats what came of it. */
 #include "actors/coordination/internal.h"
-#include "actors/coordination/runs.h"
+#include "actors/coordination/job_runs.h"
 #include "actors/packing.h"
 
 #include "muster/coordination.h"

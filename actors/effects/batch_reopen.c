@@ -1,10 +1,10 @@
 /* Writes of runs to shards that their server has forgotten: the variables are looked for
  * by their names (reopen.c), one request for each, and the batch is sent again with the
  * ids that were found. */
-#include "actors/ps/effects_internal.h"
+#include "actors/effects/internal.h"
 
-#include "actors/ps/opened_variable.h"
-#include "actors/ps/variables.h"
+#include "actors/variables/opened_variable.h"
+#include "actors/variables/variables.h"
 
 #include <stdlib.h>
 #include <string.h>

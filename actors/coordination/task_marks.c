@@ -1,4 +1,4 @@
-#include "actors/coordination/mark.h"
+#include "actors/coordination/task_marks.h"
 
 #include "actors/packing.h"
 

@@ -12,7 +12,7 @@
  *
  * While the store does not say for certain that this node holds it, reads wait in the
  * order in which they came. */
-#include "actors/coordination/keys/changes.h"
+#include "actors/coordination/keys/internal.h"
 #include "actors/packing.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* What runs write to the servers, applied once: the actors of workers and parameter
  * servers as they are, on several kernels. */
-#include "actors/ps/effects.h"
+#include "actors/effects/effects.h"
 
 #include "actors/worker/run.h"
 #include "tests/support/var_net.h"

@@ -3,7 +3,7 @@
 #define MU_ACTORS_EFFECTS_INTERNAL_H
 
 #include "actors/messages.h"
-#include "actors/ps/effects.h"
+#include "actors/effects/effects.h"
 
 enum { TROUBLE_BYTES_MAX = 128 };
 

@@ -5,7 +5,7 @@
  * endpoint, after a while that grows; its body stays as it is, since every transaction
  * may be sent twice. While it holds the store, or is about to, that goes on until the
  * lease has certainly ended. */
-#include "actors/coordination/store/etcd_internal.h"
+#include "actors/coordination/store/internal.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

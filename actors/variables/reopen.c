@@ -7,7 +7,7 @@
  * Reads and assigns do again what was done with the former shards. An add or a gradient
  * goes on only with shards that have refused it as a whole; if a former shard has taken
  * it, or may have, its outcome is unknown. */
-#include "actors/ps/variables_internal.h"
+#include "actors/variables/internal.h"
 
 #include <stdlib.h>
 

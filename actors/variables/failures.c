@@ -1,5 +1,5 @@
 /* How an operation fails: what its error says, and whom it names. */
-#include "actors/ps/variables_internal.h"
+#include "actors/variables/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "actors/ps/opened_variable.h"
+#include "actors/variables/opened_variable.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Writes of runs that were made with a handle from before their server was restarted. */
-#include "actors/ps/effects.h"
-#include "actors/ps/opened_variable.h"
+#include "actors/effects/effects.h"
+#include "actors/variables/opened_variable.h"
 #include "actors/worker/run.h"
 #include "tests/support/var_net.h"
 

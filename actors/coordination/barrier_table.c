@@ -1,4 +1,4 @@
-#include "actors/coordination/barriers.h"
+#include "actors/coordination/barrier_table.h"
 
 #include "actors/packing.h"
 #include "runtime/base/sip_hash.h"

@@ -2,7 +2,7 @@
  * a try later, and never half of a batch. Worker's actor and server on one kernel each;
  * what one says is handed to the other. */
 #include "actors/messages.h"
-#include "actors/ps/effects.h"
+#include "actors/effects/effects.h"
 #include "actors/ps/ps.h"
 #include "actors/ps/variable_store.h"
 #include "actors/worker/run.h"

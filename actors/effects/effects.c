@@ -12,13 +12,13 @@
  *
  * A batch whose run has failed is an orphan: an active one is abandoned on its server,
  * one that flies lands when its answer comes, or its server goes. */
-#include "actors/ps/effects.h"
+#include "actors/effects/effects.h"
 
 #include "actors/keep.h"
-#include "actors/ps/effects_internal.h"
-#include "actors/ps/opened_variable.h"
+#include "actors/effects/internal.h"
+#include "actors/variables/opened_variable.h"
 #include "actors/ps/variable_store.h"
-#include "actors/ps/variables.h"
+#include "actors/variables/variables.h"
 #include "actors/worker/run.h"
 #include "runtime/message/block_pool.h"
 
