@@ -1,4 +1,25 @@
-/* What the effects actor is made of; for effects.c and ps/effects_reopen.c only. */
+/* What the effects actor is made of:
+ *
+ *     effects.c        the actor: planning, answers, servers, timeouts
+ *     write_list.c     what one run writes
+ *     batches.c        where each batch stands, and the end of a run
+ *     batch_sending.c  pieces and windows
+ *     batch_reopen.c   variables that a server has lost
+ *
+ * A run's writes to one server are a batch. A batch stands in one list of its server, or
+ * rests until it may be sent again. One that is a single message takes the short way:
+ *
+ *     SINGLES ----------------------------> FLYING --> (answered)
+ *     LARGES --> ACTIVE (piece by piece) ---^  |
+ *        ^---------^------ RESTING <-----------'   the server said: again
+ *
+ * Single messages and pieces of large batches take turns and have windows of their own,
+ * so that neither waits for the other's. Few large batches are active at a time: each
+ * may have a rest that its server has not told of yet, and these must not fill the
+ * window.
+ *
+ * A batch whose run has failed is an orphan: an active one is abandoned on its server,
+ * one that flies lands when its answer comes, or its server goes. */
 #ifndef MU_ACTORS_EFFECTS_INTERNAL_H
 #define MU_ACTORS_EFFECTS_INTERNAL_H
 
@@ -89,7 +110,7 @@ struct effects {
 
 struct reopening;               /* a variable that is looked for, for one batch */
 
-/* ---- effects.c ---- */
+/* ---- ends of a run: batches.c ---- */
 
 /* Ends the batch's run with an error from its server: "what the run wrote: <its task>
  * <words>". */
@@ -104,7 +125,7 @@ void mu__effects_fail_with(struct mu__ctx *ctx, struct effects *e,
 void mu__effects_send_again(struct mu__ctx *ctx, struct effects *e,
                             struct write_batch *batch);
 
-/* ---- ps/effects_reopen.c ---- */
+/* ---- batch_reopen.c ---- */
 
 /* The server does not know a shard that the batch writes to: look for its variables by
  * their names. False: there is no way to. */
@@ -119,5 +140,69 @@ void mu__effects_fail_forgotten(struct mu__ctx *ctx, struct effects *e,
 /* The batch is gone: what is looked for is not for it. */
 void mu__effects_forget_reopenings(struct effects *e, struct write_batch *batch);
 void mu__effects_drop_reopenings(struct effects *e);
+
+enum {
+    TIMEOUT_MS = 60000,
+    RETRY_MS = 5,           /* after a link had no room */
+    AGAIN_MS = 50,          /* after a server asked for it */
+    ACTIVE_MAX = 4,         /* large batches under way with one server */
+    SLOT_BITS = 24,         /* of a token; the rest counts tries */
+    SERVER_TEXT_MAX = 384   /* a task and its address */
+};
+
+/* ---- batches.c ---- */
+
+void mu__effects_take_out(struct write_batch *batch);
+
+void mu__effects_put_last(struct chain *chain, struct write_batch *batch);
+
+void mu__effects_put_first(struct chain *chain, struct write_batch *batch);
+
+struct chain *mu__effects_waiting_of(const struct effects *e,
+                                     const struct write_batch *batch);
+
+/* A timer that cannot be had now is asked for again with the next event. */
+void mu__effects_arm(struct mu__ctx *ctx, struct effects *e, enum effects_timer timer,
+                     uint64_t delay_ms);
+
+void mu__effects_arm_at(struct mu__ctx *ctx, struct effects *e, enum effects_timer timer,
+                        uint64_t due_ms);
+
+/* Servers up to an index. */
+int mu__effects_need_servers(struct mu__ctx *ctx, struct effects *e, uint32_t index);
+
+mu__pid mu__effects_pid_of(const struct effects *e, uint32_t server);
+
+int mu__effects_batch_new(struct effects *e, struct write_batch **ret_batch);
+
+/* What was sent of it is not under way any more. */
+void mu__effects_end_flight(struct effects *e, struct write_batch *batch);
+
+void mu__effects_batch_free(struct effects *e, struct write_batch *batch);
+
+/* Nothing of it was sent, or it is to be sent from its first piece again. */
+void mu__effects_rewind_batch(struct effects *e, struct write_batch *batch);
+
+struct write_batch *mu__effects_find_batch(const struct effects *e,
+                                           const struct mu__msg *msg, uint64_t token);
+
+struct sending *mu__effects_sending_new(struct effects *e);
+
+void mu__effects_sending_free(struct effects *e, struct sending *sending);
+
+void mu__effects_list(struct effects *e, struct sending *sending);
+
+void mu__effects_answer(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg);
+
+/* Applied, so the run is rid of it. */
+void mu__effects_complete(struct mu__ctx *ctx, struct effects *e,
+                          struct write_batch *batch);
+
+/* ---- batch_sending.c ---- */
+
+/* Send to a server what its windows have room for. */
+void mu__effects_pump(struct mu__ctx *ctx, struct effects *e, uint32_t index);
+
+void mu__effects_pump_all(struct mu__ctx *ctx, struct effects *e);
 
 #endif

@@ -333,4 +333,18 @@ void mu__vars_abandon_part(struct mu__ctx *ctx, struct variables *v,
 void mu__vars_retry_abandons(struct mu__ctx *ctx, struct variables *v);
 void mu__vars_drop_abandons(struct variables *v);
 
+/* ---- flights.c ---- */
+
+struct flight *mu__vars_flight_new(struct variables *v);
+
+void mu__vars_count_flight(struct variables *v, const struct flight *flight);
+
+/* The flight that a message is about; NULL when there is none. */
+struct flight *mu__vars_find_flight(struct variables *v, const struct mu__msg *msg,
+                                    uint64_t token);
+
+/* The flight that a message answers; false when there is none. */
+bool mu__vars_end_answered_flight(struct variables *v, const struct mu__msg *msg,
+                                  uint64_t token, struct flight *ret_flight);
+
 #endif

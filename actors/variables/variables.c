@@ -14,9 +14,13 @@
 
 /* What it hears. */
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
 static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
 static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
 static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
@@ -42,128 +46,6 @@ static const struct rule rules[] = {
     [MU__VARIABLE_ADD] = {"add", MU__WRITE_ADD, false},
     [MU__VARIABLE_APPLY] = {"gradient", MU__WRITE_MOMENTUM, false},
 };
-
-/* ---- Queues ---- */
-
-void mu__vars_enqueue(struct variables *v, struct op_part *part)
-{
-    struct variable_server *server = &v->servers[part->server];
-
-    if (part->queued)
-        return;
-    part->queued = true;
-    part->next = NULL;
-    if (server->first == NULL)
-        server->first = part;
-    else
-        server->last->next = part;
-    server->last = part;
-}
-
-void mu__vars_dequeue(struct variables *v, struct op_part *part)
-{
-    struct variable_server *server = &v->servers[part->server];
-    struct op_part **link = &server->first;
-    struct op_part *before = NULL;
-
-    if (!part->queued)
-        return;
-    part->queued = false;
-    while (*link != part) {
-        before = *link;
-        link = &before->next;
-    }
-    *link = part->next;
-    if (server->last == part)
-        server->last = before;
-}
-
-void mu__vars_unstage(struct variables *v, struct op_part *part)
-{
-    if (part->staged)
-        v->servers[part->server].staged--;
-    part->staged = false;
-}
-
-/* ---- Flights ---- */
-
-static struct flight *flight_new(struct variables *v)
-{
-    struct flight *flight;
-
-    assert(v->flights_count < MU__FLIGHTS_MAX);
-    do {
-        flight = &v->flights[++v->token_last % MU__FLIGHTS_MAX];
-    } while (flight->token != 0 || v->token_last == 0);
-    flight->token = v->token_last;
-    return flight;
-}
-
-static void count_flight(struct variables *v, const struct flight *flight)
-{
-    v->flights_count++;
-    v->opens_count += flight->answer == MU__VAR_OPENED;
-    v->servers[flight->server].bytes_under_way += flight->size;
-    flight->part->op->flights++;
-}
-
-struct flight mu__vars_end_flight(struct variables *v, struct flight *flight)
-{
-    struct flight was = *flight;
-
-    v->flights_count--;
-    v->opens_count -= was.answer == MU__VAR_OPENED;
-    v->servers[was.server].bytes_under_way -= was.size;
-    if (was.part != NULL)
-        was.part->op->flights--;
-    *flight = (struct flight){.token = 0};
-    return was;
-}
-
-/* The flight that a message is about; NULL when there is none. */
-static struct flight *find_flight(struct variables *v, const struct mu__msg *msg,
-                                  uint64_t token)
-{
-    struct flight *flight = &v->flights[token % MU__FLIGHTS_MAX];
-
-    if (token == 0 || flight->token != token || flight->answer != msg->kind ||
-        !mu__pid_equal(pid_of(v, flight->server), msg->from))
-        return NULL;
-    return flight;
-}
-
-/* The flight that a message answers; false when there is none. */
-static bool end_answered_flight(struct variables *v, const struct mu__msg *msg,
-                                uint64_t token, struct flight *ret_flight)
-{
-    struct flight *flight = find_flight(v, msg, token);
-
-    if (flight == NULL)
-        return false;
-    *ret_flight = mu__vars_end_flight(v, flight);
-    return true;
-}
-
-void mu__vars_disown_flights(struct variables *v, struct operation *op)
-{
-    for (uint32_t i = 0; i < MU__FLIGHTS_MAX && op->flights > 0; i++) {
-        if (v->flights[i].token == 0 || v->flights[i].part == NULL ||
-            v->flights[i].part->op != op)
-            continue;
-        v->flights[i].part = NULL;
-        op->flights--;
-    }
-}
-
-void mu__vars_disown_part(struct variables *v, struct op_part *part)
-{
-    for (uint32_t i = 0; i < MU__FLIGHTS_MAX && part->op->flights > 0; i++) {
-        if (v->flights[i].token == 0 || v->flights[i].part != part)
-            continue;
-        v->flights[i].part = NULL;
-        part->op->flights--;
-    }
-}
 
 /* ---- Completing ---- */
 
@@ -336,7 +218,7 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *
 static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
 {
     uint64_t left = part->bytes - part->sent;
-    struct flight *flight = flight_new(v);
+    struct flight *flight = mu__vars_flight_new(v);
     int rv;
 
     flight->part = part;
@@ -353,7 +235,7 @@ static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *
         *flight = (struct flight){.token = 0};
         return rv;
     }
-    count_flight(v, flight);
+    mu__vars_count_flight(v, flight);
     part->begun = true;
     part->sent += flight->size;
     if (will_stage(part) && !part->staged) {
@@ -554,11 +436,11 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     bool was_flying;
 
     if (body->code == MU_EAGAIN) {
-        mu__vars_take_absent(ctx, v, find_flight(v, msg, body->token));
+        mu__vars_take_absent(ctx, v, mu__vars_find_flight(v, msg, body->token));
         mu__vars_pump_all(ctx, v);
         return;
     }
-    was_flying = end_answered_flight(v, msg, body->token, &flight);
+    was_flying = mu__vars_end_answered_flight(v, msg, body->token, &flight);
     part = flight.part;
     /* Made ours after we gave up: somebody else shall fill it. */
     if (part == NULL && body->created)
@@ -591,7 +473,7 @@ static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct flight flight;
     struct op_part *part;
 
-    if (!end_answered_flight(v, msg, body->token, &flight))
+    if (!mu__vars_end_answered_flight(v, msg, body->token, &flight))
         return;
     part = flight.part;
     if (part != NULL && body->code != 0) {
@@ -615,7 +497,7 @@ static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__var_written *body = mu__body(msg);
     struct flight flight;
 
-    if (!end_answered_flight(v, msg, body->token, &flight))
+    if (!mu__vars_end_answered_flight(v, msg, body->token, &flight))
         return;
     if (flight.part != NULL && body->code != 0)
         take_refusal(ctx, v, flight.part, body->code, body->message);
