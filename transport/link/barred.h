@@ -3,19 +3,17 @@
 #ifndef MU_TRANSPORT_BARRED_H
 #define MU_TRANSPORT_BARRED_H
 
-#include "runtime/base/chains.h"
+#include "runtime/base/hash_table.h"
+#include "runtime/base/list.h"
+#include "runtime/base/view.h"
 
 /* Bound: one more, and the one that is barred longest is not any more. It may then come
  * back as a worker may that nobody has listed. */
 enum { MU__BARRED_MAX = 16384 };
 
-struct mu__barred_one;
-
 struct mu__barred {
-    struct mu__barred_one *first;   /* barred longest */
-    struct mu__barred_one *last;
-    uint32_t count;
-    struct mu__chains chains;       /* the same by task */
+    struct mu__list list;               /* first: barred longest */
+    struct mu__hash_table by_task;
 };
 
 /* Zeroed memory is the empty list. */

@@ -173,7 +173,7 @@ static const char *who_are_we(const struct mu__links *links, char *out, size_t s
 static struct mu__link *refusing_link(const struct mu__links *links, const char *url)
 {
     uint64_t key = UINT64_C(1) << 63 | mu__view_hash(mu__view_str(url));
-    struct mu__link *link = (struct mu__link *)mu__chains_first(&links->chains, key);
+    struct mu__link *link = (struct mu__link *)mu__hash_table_find(&links->by_key, key);
 
     while (link != NULL && strcmp(link->url, url) != 0)
         link = mu__link_next(link);
@@ -528,10 +528,10 @@ static struct mu__link *link_for_hello(struct mu__links *links,
 static bool call(struct mu__links *links, struct mu__link *link,
                  const struct mu__hello *hello)
 {
-    mu__chains_remove(&links->chains, &link->chained);
+    mu__link_unkey(links, link);
     mu__view_copy(hello->type, link->type, sizeof link->type);
     link->index = hello->index;
-    if (mu__chains_add(&links->chains, mu__link_key(link), &link->chained) == 0)
+    if (mu__hash_table_add(&links->by_key, mu__link_key(link), &link->hashed) == 0)
         return true;
     mu__link_go_down(links, link, "out of memory");
     return false;

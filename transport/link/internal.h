@@ -7,7 +7,8 @@
 
 #include "transport/link/links.h"
 
-#include "runtime/base/chains.h"
+#include "runtime/base/hash_table.h"
+#include "runtime/base/list.h"
 #include "runtime/base/map.h"
 #include "transport/link/barred.h"
 #include "transport/link/frames.h"
@@ -37,11 +38,9 @@ enum mu__link_state {
 };
 
 struct mu__link {
-    struct mu__chained chained; /* by mu__link_key; first, so that it is the link */
-    struct mu__link *next;          /* of all links */
-    struct mu__link *prev;
-    struct mu__link *dirty_next;    /* of links with something to send */
-    struct mu__link *dirty_prev;
+    struct mu__hash_node hashed;    /* by mu__link_key; first, so that it is the link */
+    struct mu__list_node listed;    /* of all links */
+    struct mu__list_node sending;   /* of links with something to send */
     bool dirty;
     bool keep;                  /* asked for with mu__links_dial */
     bool any;                   /* with mu__links_dial_any: whoever answers */
@@ -105,13 +104,13 @@ struct mu__links {
     struct mu__links_config config;
     struct mu__links_upcalls upcalls;
     struct mu__wire *wire;
-    struct mu__link *first;
-    struct mu__link *dirty;
+    struct mu__list all;
+    struct mu__list dirty;          /* links with something to send */
     struct mu__map by_out;
     struct mu__map by_in;
     struct mu__map by_node;
     struct mu__map by_life;
-    struct mu__chains chains;
+    struct mu__hash_table by_key;
     struct mu__barred barred;
     struct mu__log_limit dropped_log;
     struct mu__log_limit greeting_log;
@@ -161,7 +160,7 @@ void mu__link_tell_failing(struct mu__links *links, struct mu__link *link);
 
 /* ---- links_life.c ---- */
 
-/* A link in `state`, in the chain of its key. NULL: out of memory, or
+/* A link in `state`, found by its key. NULL: out of memory, or
  * mu__links_are_too_many. */
 struct mu__link *mu__link_new(struct mu__links *links, const char *type, uint32_t index,
                               const char *url, enum mu__link_state state);
@@ -179,14 +178,28 @@ void mu__link_set_state(const struct mu__links *links, struct mu__link *link,
  * that it is not refused twice at a time. Nobody searches one that is parting. */
 uint64_t mu__link_key(const struct mu__link *link);
 
+/* Nobody finds it by its key any more. */
+void mu__link_unkey(struct mu__links *links, struct mu__link *link);
+
 /* Of those with the key of this task; NULL: none. The caller compares. */
 struct mu__link *mu__link_first(const struct mu__links *links, struct mu__view type,
                                 uint32_t index);
 
+static inline struct mu__link *mu__links_first(const struct mu__links *links)
+{
+    return MU__LIST_FIRST(&links->all, struct mu__link, listed);
+}
+
+/* The next of all links. */
+static inline struct mu__link *mu__links_next(const struct mu__link *link)
+{
+    return MU__LIST_NEXT(link, struct mu__link, listed);
+}
+
 /* The next of the same key. */
 static inline struct mu__link *mu__link_next(const struct mu__link *link)
 {
-    return (struct mu__link *)link->chained.next;
+    return (struct mu__link *)mu__hash_next(&link->hashed);
 }
 
 /* Where the peer of a link that has heard says that it is. */

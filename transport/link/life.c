@@ -33,7 +33,14 @@ uint64_t mu__link_key(const struct mu__link *link)
 struct mu__link *mu__link_first(const struct mu__links *links, struct mu__view type,
                                 uint32_t index)
 {
-    return (struct mu__link *)mu__chains_first(&links->chains, mu__task_key(type, index));
+    return (struct mu__link *)mu__hash_table_find(&links->by_key,
+                                                   mu__task_key(type, index));
+}
+
+void mu__link_unkey(struct mu__links *links, struct mu__link *link)
+{
+    if (link->hashed.hash != 0)
+        mu__hash_table_remove(&links->by_key, &link->hashed);
 }
 
 /* ---- all links ---- */
@@ -45,18 +52,13 @@ static uint32_t *counter_of(struct mu__links *links, enum mu__link_state state)
 
 static void enlist(struct mu__links *links, struct mu__link *link)
 {
-    link->next = links->first;
-    if (links->first != NULL)
-        links->first->prev = link;
-    links->first = link;
+    mu__list_prepend(&links->all, &link->listed);
     ++*counter_of(links, link->state);
 }
 
 static void unlist(struct mu__links *links, struct mu__link *link)
 {
-    *(link->prev == NULL ? &links->first : &link->prev->next) = link->next;
-    if (link->next != NULL)
-        link->next->prev = link->prev;
+    mu__list_remove(&links->all, &link->listed);
     --*counter_of(links, link->state);
 }
 
@@ -107,7 +109,7 @@ struct mu__link *mu__link_new(struct mu__links *links, const char *type, uint32_
     link->state = state;
     begin_missing(links, link);
     if (link->url == NULL ||
-        mu__chains_add(&links->chains, mu__link_key(link), &link->chained) != 0) {
+        mu__hash_table_add(&links->by_key, mu__link_key(link), &link->hashed) != 0) {
         link_free_memory(link);
         return NULL;
     }
@@ -149,7 +151,7 @@ static void end_life(struct mu__links *links, struct mu__link *link)
 void mu__link_free(struct mu__links *links, struct mu__link *link)
 {
     unlist(links, link);
-    mu__chains_remove(&links->chains, &link->chained);
+    mu__link_unkey(links, link);
     hang_up(links, link);
     end_life(links, link);
     mu__outbox_done(&link->outbox);

@@ -58,7 +58,7 @@ int mu__links_dial_any(struct mu__links *links, const char *url)
 static void begin_parting(struct mu__links *links, struct mu__link *link,
                           const char *reason)
 {
-    mu__chains_remove(&links->chains, &link->chained);
+    mu__link_unkey(links, link);
     link->keep = false;
     links->links_count--;
     links->refusing_count++;
@@ -174,8 +174,8 @@ void mu__links_leave(struct mu__links *links, const char *reason)
     struct mu__link *next;
 
     links->leaving = true;
-    for (struct mu__link *link = links->first; link != NULL; link = next) {
-        next = link->next;
+    for (struct mu__link *link = mu__links_first(links); link != NULL; link = next) {
+        next = mu__links_next(link);
         if (link->state == MU__LINK_UP)
             mu__link_say_bye(links, link, reason);
         else
@@ -223,13 +223,13 @@ void mu__links_free(struct mu__links *links)
 {
     if (links == NULL)
         return;
-    while (links->first != NULL)
-        mu__link_free(links, links->first);
+    while (!mu__list_is_empty(&links->all))
+        mu__link_free(links, mu__links_first(links));
     mu__map_done(&links->by_out);
     mu__map_done(&links->by_in);
     mu__map_done(&links->by_node);
     mu__map_done(&links->by_life);
-    mu__chains_done(&links->chains);
+    mu__hash_table_done(&links->by_key);
     mu__barred_done(&links->barred);
     free(links);
 }

@@ -19,21 +19,14 @@ static void mark_dirty(struct mu__links *links, struct mu__link *link)
     if (link->dirty)
         return;
     link->dirty = true;
-    link->dirty_prev = NULL;
-    link->dirty_next = links->dirty;
-    if (links->dirty != NULL)
-        links->dirty->dirty_prev = link;
-    links->dirty = link;
+    mu__list_prepend(&links->dirty, &link->sending);
 }
 
 void mu__link_undirty(struct mu__links *links, struct mu__link *link)
 {
     if (!link->dirty)
         return;
-    *(link->dirty_prev == NULL ? &links->dirty : &link->dirty_prev->dirty_next) =
-        link->dirty_next;
-    if (link->dirty_next != NULL)
-        link->dirty_next->dirty_prev = link->dirty_prev;
+    mu__list_remove(&links->dirty, &link->sending);
     link->dirty = false;
 }
 
@@ -174,8 +167,9 @@ void mu__links_writable(struct mu__links *links, uint32_t out)
 
 void mu__links_flush(struct mu__links *links)
 {
-    while (links->dirty != NULL) {
-        struct mu__link *link = links->dirty;
+    struct mu__link *link;
+
+    while ((link = MU__LIST_FIRST(&links->dirty, struct mu__link, sending)) != NULL) {
 
         mu__link_undirty(links, link);
         send_waiting(links, link);

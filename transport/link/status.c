@@ -156,7 +156,7 @@ void mu__links_each(const struct mu__links *links,
 {
     uint64_t now_ms = mu__links_now(links);
 
-    for (const struct mu__link *link = links->first; link != NULL; link = link->next) {
+    for (const struct mu__link *link = mu__links_first(links); link != NULL; link = mu__links_next(link)) {
         bool is_up = link->state == MU__LINK_UP;
         const struct mu__link_view view = {
             .type = link->type,

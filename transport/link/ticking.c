@@ -90,7 +90,7 @@ static void forgive_pause(struct mu__links *links, uint64_t now_ms)
         return;
     mu__links_log(links, MU__LOG_WARN, "this process stood still for %" PRIu64 " ms",
                   pause_ms);
-    for (struct mu__link *link = links->first; link != NULL; link = link->next) {
+    for (struct mu__link *link = mu__links_first(links); link != NULL; link = mu__links_next(link)) {
         if (link->state == MU__LINK_UP)
             link->heard_ms = now_ms;
         link->since_ms = now_ms;
@@ -105,10 +105,10 @@ uint64_t mu__links_tick(struct mu__links *links, uint64_t now_ms)
 
     forgive_pause(links, now_ms);
     links->tick_ms = now_ms;
-    for (struct mu__link *link = links->first; link != NULL; link = next) {
+    for (struct mu__link *link = mu__links_first(links); link != NULL; link = next) {
         uint64_t wanted_ms;
 
-        next = link->next;
+        next = mu__links_next(link);
         wanted_ms = tick_link(links, link, now_ms);
         if (wanted_ms < next_ms)
             next_ms = wanted_ms;
