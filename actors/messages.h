@@ -421,7 +421,7 @@ enum mu__put_flag {
     F(S, OPTIONAL, value, result, MU__VALUE_BYTES_MAX)
 
 /* The closure is not wanted any more, or has failed: its name may be scheduled anew. */
-#define MU__JOURNAL_GONE_FIELDS(F, S)                                       \
+#define MU__JOURNAL_REMOVED_FIELDS(F, S)                                       \
     F(S, REQUIRED, u64, number, 0)
 
 /* -- coordination service and its agents: who is there --
@@ -810,7 +810,7 @@ enum mu__put_flag {
     M(54, JOURNAL_BEGIN, journal_begin, MU__JOURNAL_BEGIN_FIELDS)           \
     M(55, JOURNAL_SCHEDULED, journal_scheduled, MU__JOURNAL_SCHEDULED_FIELDS)\
     M(56, JOURNAL_FINISHED, journal_finished, MU__JOURNAL_FINISHED_FIELDS)  \
-    M(57, JOURNAL_GONE, journal_gone, MU__JOURNAL_GONE_FIELDS)              \
+    M(57, JOURNAL_REMOVED, journal_removed, MU__JOURNAL_REMOVED_FIELDS)     \
     M(59, SERVICE_HERE, service_here, MU__SERVICE_HERE_FIELDS)              \
     M(60, TASK_REGISTER, task_register, MU__TASK_REGISTER_FIELDS)           \
     M(61, TASK_HEARTBEAT, task_heartbeat, MU__TASK_HEARTBEAT_FIELDS)        \
