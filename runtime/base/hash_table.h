@@ -1,6 +1,6 @@
-/* The intrusive hash table: what is in it has a struct mu__hash_node. It knows hashes alone;
- * who searches compares the keys of what has the same hash. Where peers choose the keys,
- * the hash has a secret (sip_hash.h).
+/* The intrusive hash table: what is in it has a struct mu__hash_node. It knows hashes
+ * alone; who searches compares the keys of what has the same hash. Where peers choose
+ * the keys, the hash has a secret (sip_hash.h).
  *
  *     struct job { struct mu__hash_node node; ... };      the node first
  *     for (node = mu__hash_table_find(&table, hash); node != NULL;
@@ -42,8 +42,8 @@ int mu__hash_table_add(struct mu__hash_table *table, uint64_t hash,
 /* `node` is in the table. */
 void mu__hash_table_remove(struct mu__hash_table *table, struct mu__hash_node *node);
 
-/* All there are, in no order: NULL begins, and ends. The one given may be removed once the
- * next is known. */
+/* All there are, in no order: NULL begins, and ends. The one given may be removed once
+ * the next is known. */
 struct mu__hash_node *mu__hash_table_next(const struct mu__hash_table *table,
                                           const struct mu__hash_node *node);
 

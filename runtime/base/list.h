@@ -1,6 +1,6 @@
-/* The intrusive doubly linked list: what is listed has a struct mu__list_node for each list
- * that it can be in. A list owns nothing, takes no memory, and zeroed memory is an empty
- * one.
+/* The intrusive doubly linked list: what is listed has a struct mu__list_node for each
+ * list that it can be in. A list owns nothing, takes no memory, and zeroed memory is an
+ * empty one.
  *
  *     struct job { struct mu__list_node node; ... };
  *     mu__list_append(&queue, &job->node);

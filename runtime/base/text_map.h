@@ -1,5 +1,5 @@
-/* A hash table with strings for keys, which are in the nodes. The strings may be chosen by
- * others: their hash begins with a secret number. */
+/* A hash table with strings for keys, which are in the nodes. The strings may be chosen
+ * by others: their hash begins with a secret number. */
 #ifndef MU_RUNTIME_TEXT_MAP_H
 #define MU_RUNTIME_TEXT_MAP_H
 

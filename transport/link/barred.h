@@ -1,5 +1,5 @@
-/* Who is refused, and why: tasks that left the cluster, and lives of tasks that are
- * elsewhere now. Plain data. */
+/* Who is refused, and why: tasks that left the cluster, and processes of tasks
+ * that are elsewhere now. Plain data. */
 #ifndef MU_TRANSPORT_BARRED_H
 #define MU_TRANSPORT_BARRED_H
 
@@ -19,9 +19,9 @@ struct mu__barred {
 /* Zeroed memory is the empty list. */
 void mu__barred_done(struct mu__barred *barred);
 
-/* Bar a task, for good; or (incarnation not 0, or url not NULL) that life of it, and
- * whoever plays it at that url. The words are copied. Replaces what was said of the task.
- * -MU_ENOMEM: nobody is barred for it. */
+/* Bar a task, for good; or (incarnation not 0, or url not NULL) that process of it,
+ * and whoever plays it at that url. The words are copied. Replaces what was said of the
+ * task. -MU_ENOMEM: nobody is barred for it. */
 int mu__barred_add(struct mu__barred *barred, const char *type, uint32_t index,
                    uint64_t incarnation, const char *url, const char *words);
 
