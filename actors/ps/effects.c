@@ -19,7 +19,7 @@
 #include "actors/ps/opened_variable.h"
 #include "actors/ps/variable_store.h"
 #include "actors/ps/variables.h"
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "runtime/message/block_pool.h"
 
 #include <assert.h>

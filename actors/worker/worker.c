@@ -2,7 +2,7 @@
 
 #include "actors/keep.h"
 #include "actors/packing.h"
-#include "actors/worker/recall.h"
+#include "actors/worker/recalled.h"
 
 #include <assert.h>
 #include <inttypes.h>

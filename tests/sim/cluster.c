@@ -7,7 +7,7 @@
 #include "actors/packing.h"
 #include "actors/ps/variable_store.h"
 #include "actors/references.h"
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "runtime/message/value_parts.h"
 #include "tests/sim/etcd.h"
 
