@@ -126,15 +126,15 @@ static int begin_making(struct worker *w, struct mu_run *run)
 void mu__worker_prepare(struct worker *w, struct mu_run *run)
 {
     int rv = mu__run_makes(run) ? begin_making(w, run) : 0;
+    bool is_ready;
 
     if (rv == 0)
         rv = look_for_inputs(w, run);
     run->code = rv;
     if (rv != 0)
         mu__worker_forget_inputs(w, run);
-    mu__worker_list_run(rv != 0 || run->inputs == NULL || run->inputs->missing == 0 ? &w->ready
-                                                                         : &w->waiting,
-             run);
+    is_ready = rv != 0 || run->inputs == NULL || run->inputs->missing == 0;
+    mu__worker_list_run(is_ready ? &w->ready : &w->waiting, run);
 }
 
 /* What the error of a run is for those who need its result. */

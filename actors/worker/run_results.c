@@ -2,11 +2,11 @@
 #include "actors/keep.h"
 #include "actors/worker/internal.h"
 
-enum { QUICK_US = 10 };     /* a run below this is reported as one of no time */
+enum { QUICK_US = 10 };     /* a shorter run is reported as one of no time */
 
 /* Send an error that is no function's. */
-int mu__worker_send_refusal(struct mu__ctx *ctx, mu__pid to, const struct mu__run *request,
-                        int code, const char *text)
+int mu__worker_send_refusal(struct mu__ctx *ctx, mu__pid to,
+                            const struct mu__run *request, int code, const char *text)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__RESULT);
     struct mu__result *body;
