@@ -1,5 +1,5 @@
 /* Iterators: objects of workers that give one element at a time to whoever asks. */
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 
 #include "muster/node.h"
 

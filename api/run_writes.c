@@ -4,7 +4,7 @@
 
 #include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "runtime/message/arguments.h"
 
 /* What a write of a whole buffer is checked as. */

@@ -2,7 +2,7 @@
  * servers as they are, on several kernels. */
 #include "actors/effects/effects.h"
 
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "tests/support/var_net.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 
 #include "actors/packing.h"
 #include "runtime/message/arguments.h"

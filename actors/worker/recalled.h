@@ -1,10 +1,10 @@
 /* What a worker tells a chief about runs that it was sent: which have begun, and which it
  * gives back. Functions over lists of runs; the worker actor owns the runs. */
-#ifndef MU_ACTORS_WORKER_RECALL_H
-#define MU_ACTORS_WORKER_RECALL_H
+#ifndef MU_ACTORS_WORKER_RECALLED_H
+#define MU_ACTORS_WORKER_RECALLED_H
 
 #include "actors/attempts.h"
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "runtime/kernel/kernel.h"
 
 /* The answer to one RECALL, while it is put together. */

@@ -1,7 +1,10 @@
 /* What the parts of the supervisor say of each other must agree at any moment. */
 #include "tests/sim/cluster.h"
 
+#include "actors/supervisor/actions.h"
 #include "actors/supervisor/builds.h"
+#include "actors/supervisor/recall.h"
+#include "actors/supervisor/roles.h"
 #include "tests/sim/inner.h"
 
 #include <inttypes.h>
@@ -32,10 +35,11 @@ static void add_closure(struct cluster *cluster, const struct supervisor *s,
     else
         sums->bytes += mu__closure_bytes(closure);
     /* Those of the journal may remember another chief's. */
-    if (closure->crashes > s->workers_lost && (extra == NULL || extra->number == 0))
-        cluster_break(cluster, "closure %" PRIu64 " has been lost %d times, of %" PRIu64
-                      " workers", mu__closure_id(closure), closure->crashes,
-                      s->workers_lost);
+    if (closure->crashes > s->counts.workers_lost &&
+        (extra == NULL || extra->number == 0))
+        cluster_break(
+            cluster, "closure %" PRIu64 " has been lost %d times, of %" PRIu64 " workers",
+            mu__closure_id(closure), closure->crashes, s->counts.workers_lost);
     if (extra == NULL)
         return;
     sums->extras++;
@@ -69,7 +73,7 @@ static void add_lists(struct cluster *cluster, const struct supervisor *s,
 static void check_time(struct cluster *cluster, const struct supervisor *s,
                        const struct mu__member_worker *worker)
 {
-    const struct worker_state *worker_state = &s->worker_states[worker->number];
+    const struct worker_state *worker_state = &s->worker_states.items[worker->number];
     const struct mu__closure *closure =
         mu__closures_first(&s->closures, mu__list_in_flight(worker->number));
     uint64_t load_us = 0;
@@ -85,8 +89,8 @@ static void check_time(struct cluster *cluster, const struct supervisor *s,
         load_us += worker_state->abandoned[i].cost_us;
         begun += worker_state->abandoned[i].begun;
     }
-    for (uint32_t i = 0; i < s->backups_count; i++) {
-        closure = mu__closures_find(&s->closures, s->backups[i]);
+    for (uint32_t i = 0; i < s->backups.count; i++) {
+        closure = mu__closures_find(&s->closures, s->backups.closures[i]);
         begun += closure != NULL &&
                  mu__sup_extra(s, closure)->backup_worker == worker->number &&
                  mu__sup_extra(s, closure)->backup_begun;
@@ -102,13 +106,13 @@ static void check_time(struct cluster *cluster, const struct supervisor *s,
 static void check_worker(struct cluster *cluster, const struct supervisor *s,
                          const struct mu__member_worker *worker)
 {
-    const struct worker_state *worker_state = &s->worker_states[worker->number];
+    const struct worker_state *worker_state = &s->worker_states.items[worker->number];
     uint32_t load = mu__closures_count(&s->closures, mu__list_in_flight(worker->number)) +
                     worker_state->abandoned_count;
 
-    for (uint32_t i = 0; i < s->backups_count; i++) {
+    for (uint32_t i = 0; i < s->backups.count; i++) {
         const struct mu__closure *closure =
-            mu__closures_find(&s->closures, s->backups[i]);
+            mu__closures_find(&s->closures, s->backups.closures[i]);
 
         load += closure != NULL &&
                 mu__sup_extra(s, closure)->backup_worker == worker->number;
@@ -119,7 +123,7 @@ static void check_worker(struct cluster *cluster, const struct supervisor *s,
     check_time(cluster, s, worker);
     if (s->config.window != 0 && worker->load > worker->window +
                                                    worker_state->abandoned_count +
-                                                   s->backups_count)
+                                                   s->backups.count)
         cluster_break(cluster, "worker %" PRIu32 " has a load of %" PRIu32
                       " with a window of %" PRIu32, worker->index, worker->load,
                       worker->window);
@@ -137,7 +141,7 @@ static uint32_t check_builds(struct cluster *cluster, const struct supervisor *s
     uint32_t awaited = 0;
     uint32_t slow = 0;
 
-    for (const struct per_worker *pw = s->per_worker_first; pw != NULL; pw = pw->next) {
+    for (const struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next) {
         const struct build *build = number < pw->builds_size ? &pw->builds[number] : NULL;
 
         if (pw->losses > s->config.attempts_max + 2 * s->members.workers_size)
@@ -164,17 +168,17 @@ static void check_all_builds(struct cluster *cluster, const struct supervisor *s
 
     for (uint32_t i = 1; i < s->members.workers_size; i++)
         slow += check_builds(cluster, s, i);
-    if (slow != s->slow_builds)
+    if (slow != s->per_worker.slow_builds)
         cluster_break(cluster, "%" PRIu32 " builds take long, counted as %" PRIu32, slow,
-                      s->slow_builds);
+                      s->per_worker.slow_builds);
 }
 
 static uint64_t free_mores(const struct supervisor *s)
 {
     uint64_t count = 0;
 
-    for (uint32_t at = s->extras_free; at != 0;
-         at = mu__sup_extra_at(s, at - 1)->next_free)
+    for (uint32_t at = s->extras.free; at != 0;
+         at = mu__closure_extras_at(&s->extras, at - 1)->next_free)
         count++;
     return count;
 }
@@ -183,10 +187,10 @@ static void check_sums(struct cluster *cluster, const struct supervisor *s,
                        const struct sums *sums)
 {
     uint64_t clients = 0;
-    uint64_t numbers = s->effect_last + 1 - s->effects.base;
+    uint64_t numbers = s->effects.last + 1 - s->effects.window.base;
 
-    for (uint32_t i = 0; i < s->clients_count; i++)
-        clients += s->clients[i].closures;
+    for (uint32_t i = 0; i < s->clients.count; i++)
+        clients += s->clients.items[i].closures;
     if (sums->count != s->closures.count)
         cluster_break(cluster, "the supervisor's lists have %" PRIu64 " closures of %"
                       PRIu32, sums->count, s->closures.count);
@@ -194,13 +198,13 @@ static void check_sums(struct cluster *cluster, const struct supervisor *s,
                                        sums->resolved)
         cluster_break(cluster, "the supervisor holds %" PRIu64 " closures, of at most %"
                       PRIu32, sums->count - sums->pinned, s->config.queue_max);
-    if (sums->bytes != s->args_bytes)
+    if (sums->bytes != s->counts.args_bytes)
         cluster_break(cluster, "arguments have %" PRIu64 " bytes, counted as %" PRIu64,
-                      sums->bytes, s->args_bytes);
-    if (sums->extras + free_mores(s) != (uint64_t)s->extras_chunks * EXTRAS_CHUNK)
+                      sums->bytes, s->counts.args_bytes);
+    if (sums->extras + free_mores(s) != (uint64_t)mu__closure_extras_count(&s->extras))
         cluster_break(cluster, "%" PRIu64 " closures have more, %" PRIu64
                       " are free, of %" PRIu32, sums->extras, free_mores(s),
-                      s->extras_chunks * EXTRAS_CHUNK);
+                      mu__closure_extras_count(&s->extras));
     /* Nobody's own place counts as one. */
     if (clients != sums->count - sums->resolved + 1)
         cluster_break(cluster, "clients have %" PRIu64 " closures, there are %" PRIu64,
@@ -213,15 +217,15 @@ static void check_sums(struct cluster *cluster, const struct supervisor *s,
 static void check_rest(struct cluster *cluster, const struct supervisor *s,
                        const struct sums *sums)
 {
-    if (sums->count != sums->pinned || s->args_bytes != 0)
+    if (sums->count != sums->pinned || s->counts.args_bytes != 0)
         cluster_break(cluster, "the supervisor holds %" PRIu64 " closures with %" PRIu64
                       " bytes when nothing is under way", sums->count - sums->pinned,
-                      s->args_bytes);
-    if (s->effects.base != s->effect_last + 1)
+                      s->counts.args_bytes);
+    if (s->effects.window.base != s->effects.last + 1)
         cluster_break(cluster, "effects from %" PRIu64 " to %" PRIu64
-                      " are not settled", s->effects.base, s->effect_last);
-    if (s->backups_count != 0 || s->leaving != NULL)
-        cluster_break(cluster, "%" PRIu32 " backups are left", s->backups_count);
+                      " are not settled", s->effects.window.base, s->effects.last);
+    if (s->backups.count != 0 || s->pinned.releasing != NULL)
+        cluster_break(cluster, "%" PRIu32 " backups are left", s->backups.count);
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
 
@@ -237,8 +241,8 @@ static void check_held(struct cluster *cluster, const struct supervisor *s)
 {
     uint64_t bytes = 0;
 
-    for (uint32_t i = 0; i < s->clients_count; i++) {
-        const struct client *client = &s->clients[i];
+    for (uint32_t i = 0; i < s->clients.count; i++) {
+        const struct supervisor_client *client = &s->clients.items[i];
         uint64_t closures = client->closures - (i == 0);
 
         bytes += client->room.shares[MU__BOUND_BYTES].held;
@@ -247,10 +251,10 @@ static void check_held(struct cluster *cluster, const struct supervisor *s)
                           " closures, and holds room for %" PRIu64, i, closures,
                           client->room.shares[MU__BOUND_CLOSURES].held);
     }
-    if (s->closures.lists[MU__LIST_PINNED].count == 0 && s->pinned_results.count == 0 &&
-        bytes > s->args_bytes)
+    if (s->closures.lists[MU__LIST_PINNED].count == 0 && s->pinned.by_number.count == 0 &&
+        bytes > s->counts.args_bytes)
         cluster_break(cluster, "clients hold room for %" PRIu64 " bytes of %" PRIu64,
-                      bytes, s->args_bytes);
+                      bytes, s->counts.args_bytes);
 }
 
 /* What could run at once elsewhere does not wait behind something long. */
@@ -314,8 +318,8 @@ void cluster_note_supervisor(struct cluster *cluster)
     if (!cluster->chief->runs)
         return;
     s = supervisor_of(cluster);
-    cluster->backups += s->backups_run;
-    cluster->stuck += s->stuck;
+    cluster->backups += s->backups.runs;
+    cluster->stuck += s->counts.stuck;
     cluster->recalled += s->recalls.returned;
 }
 
@@ -327,8 +331,8 @@ static void check_bound(struct cluster *cluster, const struct supervisor *s,
     const char *word = which == MU__BOUND_BYTES ? "bytes" : "closures";
     uint64_t sum = 0;
 
-    for (uint32_t i = 0; i < s->clients_count; i++) {
-        const struct mu__share *share = &s->clients[i].room.shares[which];
+    for (uint32_t i = 0; i < s->clients.count; i++) {
+        const struct mu__share *share = &s->clients.items[i].room.shares[which];
 
         sum += mu__share_reserved(share);
         if (share->granted > share->allowed)

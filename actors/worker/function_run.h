@@ -1,7 +1,7 @@
 /* One run of a function, from RUN to RESULT. The executor thread that runs it has it to
  * itself from submit to WORK_DONE, but for `cancelled`. */
-#ifndef MU_ACTORS_RUN_H
-#define MU_ACTORS_RUN_H
+#ifndef MU_ACTORS_WORKER_FUNCTION_RUN_H
+#define MU_ACTORS_WORKER_FUNCTION_RUN_H
 
 #include "actors/messages.h"
 #include "actors/effects/effects.h"

@@ -1,4 +1,4 @@
-#include "actors/worker/recall.h"
+#include "actors/worker/recalled.h"
 
 /* ---- The answer to a RECALL ---- */
 
