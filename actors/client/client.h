@@ -105,7 +105,7 @@ struct mu__client_call {
     struct mu__msg *request;        /* ASK, and EXPLAIN if it is to be passed on: begins
                                        with a token; the caller's again if it is not NULL
                                        afterwards */
-    bool explains_timeout;                  /* the actor's: the limit has passed, and the chief
+    bool explains_timeout;          /* the actor's: the limit has passed, and the chief
                                        is asked whether it is there */
     mu_value *status;               /* STATUS, EXPLAIN: the answer, the caller's */
     uint64_t input;                 /* ASK of PER_WORKER_MAKE: the answer */

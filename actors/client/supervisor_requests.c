@@ -28,7 +28,8 @@ static struct mu__pending_closure *waits_here(const struct client_actor *c,
     return closure != NULL && closure->list != NULL ? closure : NULL;
 }
 
-static void describe_inputs(const struct mu__pending_closure *closure, char *out, size_t size)
+static void describe_inputs(const struct mu__pending_closure *closure, char *out,
+                            size_t size)
 {
     (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " input%s",
                    closure->missing, closure->inputs_count,
@@ -134,7 +135,8 @@ static void complete_unavailable(struct mu__ctx *ctx, struct client_actor *c,
     mu__client_complete(ctx, c, call,
                         mu_error_set(&call->error, -MU_EUNAVAILABLE,
                                      "%s is not connected%s%s", c->config.chief,
-                                     c->chief.reported_error[0] == '\0' ? "" : ": ", c->chief.reported_error));
+                                     c->chief.reported_error[0] == '\0' ? "" : ": ",
+                                     c->chief.reported_error));
 }
 
 static void submit_request(struct mu__ctx *ctx, struct client_actor *c,
@@ -148,7 +150,8 @@ static void submit_request(struct mu__ctx *ctx, struct client_actor *c,
     c->calls.requested = &call->call;
 }
 
-void mu__client_request(struct mu__ctx *ctx, struct client_actor *c, struct mu__client_call *call)
+void mu__client_request(struct mu__ctx *ctx, struct client_actor *c,
+                        struct mu__client_call *call)
 {
     call->call.timer = 0;
     if (call->call.operation == MU__CLIENT_EXPLAIN) {
@@ -273,7 +276,8 @@ static void describe_closure(const mu_value *closure, char *out, size_t size)
                    waits_for);
 }
 
-static void set_timeout_error(const struct client_actor *c, struct mu__call *call, const char *words)
+static void set_timeout_error(const struct client_actor *c, struct mu__call *call,
+                              const char *words)
 {
     if (call->operation == MU__CLIENT_FETCH)
         (void)mu_error_set(&call->error, -MU_EDEADLINE,
@@ -384,7 +388,8 @@ static void say_no_answer(const struct client_actor *c, struct mu__client_call *
                            call->call.timeout_ms);
 }
 
-void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call)
+void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c,
+                          struct mu__call *call)
 {
     if (!is_request(call)) {
         explain(ctx, c, call, NULL);
@@ -400,8 +405,8 @@ void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c, struct mu
 }
 
 /* Asked why a wait is over its limit, the chief is lost. */
-static void explain_lost(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
-                         const mu_error *error)
+static void explain_lost(struct mu__ctx *ctx, struct client_actor *c,
+                         struct mu__call *call, const mu_error *error)
 {
     if (call->operation == MU__CLIENT_JOIN && mu__client_try(ctx, c, call))
         return;
@@ -475,8 +480,8 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                                            "the chief's status cannot be read: %s", why));
 }
 
-static void answered(struct mu__ctx *ctx, struct client_actor *c, struct mu__client_call *call,
-                     uint32_t code, struct mu__view words)
+static void answered(struct mu__ctx *ctx, struct client_actor *c,
+                     struct mu__client_call *call, uint32_t code, struct mu__view words)
 {
     char text[MU__ERROR_TEXT_MAX + 1];
 
@@ -497,7 +502,8 @@ void mu__client_on_made(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         call->input = body->input;
         call->chief_epoch = c->chief.epoch;
         answered(ctx, c, call, body->code, body->message);
-    } else if (c->chief.connected && mu__pid_equal(msg->from, c->chief.pid) && body->input != 0) {
+    } else if (c->chief.connected && mu__pid_equal(msg->from, c->chief.pid) &&
+               body->input != 0) {
         mu__client_release(ctx, c, body->input);
     }
 }
