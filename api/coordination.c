@@ -2,7 +2,7 @@
  * the node's agent. */
 #include "api/coordination.h"
 
-#include "actors/coordination/keys/key_values.h"
+#include "actors/coordination/keys/key_map.h"
 #include "actors/messages.h"
 #include "actors/task_set.h"
 #include "runtime/message/arguments.h"

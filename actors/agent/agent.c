@@ -366,7 +366,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static void on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
-    const struct mu__cluster_added *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
 
     (void)ctx;
     a->has_joined_tasks = a->has_joined_tasks || (body->coordinated && !body->own);

@@ -198,7 +198,7 @@ void mu__agent_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg 
 void mu__agent_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
-    const struct mu__cluster_moved *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     const struct mu__task_range *first = a->hosts.set.ranges;
     char address[MU__ADDRESS_MAX + 1];
 

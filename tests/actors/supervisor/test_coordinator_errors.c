@@ -49,7 +49,7 @@ static const struct cluster_function own[] = {{"break", run_break, 0}};
 #define OWN .functions = own, .functions_count = 1
 
 /* Two workers, a window of one. The first closure fails at 180; the other worker is busy
- * until 1170. A join that is asked for at 300 is over when the busy one has landed, with
+ * until 1170. A join that is asked for at 300 is over when the busy one has ended, with
  * the error that came first; those that were queued have never run. */
 static void test_raised_once(void **state)
 {
@@ -72,7 +72,7 @@ static void test_raised_once(void **state)
     assert_int_equal(cluster_wait(call), -MU_EINVALID);
     assert_string_equal(call->of.call.error.message, "bad 0");
 
-    /* What ran has landed: worker/0 began `fail 2` at 190 and was asked to stop. */
+    /* What ran has ended: worker/0 began `fail 2` at 190 and was asked to stop. */
     assert_true(call->done_ms >= 1185);
     for (size_t i = 0; i < 5; i++)
         assert_true(is_resolved(closures[i]));
@@ -320,7 +320,7 @@ static void test_limit_error(void **state)
     end(cluster);
 }
 
-/* An error that is of no closure is raised like one: once, after all has landed. */
+/* An error that is of no closure is raised like one: once, after all has ended. */
 static void test_fault(void **state)
 {
     struct cluster *cluster =

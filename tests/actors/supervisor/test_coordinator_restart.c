@@ -393,7 +393,7 @@ static void test_damaged_journal(void **state)
 }
 
 /* A result that would stay on its worker is in the journal instead. */
-static void test_kept(void **state)
+static void test_pinned(void **state)
 {
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1, OWN);
@@ -612,7 +612,7 @@ int main(void)
         cmocka_unit_test(test_full_storage),
         cmocka_unit_test(test_full_disk_stops_no_closure),
         cmocka_unit_test(test_damaged_journal),
-        cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_pinned),
         cmocka_unit_test(test_inputs),
         cmocka_unit_test(test_effect),
         cmocka_unit_test(test_effect_whose_end_was_not_written),

@@ -288,7 +288,7 @@ static void test_too_many_references(void **state)
 /* ---- What workers keep ---- */
 
 /* A result that is kept is used where it is, and fetched any number of times. */
-static void test_kept(void **state)
+static void test_pinned(void **state)
 {
     struct fixture *f = *state;
     mu_closure_options options;
@@ -549,7 +549,7 @@ int main(void)
         TEST(test_options),
         TEST(test_references),
         TEST(test_too_many_references),
-        TEST(test_kept),
+        TEST(test_pinned),
         TEST(test_per_worker),
         TEST(test_per_worker_of_function),
         TEST(test_errors),
