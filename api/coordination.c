@@ -1,6 +1,6 @@
 /* The public coordination service: tasks, barriers, preemption. Checks, then one call to
  * the node's agent. */
-#include "api/coordination.h"
+#include "api/internal.h"
 
 #include "actors/coordination/keys/key_map.h"
 #include "actors/messages.h"

@@ -1,5 +1,5 @@
 /* The public coordinator: a thin layer over the client actor. */
-#include "api/coordinator.h"
+#include "api/internal.h"
 
 #include "actors/client/admission.h"
 #include "actors/messages.h"

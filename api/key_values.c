@@ -1,7 +1,7 @@
 /* The public key-values. A request is one block of memory and one message to the node's
  * agent: a thread that waits does so on a semaphore of its own, which the answer's
  * callback posts. */
-#include "api/key_values.h"
+#include "api/internal.h"
 
 #include "actors/messages.h"
 #include "runtime/message/arguments.h"

@@ -2,7 +2,7 @@
  * revision says who came first. Who has the lowest one holds the lock. The others each
  * watch the place before theirs alone, so one of them is woken when it goes. */
 #include "actors/coordination/keys/lock_queue.h"
-#include "api/coordination.h"
+#include "api/internal.h"
 #include "node/node.h"
 
 #include "muster/coordination.h"

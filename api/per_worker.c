@@ -1,5 +1,5 @@
 /* Questions to the chief: per-worker values, explanations, leaving. */
-#include "api/coordinator.h"
+#include "api/internal.h"
 
 #include "actors/messages.h"
 #include "actors/packing.h"

@@ -4,7 +4,7 @@
 
 #include "actors/job/job.h"
 #include "actors/messages.h"
-#include "api/coordination.h"
+#include "api/internal.h"
 #include "runtime/message/arguments.h"
 
 #include <stdlib.h>

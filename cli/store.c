@@ -1,7 +1,7 @@
 /* `muster store ls` and `muster store clear`: the runs of a job that a store has. Asked
  * is the coordination service; or, with --store, the store itself, by a node of this
  * process that hosts a service nobody else reaches. */
-#include "api/coordination.h"
+#include "api/internal.h"
 #include "cli/output/json.h"
 #include "cli/output/table.h"
 #include "cli/service.h"

@@ -1,7 +1,7 @@
 /* The cluster, and who this process is: from the options of a run, TF_CONFIG, a resolver,
  * or the strategy. */
-#include "api/distribute/distribute.h"
-#include "api/compat/server.h"
+#include "api/distribute/internal.h"
+#include "api/compat/compat.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef MU_DISTRIBUTE_TASKS_H
 #define MU_DISTRIBUTE_TASKS_H
 
-#include "api/distribute/distribute.h"
+#include "api/distribute/internal.h"
 
 enum { KEY_BYTES = 160, MS_NS = 1000000 };
 

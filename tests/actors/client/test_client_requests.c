@@ -1,4 +1,5 @@
-/* The client actor: errors of no closure, per-worker values, requests to the supervisor. */
+/* The client actor: errors of no closure, per-worker values, requests to the
+ * supervisor. */
 #include "tests/actors/client/client_program.h"
 
 /* ---- Errors of no closure; requests ---- */
