@@ -14,7 +14,7 @@
 /* ---- coordinator ---- */
 
 /* The raising of an error for a program that cannot wait, because it is on the loop. */
-enum mu__raising { MU__RAISING_NOTHING, MU__RAISING_ASKED, MU__RAISING_ANSWERED };
+enum mu__raising { MU__RAISING_NOTHING, MU__RAISING_REQUESTED, MU__RAISING_ANSWERED };
 
 struct mu_coordinator {
     mu_node *node;              /* held: see mu__node_ref */
@@ -43,8 +43,8 @@ int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t timeout
 
 /* Ask the chief something; takes `request`, NULL gives -MU_ENOMEM. The answer is in the
  * call. */
-int mu__ask_chief(mu_node *node, struct mu__client_call *call, struct mu__msg *request,
-                  int64_t timeout_ms, mu_error *ret_error);
+int mu__request_chief(mu_node *node, struct mu__client_call *call,
+                      struct mu__msg *request, int64_t timeout_ms, mu_error *ret_error);
 
 /* Pack arguments (NULL: none) behind a message. *packed has their sizes before. */
 int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *packed,
@@ -58,8 +58,8 @@ int mu__check_function_name(const char *function, mu_error *ret_error);
 
 /* ---- coordination ---- */
 
-/* A call that nobody waits for; `finished` frees it with mu__agent_errand_free. */
-struct mu__agent_errand {
+/* A call that nobody waits for; `finished` frees it with mu__agent_detached_free. */
+struct mu__agent_detached {
     struct mu__pending pending;     /* first */
     struct mu__agent_call call;
     mu_barrier_done_fn done;
@@ -70,11 +70,11 @@ struct mu__agent_errand {
 };
 
 /* `name` is copied. NULL: no memory. */
-struct mu__agent_errand *mu__agent_errand_new(int operation, const char *name);
-void mu__agent_errand_free(struct mu__agent_errand *errand);
+struct mu__agent_detached *mu__agent_detached_new(int operation, const char *name);
+void mu__agent_detached_free(struct mu__agent_detached *detached);
 
 /* Ask the node's agent and wait for its answer. */
-int mu__agent_ask_node(mu_node *node, struct mu__agent_call *call, int operation,
+int mu__agent_call_and_wait(mu_node *node, struct mu__agent_call *call, int operation,
                        int64_t timeout_ms, mu_error *ret_error);
 
 /* The canonical text of a set of tasks; NULL is "". The caller frees it with free(). */

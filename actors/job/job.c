@@ -381,7 +381,7 @@ static void take_missing(const struct job *job, struct mu__job_call *call)
                        job->config.task, call->call.timeout_ms);
 }
 
-static void asked_missing(const struct job *job, struct mu__job_call *call)
+static void request_missing(const struct job *job, struct mu__job_call *call)
 {
     if (call->call.operation == MU__JOB_STOP)
         mu__job_stop_missing(job, call);
@@ -410,7 +410,7 @@ static bool note(struct mu__ctx *ctx, const struct job *job, struct mu__call *li
 
 static void note_all(struct mu__ctx *ctx, struct job *job)
 {
-    bool waits = note(ctx, job, job->calls.requested, asked_missing);
+    bool waits = note(ctx, job, job->calls.requested, request_missing);
 
     waits = note(ctx, job, job->calls.ending, end_missing) || waits;
     waits = note(ctx, job, job->calls.taking, take_missing) || waits;
@@ -445,7 +445,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         note_all(ctx, job);
     else if (!expire(job, &job->calls.waiting, timer, wait_missing) &&
         !expire(job, &job->calls.ending, timer, end_missing) &&
-        !expire(job, &job->calls.requested, timer, asked_missing) &&
+        !expire(job, &job->calls.requested, timer, request_missing) &&
         !expire(job, &job->calls.taking, timer, take_missing))
         (void)mu__job_stop_timer(ctx, job, timer);
 }
