@@ -44,7 +44,7 @@ struct mu__session {
     uint64_t closures_max;          /* bounds; 0: none. Set before the session begins */
     uint64_t bytes_max;
     atomic_uint waiting;            /* threads that wait for room */
-    atomic_uint_fast64_t scheduled; /* admitted: see actors/client/admission.h */
+    atomic_uint_fast64_t scheduled; /* admitted: see actors/client/admitting.h */
     atomic_uint_fast64_t resolved;  /* by the loop, as all below */
     atomic_uint_fast64_t finished;
     atomic_uint_fast64_t failed;

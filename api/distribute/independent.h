@@ -1,6 +1,6 @@
-/* What the files about independent tasks share: tasks.c, gather.c, end.c. */
-#ifndef MU_DISTRIBUTE_TASKS_H
-#define MU_DISTRIBUTE_TASKS_H
+/* What the files about independent tasks share: independent.c, gather.c, end.c. */
+#ifndef MU_DISTRIBUTE_INDEPENDENT_H
+#define MU_DISTRIBUTE_INDEPENDENT_H
 
 #include "api/distribute/internal.h"
 
