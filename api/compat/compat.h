@@ -1,11 +1,16 @@
-/* Parts of servers that `muster node` uses for itself: it has a node and signals of its
- * own. */
-#ifndef MU_COMPAT_SERVER_H
-#define MU_COMPAT_SERVER_H
-
-#include "muster/compat/server.h"
+/* Parts of servers that `muster node` uses for itself, since it has a node and signals of
+ * its own; and opening sessions, for api/ only. */
+#ifndef MU_COMPAT_H
+#define MU_COMPAT_H
 
 #include "node/discovery/discover.h"
+
+#include "muster/compat/server.h"
+#include "muster/compat/session.h"
+
+#include <stdatomic.h>
+
+/* ---- server ---- */
 
 /* What a server was told by a client. */
 struct mu__server_offered {
@@ -40,5 +45,13 @@ int mu__server_start_discovered(const mu_server_options *options,
 
 /* The parts of a session config that are settings of the node. */
 int mu__server_settings(mu_node *node, const mu_session_config *config);
+
+/* ---- session ---- */
+
+/* mu_session_open_worker that ends with -MU_EABORTED once *over is true: the run that it
+ * is for has failed. NULL: there is none. */
+int mu__session_open_worker(mu_node *node, const mu_session_options *options,
+                            const atomic_bool *over, mu_error *ret_error,
+                            mu_session **ret_session);
 
 #endif

@@ -2,7 +2,7 @@
  * revision says who came first. Who has the lowest one holds the lock. The others each
  * watch the place before theirs alone, so one of them is woken when it goes. */
 #include "actors/coordination/keys/lock_queue.h"
-#include "api/coordination.h"
+#include "api/internal.h"
 #include "node/node.h"
 
 #include "muster/coordination.h"
@@ -158,7 +158,7 @@ static int await_before(const struct mu_lock *lock, const struct mu__lock_queue 
 }
 
 /* Who holds it now; or, when that is not heard, held it when we looked last. */
-static void say_holder(const struct mu_lock *lock, struct mu__lock_queue *queue,
+static void describe_holder(const struct mu_lock *lock, struct mu__lock_queue *queue,
                        int64_t timeout_ms, mu_error *error)
 {
     struct mu__lock_queue now;
@@ -244,7 +244,7 @@ static int acquire(struct mu_lock *lock, int64_t timeout_ms, mu_error *error)
             rv = step == MU__LOCK_COME ? take_place(lock, patience.until_ms, error)
                                        : await_turn(lock, &queue, &patience, error);
         if (rv == -MU_EDEADLINE && queue.before != 0)
-            say_holder(lock, &queue, timeout_ms, error);
+            describe_holder(lock, &queue, timeout_ms, error);
     }
     if (lock->number != 0)
         give_up_place(lock);

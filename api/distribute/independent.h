@@ -1,8 +1,8 @@
-/* What the files about independent tasks share: tasks.c, gather.c, end.c. */
-#ifndef MU_DISTRIBUTE_TASKS_H
-#define MU_DISTRIBUTE_TASKS_H
+/* What the files about independent tasks share: independent.c, gather.c, end.c. */
+#ifndef MU_DISTRIBUTE_INDEPENDENT_H
+#define MU_DISTRIBUTE_INDEPENDENT_H
 
-#include "api/distribute/distribute.h"
+#include "api/distribute/internal.h"
 
 enum { KEY_BYTES = 160, MS_NS = 1000000 };
 

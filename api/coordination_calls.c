@@ -1,6 +1,6 @@
 /* The public coordination service: tasks, barriers, preemption. Checks, then one call to
  * the node's agent. */
-#include "api/coordination.h"
+#include "api/internal.h"
 
 #include "actors/coordination/keys/key_map.h"
 #include "actors/messages.h"
@@ -13,7 +13,7 @@
 
 /* ---- calling ---- */
 
-int mu__agent_ask_node(mu_node *node, struct mu__agent_call *call, int operation,
+int mu__agent_call_and_wait(mu_node *node, struct mu__agent_call *call, int operation,
                        int64_t timeout_ms, mu_error *ret_error)
 {
     int rv;
@@ -26,25 +26,25 @@ int mu__agent_ask_node(mu_node *node, struct mu__agent_call *call, int operation
     return rv;
 }
 
-struct mu__agent_errand *mu__agent_errand_new(int operation, const char *name)
+struct mu__agent_detached *mu__agent_detached_new(int operation, const char *name)
 {
     size_t size = strlen(name) + 1;
-    struct mu__agent_errand *errand = calloc(1, sizeof *errand + size);
+    struct mu__agent_detached *detached = calloc(1, sizeof *detached + size);
 
-    if (errand == NULL)
+    if (detached == NULL)
         return NULL;
-    memcpy(errand->name, name, size);
-    errand->call.call.operation = operation;
-    errand->call.call.timeout_ms = -1;
-    errand->call.name = errand->name;
-    errand->pending.call = &errand->call.call;
-    return errand;
+    memcpy(detached->name, name, size);
+    detached->call.call.operation = operation;
+    detached->call.call.timeout_ms = -1;
+    detached->call.name = detached->name;
+    detached->pending.call = &detached->call.call;
+    return detached;
 }
 
-void mu__agent_errand_free(struct mu__agent_errand *errand)
+void mu__agent_detached_free(struct mu__agent_detached *detached)
 {
-    free(errand->tasks);
-    free(errand);
+    free(detached->tasks);
+    free(detached);
 }
 
 int mu__canonical_tasks(const char *tasks, mu_error *ret_error, char **ret_text)
@@ -110,7 +110,7 @@ int mu_agent_state(mu_node *node, mu_error *ret_error)
             *ret_error = *error;
         return state;
     }
-    if (mu__agent_ask_node(node, &call, MU__AGENT_STATE, -1, NULL) == 0)
+    if (mu__agent_call_and_wait(node, &call, MU__AGENT_STATE, -1, NULL) == 0)
         *ret_error = call.call.error;
     return state;
 }
@@ -120,7 +120,7 @@ int mu_agent_service(mu_node *node, mu_error *ret_error, mu_value **ret_service)
     MU__REQUIRE(ret_error, node, ret_service);
 
     struct mu__agent_call call = {.number = 0};
-    int rv = mu__agent_ask_node(node, &call, MU__AGENT_SERVICE, -1, ret_error);
+    int rv = mu__agent_call_and_wait(node, &call, MU__AGENT_SERVICE, -1, ret_error);
 
     if (rv == 0)
         *ret_service = call.content;
@@ -133,7 +133,8 @@ int mu_agent_register(mu_node *node, int barrier, int64_t timeout_ms, mu_error *
 
     struct mu__agent_call call = {.barrier = barrier != 0};
 
-    return mu__agent_ask_node(node, &call, MU__AGENT_REGISTER, timeout_ms, ret_error);
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_REGISTER, timeout_ms,
+                                   ret_error);
 }
 
 int mu_agent_on_error(mu_node *node, mu_agent_error_fn on_error, void *user)
@@ -142,7 +143,7 @@ int mu_agent_on_error(mu_node *node, mu_agent_error_fn on_error, void *user)
 
     struct mu__agent_call call = {.on_error = on_error, .user = user};
 
-    return mu__agent_ask_node(node, &call, MU__AGENT_ON_ERROR, -1, NULL);
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_ON_ERROR, -1, NULL);
 }
 
 static void set_failure(struct mu__agent_call *call, int code, const char *message)
@@ -161,7 +162,7 @@ int mu_agent_report_error(mu_node *node, int code, const char *message,
     if (rv != 0)
         return rv;
     set_failure(&call, code, message);
-    return mu__agent_ask_node(node, &call, MU__AGENT_REPORT, timeout_ms, ret_error);
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_REPORT, timeout_ms, ret_error);
 }
 
 int mu_agent_set_error(mu_node *node, int code, const char *message)
@@ -174,7 +175,7 @@ int mu_agent_set_error(mu_node *node, int code, const char *message)
     if (rv != 0)
         return rv;
     set_failure(&call, code, message);
-    return mu__agent_ask_node(node, &call, MU__AGENT_SET_ERROR, -1, NULL);
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_SET_ERROR, -1, NULL);
 }
 
 int mu_agent_reset(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
@@ -183,7 +184,7 @@ int mu_agent_reset(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 
     struct mu__agent_call call = {.number = 0};
 
-    return mu__agent_ask_node(node, &call, MU__AGENT_RESET, timeout_ms, ret_error);
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_RESET, timeout_ms, ret_error);
 }
 
 int mu_agent_leave(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
@@ -192,7 +193,7 @@ int mu_agent_leave(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 
     struct mu__agent_call call = {.number = 0};
 
-    return mu__agent_ask_node(node, &call, MU__AGENT_LEAVE, timeout_ms, ret_error);
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_LEAVE, timeout_ms, ret_error);
 }
 
 void mu_agent_progress(mu_node *node)
@@ -202,9 +203,9 @@ void mu_agent_progress(mu_node *node)
                                     memory_order_relaxed);
 }
 
-/* ---- questions about tasks ---- */
+/* ---- requests about tasks ---- */
 
-static int ask_tasks(mu_node *node, struct mu__agent_call *call, const char *tasks,
+static int request_tasks(mu_node *node, struct mu__agent_call *call, const char *tasks,
                      int64_t timeout_ms, mu_error *ret_error)
 {
     char *text = NULL;
@@ -213,16 +214,16 @@ static int ask_tasks(mu_node *node, struct mu__agent_call *call, const char *tas
     if (rv != 0)
         return rv;
     call->tasks = text;
-    rv = mu__agent_ask_node(node, call, MU__AGENT_TASKS, timeout_ms, ret_error);
+    rv = mu__agent_call_and_wait(node, call, MU__AGENT_TASKS, timeout_ms, ret_error);
     free(text);
     return rv;
 }
 
-static int ask_content(mu_node *node, unsigned what, const char *tasks,
+static int request_content(mu_node *node, unsigned what, const char *tasks,
                        int64_t timeout_ms, mu_error *ret_error, mu_value **ret_content)
 {
     struct mu__agent_call call = {.what = what};
-    int rv = ask_tasks(node, &call, tasks, timeout_ms, ret_error);
+    int rv = request_tasks(node, &call, tasks, timeout_ms, ret_error);
 
     if (rv == 0)
         *ret_content = call.content;
@@ -247,7 +248,7 @@ static int mark(mu_node *node, const char *task, struct mu__agent_call *call,
     if (rv != 0)
         return rv;
     call->tasks = text;
-    return mu__agent_ask_node(node, call, MU__AGENT_MARK, timeout_ms, ret_error);
+    return mu__agent_call_and_wait(node, call, MU__AGENT_MARK, timeout_ms, ret_error);
 }
 
 int mu_tasks_report_error(mu_node *node, const char *task, int code, const char *message,
@@ -278,38 +279,41 @@ int mu_tasks_states(mu_node *node, const char *tasks, int64_t timeout_ms,
                     mu_error *ret_error, mu_value **ret_tasks)
 {
     MU__REQUIRE(ret_error, node, ret_tasks);
-    return ask_content(node, MU__TASKS_STATES, tasks, timeout_ms, ret_error, ret_tasks);
+    return request_content(node, MU__TASKS_STATES, tasks, timeout_ms, ret_error,
+                           ret_tasks);
 }
 
 int mu_tasks_wait(mu_node *node, const char *tasks, int64_t timeout_ms,
                   mu_error *ret_error, mu_value **ret_tasks)
 {
     MU__REQUIRE(ret_error, node, ret_tasks);
-    return ask_content(node, MU__TASKS_WAIT, tasks, timeout_ms, ret_error, ret_tasks);
+    return request_content(node, MU__TASKS_WAIT, tasks, timeout_ms, ret_error, ret_tasks);
 }
 
 int mu_tasks_devices(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
                      mu_value **ret_devices)
 {
     MU__REQUIRE(ret_error, node, ret_devices);
-    return ask_content(node, MU__TASKS_DEVICES, NULL, timeout_ms, ret_error, ret_devices);
+    return request_content(node, MU__TASKS_DEVICES, NULL, timeout_ms, ret_error,
+                           ret_devices);
 }
 
 int mu_tasks_alive(mu_node *node, const char *tasks, int64_t timeout_ms,
                    mu_error *ret_error, mu_value **ret_alive)
 {
     MU__REQUIRE(ret_error, node, ret_alive);
-    return ask_content(node, MU__TASKS_ALIVE, tasks, timeout_ms, ret_error, ret_alive);
+    return request_content(node, MU__TASKS_ALIVE, tasks, timeout_ms, ret_error,
+                           ret_alive);
 }
 
-/* A program's versions are one more than the service's, whose question has the same. */
+/* A program's versions are one more than the service's, whose request has the same. */
 int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version, int64_t timeout_ms,
                    mu_error *ret_error, uint64_t *ret_version, mu_value **ret_tasks)
 {
     MU__REQUIRE(ret_error, node, ret_version, ret_tasks);
 
     struct mu__agent_call call = {.what = MU__TASKS_WATCH, .version = version};
-    int rv = ask_tasks(node, &call, tasks, timeout_ms, ret_error);
+    int rv = request_tasks(node, &call, tasks, timeout_ms, ret_error);
 
     if (rv != 0)
         return rv;
@@ -373,18 +377,18 @@ int mu_barrier_wait(mu_node *node, const char *name, const mu_barrier_options *o
     if (rv != 0)
         return rv;
     set_barrier(&call, name, &o, tasks);
-    rv = mu__agent_ask_node(node, &call, MU__AGENT_BARRIER, o.timeout_ms, ret_error);
+    rv = mu__agent_call_and_wait(node, &call, MU__AGENT_BARRIER, o.timeout_ms, ret_error);
     free(tasks);
     return rv;
 }
 
 static void barrier_over(struct mu__pending *pending)
 {
-    struct mu__agent_errand *errand = (struct mu__agent_errand *)(void *)pending;
-    const struct mu__call *call = &errand->call.call;
+    struct mu__agent_detached *detached = (struct mu__agent_detached *)(void *)pending;
+    const struct mu__call *call = &detached->call.call;
 
-    errand->done(errand->user, call->code, call->code == 0 ? NULL : &call->error);
-    mu__agent_errand_free(errand);
+    detached->done(detached->user, call->code, call->code == 0 ? NULL : &call->error);
+    mu__agent_detached_free(detached);
 }
 
 int mu_barrier_wait_async(mu_node *node, const char *name,
@@ -393,7 +397,7 @@ int mu_barrier_wait_async(mu_node *node, const char *name,
 {
     MU__REQUIRE(NULL, node, name, done);
 
-    struct mu__agent_errand *errand;
+    struct mu__agent_detached *detached;
     mu_barrier_options o;
     int rv = check_barrier(name, options, NULL);
 
@@ -402,19 +406,19 @@ int mu_barrier_wait_async(mu_node *node, const char *name,
     mu_barrier_options_init(&o);
     if (options != NULL)
         o = *options;
-    errand = mu__agent_errand_new(MU__AGENT_BARRIER, name);
-    if (errand == NULL)
+    detached = mu__agent_detached_new(MU__AGENT_BARRIER, name);
+    if (detached == NULL)
         return -MU_ENOMEM;
-    rv = mu__canonical_tasks(o.tasks, NULL, &errand->tasks);
+    rv = mu__canonical_tasks(o.tasks, NULL, &detached->tasks);
     if (rv == 0) {
-        set_barrier(&errand->call, errand->name, &o, errand->tasks);
-        errand->done = done;
-        errand->user = user;
-        errand->pending.finished = barrier_over;
-        rv = mu__node_call_later(node, MU__AGENT, &errand->pending);
+        set_barrier(&detached->call, detached->name, &o, detached->tasks);
+        detached->done = done;
+        detached->user = user;
+        detached->pending.finished = barrier_over;
+        rv = mu__node_call_later(node, MU__AGENT, &detached->pending);
     }
     if (rv != 0)
-        mu__agent_errand_free(errand);
+        mu__agent_detached_free(detached);
     return rv;
 }
 
@@ -428,7 +432,7 @@ int mu_barrier_cancel(mu_node *node, const char *name, int64_t timeout_ms,
 
     if (rv != 0)
         return rv;
-    return mu__agent_ask_node(node, &call, MU__AGENT_BARRIER_CANCEL, timeout_ms,
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_BARRIER_CANCEL, timeout_ms,
                               ret_error);
 }
 
@@ -452,7 +456,7 @@ int mu_preemption_notify(mu_node *node, const char *reason, int64_t grace_ms,
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the reason of a preemption has %zu bytes, at most %d are "
                             "told", strlen(call.name), MU__ERROR_TEXT_MAX);
-    return mu__agent_ask_node(node, &call, MU__AGENT_NOTICE, timeout_ms, ret_error);
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_NOTICE, timeout_ms, ret_error);
 }
 
 /* First the step is written down, then the gate is looked at: see preemption_calls.c. */
@@ -473,7 +477,7 @@ int mu_preemption_reached(mu_node *node, uint64_t step, mu_error *ret_error,
         *ret_stop = gate == MU__GATE_AGREED && atomic_load(&shared->stop) == step;
         return 0;
     }
-    rv = mu__agent_ask_node(node, &call, MU__AGENT_REACHED, -1, ret_error);
+    rv = mu__agent_call_and_wait(node, &call, MU__AGENT_REACHED, -1, ret_error);
     if (rv == 0)
         *ret_stop = call.number != 0;
     return rv;
@@ -485,7 +489,8 @@ int mu_preemption_wait(mu_node *node, uint64_t round, int agreed, int64_t timeou
     MU__REQUIRE(ret_error, node, ret_preemption);
 
     struct mu__agent_call call = {.version = round, .number = agreed != 0};
-    int rv = mu__agent_ask_node(node, &call, MU__AGENT_PREEMPTION, timeout_ms, ret_error);
+    int rv =
+        mu__agent_call_and_wait(node, &call, MU__AGENT_PREEMPTION, timeout_ms, ret_error);
 
     if (rv == 0)
         *ret_preemption = call.preemption;

@@ -6,8 +6,8 @@
  * What is in use is the difference of two counts: one that grows with what is admitted,
  * by compare-and-swap, and one that only the loop writes. A thread reads the second one
  * first, so that it may see less room than there is, and never more. */
-#ifndef MU_ACTORS_CLIENT_ADMISSION_H
-#define MU_ACTORS_CLIENT_ADMISSION_H
+#ifndef MU_CLIENT_ADMITTING_H
+#define MU_CLIENT_ADMITTING_H
 
 #include "actors/client/client.h"
 

@@ -11,9 +11,9 @@
 
 void mu__job_make_offer(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
 {
-    mu__call_hold(ctx, &job->asking, &call->call);
-    for (uint32_t i = 0; i < job->peers_count; i++)
-        mu__job_offer_node_up(ctx, job, job->peers[i].node);
+    mu__call_hold(ctx, &job->calls.requested, &call->call);
+    for (uint32_t i = 0; i < job->peers.count; i++)
+        mu__job_offer_node_up(ctx, job, job->peers.items[i].node);
 }
 
 static void send_offer(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call,
@@ -39,20 +39,20 @@ static void send_offer(struct mu__ctx *ctx, struct job *job, struct mu__job_call
 
 void mu__job_offer_node_up(struct mu__ctx *ctx, struct job *job, uint32_t node)
 {
-    for (struct mu__call *call = job->asking; call != NULL; call = call->next)
+    for (struct mu__call *call = job->calls.requested; call != NULL; call = call->next)
         if (call->operation == MU__JOB_OFFER && ((struct mu__job_call *)call)->node == 0)
             send_offer(ctx, job, (struct mu__job_call *)call, node);
 }
 
 void mu__job_offer_missing(const struct job *job, struct mu__job_call *call)
 {
-    const char *colon = job->trouble[0] == '\0' || call->node != 0 ? "" : ": ";
+    const char *colon = job->reported_error[0] == '\0' || call->node != 0 ? "" : ": ";
 
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                        "%s was not told its cluster within %" PRId64 " ms: it %s%s%s",
                        call->place, call->call.timeout_ms,
                        call->node != 0 ? "has not answered" : "is not connected", colon,
-                       call->node != 0 ? "" : job->trouble);
+                       call->node != 0 ? "" : job->reported_error);
 }
 
 /* ---- taking one ---- */
@@ -60,25 +60,25 @@ void mu__job_offer_missing(const struct job *job, struct mu__job_call *call)
 /* Moves the offer to the call, which owns it then. */
 static void give(struct job *job, struct mu__job_call *call)
 {
-    call->cluster = job->kept.cluster == NULL ? NULL : strdup(job->kept.cluster);
+    call->cluster = job->offer.cluster == NULL ? NULL : strdup(job->offer.cluster);
     if (call->cluster == NULL) {
         mu__call_complete(&call->call, mu_error_set(&call->call.error, -MU_ENOMEM,
                                                     "no memory for a cluster spec"));
         return;
     }
-    memcpy(call->type, job->kept.type, sizeof call->type);
-    call->index = job->kept.index;
-    call->config = job->kept.config;
-    job->kept.config = NULL;
+    memcpy(call->type, job->offer.type, sizeof call->type);
+    call->index = job->offer.index;
+    call->config = job->offer.config;
+    job->offer.config = NULL;
     mu__call_complete(&call->call, 0);
 }
 
 void mu__job_take(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
 {
-    if (job->kept.cluster != NULL)
+    if (job->offer.cluster != NULL)
         give(job, call);
     else
-        mu__call_hold(ctx, &job->taking, &call->call);
+        mu__call_hold(ctx, &job->calls.taking, &call->call);
 }
 
 static int keep(struct job *job, const struct mu__offer *offer, mu_error *ret_error)
@@ -99,17 +99,18 @@ static int keep(struct job *job, const struct mu__offer *offer, mu_error *ret_er
         return rv;
     }
     mu__view_copy(offer->cluster, cluster, (size_t)offer->cluster.size + 1);
-    job->kept.cluster = cluster;
-    job->kept.index = offer->index;
-    job->kept.config = config;
-    mu__view_copy(offer->type, job->kept.type, sizeof job->kept.type);
+    job->offer.cluster = cluster;
+    job->offer.index = offer->index;
+    job->offer.config = config;
+    mu__view_copy(offer->type, job->offer.type, sizeof job->offer.type);
     return 0;
 }
 
 static bool is_kept(const struct job *job, const struct mu__offer *offer)
 {
-    return offer->index == job->kept.index && mu__view_is(offer->type, job->kept.type) &&
-           mu__view_is(offer->cluster, job->kept.cluster);
+    return offer->index == job->offer.index &&
+           mu__view_is(offer->type, job->offer.type) &&
+           mu__view_is(offer->cluster, job->offer.cluster);
 }
 
 static int judge(struct job *job, const struct job_peer *peer,
@@ -124,13 +125,13 @@ static int judge(struct job *job, const struct job_peer *peer,
     if (job->config.check == NULL)
         return mu_error_set(ret_error, -MU_EPERMISSION, "%s takes no cluster spec",
                             job->config.task);
-    if (job->kept.cluster != NULL)
+    if (job->offer.cluster != NULL)
         return is_kept(job, offer)
                    ? 0
                    : mu_error_set(ret_error, -MU_EPRECONDITION,
                                   "the server was told another cluster spec: as "
                                   "/job:%s/task:%" PRIu32,
-                                  job->kept.type, job->kept.index);
+                                  job->offer.type, job->offer.index);
     rv = job->config.check(job->config.check_owner, offer, ret_error);
     return rv == 0 && job->config.takes_offer ? keep(job, offer, ret_error) : rv;
 }
@@ -146,7 +147,8 @@ void mu__job_on_offer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     int rv;
 
     if (peer == NULL) {
-        mu__job_answer(ctx, msg->from, body->token, -MU_EUNAVAILABLE, MU__JOB_NO_NEWS);
+        mu__job_answer(ctx, msg->from, body->token, -MU_EUNAVAILABLE,
+                       MU__JOB_UNKNOWN_REQUESTER);
         return;
     }
     rv = judge(job, peer, &offer, &error);
@@ -154,10 +156,10 @@ void mu__job_on_offer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__log(ctx, MU__LOG_WARN, "an offered cluster spec is refused: %s",
                 error.message);
     mu__job_answer(ctx, msg->from, body->token, rv, error.message);
-    if (job->kept.cluster != NULL && job->taking != NULL) {
-        struct mu__call *call = job->taking;
+    if (job->offer.cluster != NULL && job->calls.taking != NULL) {
+        struct mu__call *call = job->calls.taking;
 
-        job->taking = call->next;
+        job->calls.taking = call->next;
         mu__timer_cancel(ctx, call->timer);
         give(job, (struct mu__job_call *)call);
     }
@@ -165,6 +167,6 @@ void mu__job_on_offer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 void mu__job_offer_done(struct job *job)
 {
-    free(job->kept.cluster);
-    mu_value_free(job->kept.config);
+    free(job->offer.cluster);
+    mu_value_free(job->offer.config);
 }

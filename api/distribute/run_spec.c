@@ -1,7 +1,7 @@
 /* The cluster, and who this process is: from the options of a run, TF_CONFIG, a resolver,
  * or the strategy. */
-#include "api/distribute/distribute.h"
-#include "api/compat/server.h"
+#include "api/distribute/internal.h"
+#include "api/compat/compat.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,7 +45,8 @@ static int take_cluster(const mu_distribute_options *o, mu_tf_config *spec,
 }
 
 /* What the strategy's own hook says. */
-static int ask_strategy(const mu_strategy *strategy, mu_tf_config *spec, mu_error *error)
+static int request_strategy(const mu_strategy *strategy, mu_tf_config *spec,
+                            mu_error *error)
 {
     mu_tf_config found = {.task_index = -1};
     int rv;
@@ -126,7 +127,7 @@ static int take_kept(const mu_server *kept, mu_tf_config *spec, mu_error *error)
     return spec->cluster != NULL ? 0 : mu_error_set(error, -MU_ENOMEM, "out of memory");
 }
 
-static int ask_resolver(const mu_distribute_options *o, const mu_server *kept,
+static int request_resolver(const mu_distribute_options *o, const mu_server *kept,
                         struct mu__spec *spec, mu_error *error)
 {
     mu_resolution resolution;
@@ -154,9 +155,9 @@ static int read_sources(const mu_distribute_options *o, const mu_server *kept,
     if (!mu_cluster_is_empty(o->cluster))
         return take_cluster(o, &spec->config, error);
     if (mu_cluster_is_empty(spec->config.cluster))
-        rv = ask_resolver(o, kept, spec, error);
+        rv = request_resolver(o, kept, spec, error);
     if (rv == 0 && mu_cluster_is_empty(spec->config.cluster))
-        rv = ask_strategy(o->strategy, &spec->config, error);
+        rv = request_strategy(o->strategy, &spec->config, error);
     return rv;
 }
 

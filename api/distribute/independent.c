@@ -13,7 +13,7 @@
  * is that of one who has ended well, and will not come. */
 #include "actors/job/job.h"
 #include "actors/messages.h"
-#include "api/distribute/tasks.h"
+#include "api/distribute/independent.h"
 #include "node/node.h"
 
 #include "muster/coordination.h"

@@ -8,8 +8,8 @@
  *     distribute_results.c   what came of each call
  *     context.c              what a call sees
  *     strategy.c             the strategies that are built in */
-#ifndef MU_NODE_DISTRIBUTE_H
-#define MU_NODE_DISTRIBUTE_H
+#ifndef MU_DISTRIBUTE_INTERNAL_H
+#define MU_DISTRIBUTE_INTERNAL_H
 
 #include "node/discovery/discover.h"
 #include "node/thread_barrier.h"
@@ -100,7 +100,7 @@ void mu__distribution_say(struct mu__distribution *run, int level, const char *f
 int mu__distribution_opened(struct mu__distribution *run, mu_node *node,
                             mu_error *ret_error);
 
-/* ---- distribute_spec.c ---- */
+/* ---- spec.c ---- */
 
 /* `kept` is the server of an earlier run on this thread, whose place is then this one's;
  * NULL: none. May block as long as resolve_ms of the node's options says. */
@@ -122,7 +122,7 @@ void mu__context_done(struct mu_context *context);
  * whole error in ret_error. */
 int mu__context_call(struct mu_context *context, mu_error *ret_error);
 
-/* ---- distribute_calls.c ---- */
+/* ---- calls.c ---- */
 
 /* Make all calls. Returns the first error. *ret_left: calls that did not end and were
  * left behind: the run's memory and its node have to stay. */
@@ -135,7 +135,7 @@ void mu__distribution_failed(struct mu__distribution *run, const mu_error *why);
 /* One holder less; the last one frees the run. */
 void mu__distribution_unhold(struct mu__distribution *run);
 
-/* ---- distribute_results.c ---- */
+/* ---- results.c ---- */
 
 /* A result as a map: code, value (borrowed, may be NULL), and of `error` its texts. NULL
  * when out of memory. */
@@ -154,7 +154,7 @@ int mu__result_pack(const mu_value *result, mu_error *ret_error, void **ret_byte
 int mu__result_unpack(const void *bytes, size_t size, mu_error *ret_error,
                       mu_value **ret_result);
 
-/* ---- distribute_tasks.c ---- */
+/* ---- tasks.c ---- */
 
 /* Begin to listen, for a run with a node that has a service: run->news stays NULL without
  * one. */

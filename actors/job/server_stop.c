@@ -57,7 +57,7 @@ static void try_stop(struct mu__ctx *ctx, struct job *job, struct mu__job_call *
     call->token = stop.token;
 }
 
-static const char *why_not_ask(const struct job *job, const struct mu__job_call *call)
+static const char *why_not_stop(const struct job *job, const struct mu__job_call *call)
 {
     if (call->index == job->config.index && strcmp(call->type, job->config.type) == 0)
         return "a task does not ask itself to stop: mu_server_stop does that";
@@ -66,24 +66,24 @@ static const char *why_not_ask(const struct job *job, const struct mu__job_call 
     return NULL;
 }
 
-void mu__job_ask_stop(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
+void mu__job_request_stop(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
 {
-    const char *why = why_not_ask(job, call);
+    const char *why = why_not_stop(job, call);
 
     if (why != NULL) {
         mu__call_complete(&call->call,
                           mu_error_set(&call->call.error, -MU_EINVALID, "%s", why));
         return;
     }
-    mu__call_hold(ctx, &job->asking, &call->call);
+    mu__call_hold(ctx, &job->calls.requested, &call->call);
     try_stop(ctx, job, call);
 }
 
 /* Whom the asking needs, and what is wrong with that one. */
-static void say_missing(const struct job *job, const struct mu__job_call *call, char *out,
-                        size_t size)
+static void describe_missing(const struct job *job, const struct mu__job_call *call,
+                             char *out, size_t size)
 {
-    const char *colon = job->trouble[0] == '\0' ? "" : ": ";
+    const char *colon = job->reported_error[0] == '\0' ? "" : ": ";
 
     if (call->node != 0 && call->over_chief)
         (void)snprintf(out, size, "%s was asked to stop it, and has not answered",
@@ -92,20 +92,21 @@ static void say_missing(const struct job *job, const struct mu__job_call *call, 
         (void)snprintf(out, size, "it was asked, and has not finished what it has");
     else if (call->was_lost)
         (void)snprintf(out, size, "the link to %s was lost before the answer came%s%s",
-                       call->over_chief ? job->config.chief : "it", colon, job->trouble);
+                       call->over_chief ? job->config.chief : "it", colon,
+                       job->reported_error);
     else if (mu__job_is_chief(job))
         (void)snprintf(out, size, "it is not connected");
     else
         (void)snprintf(out, size, "neither it nor %s is connected%s%s", job->config.chief,
-                       colon, job->trouble);
+                       colon, job->reported_error);
 }
 
 void mu__job_stop_missing(const struct job *job, struct mu__job_call *call)
 {
     char task[MU__TASK_NAME_MAX + 1];
-    char why[MU__JOB_TROUBLE_BYTES + 160];
+    char why[MU__JOB_ERROR_BYTES + 160];
 
-    say_missing(job, call, why, sizeof why);
+    describe_missing(job, call, why, sizeof why);
     mu__job_name(task, sizeof task, call->type, call->index);
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                        "%s was not stopped within %" PRId64 " ms: %s", task,
@@ -121,10 +122,10 @@ static void finish_stop(struct mu__ctx *ctx, struct job *job, const char *how)
 
     mu__timer_cancel(ctx, stop->timer);
     mu__log(ctx, MU__LOG_INFO, "stopped by %s%s%s%s", stop->by, colon, stop->reason, how);
-    if (!job->done)
+    if (!job->end.done)
         mu__job_finish(ctx, job, 0, mu__view_str(""));
-    for (uint32_t i = 0; i < stop->askers_count; i++)
-        mu__job_answer(ctx, stop->askers[i], stop->tokens[i], 0, "");
+    for (uint32_t i = 0; i < stop->requesters_count; i++)
+        mu__job_answer(ctx, stop->requesters[i], stop->tokens[i], 0, "");
     *stop = (struct job_stop){0};
 }
 
@@ -173,17 +174,17 @@ static void stop_this(struct mu__ctx *ctx, struct job *job, const struct mu__msg
                        "the chief is not stopped: it ends the job");
         return;
     }
-    if (job->done) {
+    if (job->end.done) {
         mu__job_answer(ctx, msg->from, body->token, 0, "");
         return;
     }
-    if (stop->askers_count == MU__JOB_ASKERS_MAX) {
+    if (stop->requesters_count == MU__JOB_REQUESTERS_MAX) {
         mu__job_answer(ctx, msg->from, body->token, -MU_EEXHAUSTED,
                        "too many wait for this task to stop");
         return;
     }
-    stop->askers[stop->askers_count] = msg->from;
-    stop->tokens[stop->askers_count++] = body->token;
+    stop->requesters[stop->requesters_count] = msg->from;
+    stop->tokens[stop->requesters_count++] = body->token;
     if (!stop->active)
         begin_stop(ctx, job, peer, body);
 }
@@ -207,7 +208,7 @@ void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__cluster_change *body = mu__body(msg);
     struct job_stop *stop = &job->stop;
 
-    if (!body->own || !job->config.runs_closures || job->done || stop->active)
+    if (!body->own || !job->config.runs_closures || job->end.done || stop->active)
         return;
     stop->active = true;
     (void)snprintf(stop->by, sizeof stop->by, "its cluster");
@@ -226,7 +227,7 @@ enum {
 /* One that was asked, and is gone: it may have been restarted, or nobody will answer. */
 static void arm_unreached(struct mu__ctx *ctx, struct job_relay *relay)
 {
-    if (relay->was_asked && relay->timeout_ms == 0 && relay->timer == 0)
+    if (relay->was_sent && relay->timeout_ms == 0 && relay->timer == 0)
         relay->timer = mu__timer_set(ctx, UNREACHED_MS, 0);
 }
 
@@ -261,7 +262,7 @@ static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *re
         return;
     }
     relay->node = peer->node;
-    relay->was_asked = true;
+    relay->was_sent = true;
     if (relay->timeout_ms != 0) {
         arm_timeout(ctx, relay, 4);     /* it gives up after half of it */
         return;
@@ -272,13 +273,13 @@ static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *re
 
 static void end_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *relay)
 {
-    struct job_relay **at = &job->relays;
+    struct job_relay **at = &job->relays.first;
 
     while (*at != relay)
         at = &(*at)->next;
     *at = relay->next;
     mu__timer_cancel(ctx, relay->timer);
-    job->relays_count--;
+    job->relays.count--;
     free(relay);
 }
 
@@ -301,7 +302,7 @@ static struct job_relay *new_relay(struct mu__ctx *ctx, struct job *job,
 {
     struct job_relay *relay;
 
-    if (job->relays_count == MU__JOB_RELAYS_MAX)
+    if (job->relays.count == MU__JOB_RELAYS_MAX)
         return NULL;
     relay = calloc(1, sizeof *relay);
     if (relay == NULL)
@@ -314,9 +315,9 @@ static struct job_relay *new_relay(struct mu__ctx *ctx, struct job *job,
     copy_reason(relay, peer, body->reason);
     if (body->timeout_ms > 0)
         arm_timeout(ctx, relay, 2);
-    relay->next = job->relays;
-    job->relays = relay;
-    job->relays_count++;
+    relay->next = job->relays.first;
+    job->relays.first = relay;
+    job->relays.count++;
     return relay;
 }
 
@@ -348,7 +349,8 @@ bool mu__job_relay_answered(struct mu__ctx *ctx, struct job *job,
     const struct mu__server_stopped *body = mu__body((struct mu__msg *)msg);
     char words[MU__ERROR_TEXT_MAX + 1];
 
-    for (struct job_relay *relay = job->relays; relay != NULL; relay = relay->next) {
+    for (struct job_relay *relay = job->relays.first; relay != NULL;
+         relay = relay->next) {
         if (relay->token != body->token || relay->node != msg->from.node)
             continue;
         mu__view_copy(body->message, words, sizeof words);
@@ -389,7 +391,8 @@ void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__task_range task;
 
     if (peer == NULL) {
-        mu__job_answer(ctx, msg->from, body->token, -MU_EUNAVAILABLE, MU__JOB_NO_NEWS);
+        mu__job_answer(ctx, msg->from, body->token, -MU_EUNAVAILABLE,
+                       MU__JOB_UNKNOWN_REQUESTER);
         return;
     }
     if (strcmp(peer->type, "client") != 0 && peer != mu__job_chief(job)) {
@@ -412,10 +415,10 @@ void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 void mu__job_stop_node_up(struct mu__ctx *ctx, struct job *job)
 {
-    for (struct mu__call *call = job->asking; call != NULL; call = call->next)
+    for (struct mu__call *call = job->calls.requested; call != NULL; call = call->next)
         if (call->operation == MU__JOB_STOP && ((struct mu__job_call *)call)->node == 0)
             try_stop(ctx, job, (struct mu__job_call *)call);
-    for (struct job_relay *relay = job->relays; relay != NULL; relay = relay->next)
+    for (struct job_relay *relay = job->relays.first; relay != NULL; relay = relay->next)
         if (relay->node == 0)
             try_relay(ctx, job, relay);
 }
@@ -426,7 +429,7 @@ void mu__job_stop_node_down(struct mu__ctx *ctx, struct job *job, uint32_t node)
 
     if (job->stop.active && job->stop.chief == node)
         finish_stop(ctx, job, " (the chief was lost)");
-    for (struct job_relay *relay = job->relays; relay != NULL; relay = next) {
+    for (struct job_relay *relay = job->relays.first; relay != NULL; relay = next) {
         next = relay->next;
         if (relay->node == node) {
             relay->node = 0;
@@ -464,7 +467,7 @@ bool mu__job_stop_timer(struct mu__ctx *ctx, struct job *job, uint64_t timer)
         finish_stop(ctx, job, " (it had not finished what it had)");
         return true;
     }
-    for (struct job_relay *relay = job->relays; relay != NULL; relay = relay->next)
+    for (struct job_relay *relay = job->relays.first; relay != NULL; relay = relay->next)
         if (relay->timer == timer) {
             relay_expired(ctx, job, relay);
             return true;
@@ -474,10 +477,10 @@ bool mu__job_stop_timer(struct mu__ctx *ctx, struct job *job, uint64_t timer)
 
 void mu__job_stop_done(struct job *job)
 {
-    while (job->relays != NULL) {
-        struct job_relay *relay = job->relays;
+    while (job->relays.first != NULL) {
+        struct job_relay *relay = job->relays.first;
 
-        job->relays = relay->next;
+        job->relays.first = relay->next;
         free(relay);
     }
 }
