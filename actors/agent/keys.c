@@ -1,9 +1,9 @@
 /* Requests about keys, and lists.
  *
- * A request is one block of memory from mu_kv_request_async on: the KEY_ASK message, behind it
- * the request, key and value. The agent keeps the message; what it says to the service
- * borrows the bytes. Whoever drops the message unheard lets go of the last hold on the
- * bytes, and so the program is told all the same. */
+ * A request is one block of memory from mu_kv_request_async on: the KEY_ASK message,
+ * behind it the request, key and value. The agent keeps the message; what it says to
+ * the service borrows the bytes. Whoever drops the message unheard lets go of the last
+ * hold on the bytes, and so the program is told all the same. */
 #include "actors/agent/internal.h"
 
 #include "runtime/message/codec.h"

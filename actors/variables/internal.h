@@ -222,7 +222,6 @@ void mu__vars_go_through(struct mu__ctx *ctx, struct variables *v, struct operat
 /* Whether a part of an open leaves it to others to create its shard: it may wait long. */
 bool mu__vars_asks_existing(const struct op_part *part);
 bool mu__vars_has_absent(const struct operation *op);
-
 void mu__vars_take_opened(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                           const struct mu__var_opened *body);
 
@@ -336,7 +335,6 @@ void mu__vars_drop_abandons(struct variables *v);
 /* ---- flights.c ---- */
 
 struct flight *mu__vars_flight_new(struct variables *v);
-
 void mu__vars_count_flight(struct variables *v, const struct flight *flight);
 
 /* The flight that a message is about; NULL when there is none. */

@@ -282,15 +282,16 @@ MU_EXPORT int mu_kv_transact(mu_node *node, const mu_kv_transaction *transaction
                              int64_t timeout_ms, mu_error *ret_error,
                              mu_kv_transaction_result *ret_outcome);
 
-/* The same without waiting, as mu_kv_request_async, whose bounds it shares. The answer has
- * revision and number; with -MU_EPRECONDITION, number is mu_kv_transaction_result.failed + 1. */
+/* The same without waiting, as mu_kv_request_async, whose bounds it shares. The answer
+ * has revision and number; with -MU_EPRECONDITION, number is
+ * mu_kv_transaction_result.failed + 1. */
 MU_EXPORT int mu_kv_transact_async(mu_node *node, const mu_kv_transaction *transaction,
                                    int64_t timeout_ms, mu_kv_done_fn done, void *user,
                                    mu_error *ret_error, uint64_t *ret_request);
 
 /* A watch: all changes of a key, or of what is below a directory. What is there at the
- * begin comes first, then MU_KV_EVENT_SYNCED once. Changes of one key that were not read yet
- * are one: the last state counts. */
+ * begin comes first, then MU_KV_EVENT_SYNCED once. Changes of one key that were not
+ * read yet are one: the last state counts. */
 typedef struct mu_kv_watch mu_kv_watch;
 
 enum mu_kv_event_type { MU_KV_EVENT_PUT, MU_KV_EVENT_DELETED, MU_KV_EVENT_SYNCED };
@@ -388,8 +389,8 @@ MU_EXPORT int mu_barrier_cancel(mu_node *node, const char *name, int64_t timeout
 
 /* This task, or its machine, will be gone in `grace_ms`: all tasks agree on a step to
  * stop at, one more than the largest that any of them has reached. Returns once all know
- * of it; with a longer grace than MU_PREEMPTION_EARLY_MS at once, and they agree that long
- * before its end. A put of the key RECEIVED_PREEMPTION_NOTICE does the same.
+ * of it; with a longer grace than MU_PREEMPTION_EARLY_MS at once, and they agree that
+ * long before its end. A put of the key RECEIVED_PREEMPTION_NOTICE does the same.
  * -MU_EDEADLINE: who has not answered; the others agree all the same, later.
  * -MU_EINVALID: a negative grace. */
 #define MU_PREEMPTION_EARLY_MS (15 * 60 * 1000)

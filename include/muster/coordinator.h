@@ -115,7 +115,8 @@ typedef struct mu_closure_options {
                                of this type; without it, of type "worker". NULL, the
                                default: on any task that runs closures */
     void (*notify)(mu_remote_value *value, void *user);
-                            /* as mu_remote_value_on_ready(), without a message of its own;
+                            /* as mu_remote_value_on_ready(), without a message of its
+ * own;
                                only when the value is wanted. Always on the node's loop
                                thread, and maybe before the call that schedules it
                                returns; never when that fails. NULL: nobody is told */

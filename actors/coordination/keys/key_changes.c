@@ -9,6 +9,13 @@
  *
  * Reads are in coordination_reads.c. */
 #include "actors/coordination/keys/internal.h"
+#include "actors/coordination/keys/key_map.h"
+#include "actors/coordination/keys/keys.h"
+#include "actors/coordination/preemption.h"
+#include "actors/coordination/registration.h"
+#include "actors/coordination/replies.h"
+#include "actors/coordination/request_results.h"
+#include "actors/coordination/roster.h"
 
 #include <assert.h>
 #include <inttypes.h>
