@@ -63,19 +63,19 @@ uint64_t mu__coord_clock(struct mu__ctx *ctx, const struct coordination *c)
     uint64_t now_ms = mu__now_ms(ctx);
 
     /* The clock waits for the tick, which is what notices that the host was paused. */
-    if (c->tick_timer != 0 && now_ms > c->tick_due_ms + TICK_LATE_MS)
-        now_ms = c->tick_due_ms + TICK_LATE_MS;
-    return now_ms - c->paused_ms;
+    if (c->clock.timer != 0 && now_ms > c->clock.due_ms + TICK_LATE_MS)
+        now_ms = c->clock.due_ms + TICK_LATE_MS;
+    return now_ms - c->clock.paused_ms;
 }
 
 static void arm(struct mu__ctx *ctx, struct coordination *c, uint64_t when_ms)
 {
     uint64_t now_ms = mu__now_ms(ctx);
 
-    mu__timer_cancel(ctx, c->tick_timer);
-    c->tick_due_ms = when_ms;
-    c->tick_timer = mu__timer_set(ctx, when_ms - now_ms, TIMER_TICK);
-    if (c->tick_timer == 0)
+    mu__timer_cancel(ctx, c->clock.timer);
+    c->clock.due_ms = when_ms;
+    c->clock.timer = mu__timer_set(ctx, when_ms - now_ms, TIMER_TICK);
+    if (c->clock.timer == 0)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: limits are late");
 }
 
@@ -90,12 +90,12 @@ void mu__coord_wake_at(struct mu__ctx *ctx, struct coordination *c, uint64_t due
             return;
         when_ms += due_ms - clock_ms;
     }
-    if (c->ticking) {
-        if (when_ms < c->next_ms)
-            c->next_ms = when_ms;
+    if (c->clock.ticking) {
+        if (when_ms < c->clock.next_ms)
+            c->clock.next_ms = when_ms;
         return;
     }
-    if (c->tick_timer == 0 || when_ms < c->tick_due_ms)
+    if (c->clock.timer == 0 || when_ms < c->clock.due_ms)
         arm(ctx, c, when_ms);
 }
 
@@ -138,25 +138,25 @@ static void free_peers(struct coordination *c)
 int mu__coord_write_record(struct mu__ctx *ctx, struct coordination *c,
                            const struct mu__msg *record)
 {
-    struct mu__ctx *calling = c->calling;
+    struct mu__ctx *calling = c->commits.calling;
     int rv;
 
-    if (c->broken || !c->leads)
+    if (c->commits.broken || !c->leads)
         return -MU_EUNAVAILABLE;
-    c->calling = ctx;
+    c->commits.calling = ctx;
     rv = c->store->ops->write(c->store, ctx, record);
-    c->calling = calling;
+    c->commits.calling = calling;
     if (rv != 0) {
-        c->broken = true;
+        c->commits.broken = true;
         mu__coord_wake_at(ctx, c, 0);
         mu__log(ctx, MU__LOG_ERROR, "the store cannot be written: %s", mu_strerror(rv));
         return rv;
     }
-    if (c->commit_timer == 0)
-        c->commit_timer = mu__timer_set(ctx, 0, TIMER_COMMIT);
-    if (c->commit_timer == 0)
+    if (c->commits.timer == 0)
+        c->commits.timer = mu__timer_set(ctx, 0, TIMER_COMMIT);
+    if (c->commits.timer == 0)
         mu__coord_wake_at(ctx, c, 0);
-    c->dirty = true;
+    c->commits.dirty = true;
     return 0;
 }
 
@@ -173,16 +173,16 @@ int mu__coord_write(struct mu__ctx *ctx, struct coordination *c, struct mu__msg 
 
 static void commit(struct mu__ctx *ctx, struct coordination *c)
 {
-    mu__timer_cancel(ctx, c->commit_timer);
-    c->commit_timer = 0;
-    if (!c->dirty || c->broken)
+    mu__timer_cancel(ctx, c->commits.timer);
+    c->commits.timer = 0;
+    if (!c->commits.dirty || c->commits.broken)
         return;
-    c->dirty = false;
-    c->sequence++;
-    c->calling = ctx;
-    c->store->ops->commit(c->store, ctx, c->revision, c->sequence);
-    c->calling = NULL;
-    if (c->safe < c->sequence)
+    c->commits.dirty = false;
+    c->commits.sequence++;
+    c->commits.calling = ctx;
+    c->store->ops->commit(c->store, ctx, c->revision, c->commits.sequence);
+    c->commits.calling = NULL;
+    if (c->commits.safe < c->commits.sequence)
         mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c) + TICK_BUSY_MS);
 }
 
@@ -190,12 +190,13 @@ static void rewrite(struct mu__ctx *ctx, struct coordination *c)
 {
     const struct mu__store_ops *ops = c->store->ops;
 
-    if (!c->leads || c->broken || c->dirty || c->safe < c->sequence ||
-        ops->wants_rewrite == NULL || !ops->wants_rewrite(c->store, c->records))
+    if (!c->leads || c->commits.broken || c->commits.dirty ||
+        c->commits.safe < c->commits.sequence || ops->wants_rewrite == NULL ||
+        !ops->wants_rewrite(c->store, c->records))
         return;
     ops->rewrite(c->store, ctx);
     /* Nothing to write is a rewrite, too, and has a commit. */
-    c->dirty = true;
+    c->commits.dirty = true;
     (void)mu__coord_keys_rewrite(ctx, c);
     commit(ctx, c);
 }
@@ -204,7 +205,7 @@ static int visit(void *owner, struct mu__msg *record)
 {
     struct coordination *c = owner;
 
-    return mu__coord_keys_visit(c->calling, c, record);
+    return mu__coord_keys_visit(c->commits.calling, c, record);
 }
 
 static void reading(void *owner)
@@ -240,10 +241,10 @@ static void held(void *owner, struct mu__ctx *ctx, uint64_t epoch, uint64_t numb
     mu_error error = {.code = 0};
 
     c->leads = true;
-    c->broken = false;
+    c->commits.broken = false;
     c->epoch = epoch;
     c->number = number;
-    c->safe = c->sequence;
+    c->commits.safe = c->commits.sequence;
     c->reason[0] = '\0';
     mu__log(ctx, MU__LOG_INFO, "%s leads: epoch %" PRIu64, c->config.task, epoch);
     if (mu__coord_runs_lead(ctx, c, &error) != 0) {
@@ -258,8 +259,8 @@ static void committed(void *owner, struct mu__ctx *ctx, uint64_t sequence)
 {
     struct coordination *c = owner;
 
-    if (sequence > c->safe)
-        c->safe = sequence;
+    if (sequence > c->commits.safe)
+        c->commits.safe = sequence;
     mu__coord_send_later(ctx, c);
 }
 
@@ -268,11 +269,11 @@ static void lost(void *owner, struct mu__ctx *ctx, const char *reason)
     struct coordination *c = owner;
 
     c->leads = false;
-    c->broken = false;
-    c->dirty = false;
-    c->safe = c->sequence;
-    mu__timer_cancel(ctx, c->commit_timer);
-    c->commit_timer = 0;
+    c->commits.broken = false;
+    c->commits.dirty = false;
+    c->commits.safe = c->commits.sequence;
+    mu__timer_cancel(ctx, c->commits.timer);
+    c->commits.timer = 0;
     mu__coord_drop_later(ctx, c);
     (void)snprintf(c->reason, sizeof c->reason, "%s", reason);
     mu__log(ctx, MU__LOG_WARN, "%s does not lead any more: %s", c->config.task, reason);
@@ -300,7 +301,7 @@ static uint64_t default_tick_ms(const struct coordination *c)
 {
     uint32_t lease_ms = c->config.lease_ms;
 
-    if (c->safe < c->sequence || (!c->leads && !c->config.store->shared))
+    if (c->commits.safe < c->commits.sequence || (!c->leads && !c->config.store->shared))
         return TICK_BUSY_MS;
     if (!c->config.store->shared || lease_ms / 20 > TICK_IDLE_MS)
         return TICK_IDLE_MS;
@@ -309,12 +310,12 @@ static uint64_t default_tick_ms(const struct coordination *c)
 
 static void tick_parts(struct mu__ctx *ctx, struct coordination *c)
 {
-    c->calling = ctx;
+    c->commits.calling = ctx;
     c->store->ops->tick(c->store, ctx);
-    c->calling = NULL;
+    c->commits.calling = NULL;
     if (c->retires)
         retire(ctx, c);
-    if (!c->leads || c->broken)
+    if (!c->leads || c->commits.broken)
         return;
     mu__coord_tasks_tick(ctx, c);
     mu__coord_barriers_tick(ctx, c);
@@ -328,23 +329,23 @@ static void on_tick(struct mu__ctx *ctx, struct coordination *c)
 {
     uint64_t now_ms = mu__now_ms(ctx);
 
-    c->tick_timer = 0;
-    if (now_ms > c->tick_due_ms + TICK_LATE_MS) {
-        uint64_t late_ms = now_ms - c->tick_due_ms - TICK_LATE_MS;
+    c->clock.timer = 0;
+    if (now_ms > c->clock.due_ms + TICK_LATE_MS) {
+        uint64_t late_ms = now_ms - c->clock.due_ms - TICK_LATE_MS;
 
-        c->paused_ms += late_ms;
+        c->clock.paused_ms += late_ms;
         mu__log(ctx, MU__LOG_WARN,
                 "this host was paused for %" PRIu64 " ms: no task's limit counts them",
                 late_ms);
     }
-    c->ticking = true;
-    c->next_ms = UINT64_MAX;
+    c->clock.ticking = true;
+    c->clock.next_ms = UINT64_MAX;
     tick_parts(ctx, c);
-    c->ticking = false;
-    if (c->next_ms > now_ms + default_tick_ms(c))
-        c->next_ms = now_ms + default_tick_ms(c);
-    arm(ctx, c, c->next_ms);
-    if (c->commit_timer == 0)
+    c->clock.ticking = false;
+    if (c->clock.next_ms > now_ms + default_tick_ms(c))
+        c->clock.next_ms = now_ms + default_tick_ms(c);
+    arm(ctx, c, c->clock.next_ms);
+    if (c->commits.timer == 0)
         commit(ctx, c);
 }
 
@@ -354,9 +355,9 @@ static void on_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
 
-    if (c->tick_timer == 0)
+    if (c->clock.timer == 0)
         mu__coord_wake_at(ctx, c, 0);
-    if (!c->leads || c->broken) {
+    if (!c->leads || c->commits.broken) {
         mu__coord_send_here(ctx, c, msg->from.node);
         return;
     }
@@ -409,9 +410,9 @@ static void on_http_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (c->store->ops->heard == NULL)
         return;
-    c->calling = ctx;
+    c->commits.calling = ctx;
     (void)c->store->ops->heard(c->store, ctx, body->request);
-    c->calling = NULL;
+    c->commits.calling = NULL;
 }
 
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -419,9 +420,9 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct coordination *c = state;
     const struct mu__timer *body = mu__body(msg);
 
-    if (body->timer == c->tick_timer)
+    if (body->timer == c->clock.timer)
         on_tick(ctx, c);
-    else if (body->timer == c->commit_timer)
+    else if (body->timer == c->commits.timer)
         commit(ctx, c);
 }
 
@@ -559,7 +560,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     int rv;
 
     c->config = *(const struct mu__coordination_config *)arg;
-    c->later_end = &c->later;
+    c->commits.later_end = &c->commits.later;
     (void)snprintf(c->reason, sizeof c->reason, "its store is not held yet");
     rv = init_parts(ctx, c);
     if (rv != 0) {
@@ -567,9 +568,9 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
         return rv;
     }
     forget_strings(c);
-    c->calling = ctx;
+    c->commits.calling = ctx;
     c->store->ops->start(c->store, ctx);
-    c->calling = NULL;
+    c->commits.calling = NULL;
     mu__coord_wake_at(ctx, c, 0);
     return 0;
 }
@@ -580,8 +581,8 @@ static void done(struct mu__ctx *ctx, void *state)
     struct coordination *c = state;
 
     mu__coord_drop_later(ctx, c);
-    c->dirty = false;
-    c->safe = c->sequence;
+    c->commits.dirty = false;
+    c->commits.safe = c->commits.sequence;
     if (c->leads)
         mu__coord_tasks_stop(ctx, c);
     c->leads = false;

@@ -1,25 +1,21 @@
-/* What the parts of the coordination service share.
+/* The state of the coordination service, and what every part of it uses. The parts:
  *
- *   coordination.c            handlers, the store, what is said when; the tick
- *   coordination_tasks.c      registering, heartbeats, failures, resets
- *   coordination_leave.c      leaving, alone or together
- *   coordination_questions.c  questions about tasks (but for those alive), and all that
- *                             waits for tasks
- *   coordination_states.c     what is told about tasks
- *   coordination_keys.c       key-values: changes, leases
- *   coordination_reads.c      key-values: gets, lists, watches
- *   coordination_barriers.c   barriers, tasks alive
- *   coordination_preempt.c    preemption: notices and rounds
- *   coordination_cluster.c    tasks that come to the coordinated jobs, or leave them
- *   coordination/transactions.c   changes of several keys at one moment
- *   coordination/runs.h       runs of the job: what belongs to one, when another begins
- *   coordination/own_keys.c   the service's own keys
+ *     coordination.c       the actor: handlers, the store, the tick
+ *     replies.h            messages, sent once what they depend on is safe
+ *     registration.h       tasks that register, are heard, report errors, are reset
+ *     task_states.h        changes of a task's state, and who hears of them
+ *     leave.h              tasks that leave, alone or together
+ *     task_marks.h         errors and resets that one task reports of another
+ *     cluster_changes.h    tasks that come to the coordinated jobs, or leave them
+ *     task_requests.h      requests about tasks, and those that wait for tasks
+ *     alive.h              requests for those who are alive
+ *     barrier_requests.h   barriers
+ *     preemption.h         notices and rounds
+ *     job_runs.h           runs of the job: what belongs to one, when another begins
+ *     keys/keys.h          key-values: changes, reads, watches, leases
  *
- * Below them, as plain data: roster.h (tasks), key_values.h, barriers.h, task_set.h,
- * asked.h (results of what agents asked).
- *
- * What is said may depend on what was written to the store a moment ago; so everything is
- * said through mu__coord_send, which waits until that is safe. */
+ * Below them, as plain data that knows no messages: roster.h, barrier_table.h,
+ * request_results.h, keys/key_map.h, task_set.h. */
 #ifndef MU_ACTORS_COORDINATION_INTERNAL_H
 #define MU_ACTORS_COORDINATION_INTERNAL_H
 
@@ -29,17 +25,13 @@
 #include "actors/messages.h"
 #include "actors/task_set.h"
 
-struct coord_tasks;     /* of coordination_tasks.c */
-
-struct coord_requests; /* of coordination_questions.c */
-
-struct coord_keys;      /* of coordination_keys.c */
-
-struct coord_barriers;  /* of coordination_barriers.c */
-
-struct coord_preempt;   /* of coordination_preempt.c */
-
-struct coord_runs;      /* of coordination/runs.c */
+/* Each part's state, which that part defines. */
+struct coord_tasks;
+struct coord_requests;
+struct coord_keys;
+struct coord_barriers;
+struct coord_preempt;
+struct coord_runs;
 
 /* Messages that wait for the store. Of changes of keys, and reads, no more are taken when
  * there are so many, and a watch that would add one is over; above the most they are
@@ -58,50 +50,59 @@ struct coord_later {
     struct mu__msg *msg;
 };
 
-struct coordination {
-    struct mu__coordination_config config;
-    struct mu__store *store;
-    bool leads;                 /* the store is held */
-    uint64_t epoch;
-    uint64_t number;            /* of the store's content */
-    char reason[256];           /* why it does not lead */
-
-    uint64_t revision;          /* of the last change */
+/* Changes that were written to the store, and messages that wait until they are safe. */
+struct coord_commits {
     bool dirty;                 /* something was written and not committed */
-    uint64_t commit_timer;
+    bool broken;                /* a write failed: nothing may be sent, `lost` follows */
+    uint64_t timer;
     uint64_t sequence;          /* of the last commit */
     uint64_t safe;              /* of the last commit that is safe */
     struct coord_later *later;  /* what waits, in order */
     struct coord_later **later_end;
-    uint64_t records;           /* that a rewrite of the store would have */
+    uint32_t later_count;
+    struct mu__ctx *calling;    /* while a function of the store runs */
+};
 
-    uint64_t tick_timer;
-    uint64_t tick_due_ms;       /* by the world's clock */
-    uint64_t next_ms;         /* while it ticks: when the next tick is wanted */
+/* The clock that timeouts of tasks are measured by, and the timer of the next tick. */
+struct coord_clock {
+    uint64_t timer;
+    uint64_t due_ms;            /* by the world's clock */
+    uint64_t next_ms;           /* while it ticks: when the next tick is requested */
     bool ticking;
-    uint64_t paused_ms;         /* by how much this host was too late in all, so that
-                                   nobody is declared dead for it: see mu__coord_clock */
+    uint64_t paused_ms;         /* by how much this host was too late in all: no task is
+                                   declared dead for it, see mu__coord_clock */
+};
 
+/* Tasks that leave together. */
+struct coord_leave {
+    uint32_t leavers;           /* tasks that share their fate */
+    uint32_t left;              /* of these, that have left already */
+    uint32_t leaving;           /* how many of them wait for the others */
+    uint64_t due_ms;            /* for so long; valid while some do */
+};
+
+struct coordination {
+    struct mu__coordination_config config;
+    struct mu__store *store;
+    bool leads;                 /* the store is held */
+    bool retires;               /* it lets the store go, in this tick */
+    uint64_t epoch;
+    uint64_t number;            /* of the store's content */
+    char reason[256];           /* why it does not lead */
+    uint64_t revision;          /* of the last change */
+    uint64_t records;           /* that a rewrite of the store would have */
+    struct coord_commits commits;
+    struct coord_clock clock;
+    struct mu__map peers;       /* node + 1 -> struct coord_peer, of all that are up; this
+                                   node, which has an agent, too, is one */
     struct mu__roster *roster;
+    struct coord_tasks *tasks;
+    struct coord_leave leave;
+    struct coord_requests *requests;
     struct coord_keys *keys;
     struct coord_barriers *barriers;
     struct coord_preempt *preempt;
     struct coord_runs *runs;
-
-    struct coord_tasks *tasks;
-    struct {
-        uint32_t leavers;       /* tasks that leave together */
-        uint32_t left;          /* of these, that have left already */
-        uint32_t leaving;       /* how many of them wait for the others */
-        uint64_t due_ms;        /* for so long; valid while some do */
-    } leave;
-    struct coord_requests *questions;
-    struct mu__map peers;       /* node + 1 -> struct coord_peer, of all that are up; this
-                                   node, which has an agent, too, is one */
-    struct mu__ctx *calling;    /* while a function of the store runs */
-    uint32_t later_count;
-    bool retires;               /* it lets the store go, in this tick */
-    bool broken;                /* a write failed: nothing may be said, `lost` follows */
 };
 
 /* Who is at the other end of a link that is up; or this node itself. */
@@ -122,7 +123,7 @@ int mu__coord_write_record(struct mu__ctx *ctx, struct coordination *c,
                            const struct mu__msg *record);
 
 /* This host's time, without the time that it was itself paused for. What is measured
- * against limits of tasks is measured by it. */
+ * against timeouts of tasks is measured by it. */
 uint64_t mu__coord_clock(struct mu__ctx *ctx, const struct coordination *c);
 
 /* Tick (all mu__coord_..._tick) at `due_ms` of mu__coord_clock, or as soon as possible
@@ -133,8 +134,5 @@ void mu__coord_wake_at(struct mu__ctx *ctx, struct coordination *c, uint64_t due
 
 /* NULL: no link to that node is up. */
 const struct coord_peer *mu__coord_peer(const struct coordination *c, uint32_t node);
-
-/* What it is made of, for tests. */
-struct mu__barriers;
 
 #endif

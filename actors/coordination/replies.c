@@ -41,22 +41,22 @@ static void hold_until_safe(struct mu__ctx *ctx, struct coordination *c, uint32_
                  struct mu__msg *msg)
 {
     struct coord_later *later =
-        c->later_count < COORD_LATER_MAX ? malloc(sizeof *later) : NULL;
+        c->commits.later_count < COORD_LATER_MAX ? malloc(sizeof *later) : NULL;
 
     if (later == NULL) {
         mu__log(ctx, MU__LOG_ERROR, "an answer is dropped: %" PRIu32
-                " others wait for the store", c->later_count);
+                " others wait for the store", c->commits.later_count);
         mu__msg_free(ctx, msg);
         return;
     }
     *later = (struct coord_later){
-        .sequence = c->sequence + (c->dirty ? 1 : 0),
+        .sequence = c->commits.sequence + (c->commits.dirty ? 1 : 0),
         .node = node,
         .msg = msg,
     };
-    *c->later_end = later;
-    c->later_end = &later->next;
-    c->later_count++;
+    *c->commits.later_end = later;
+    c->commits.later_end = &later->next;
+    c->commits.later_count++;
 }
 
 void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -64,9 +64,9 @@ void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
 {
     if (msg == NULL)
         return;
-    if (c->broken)
+    if (c->commits.broken)
         mu__msg_free(ctx, msg);
-    else if (c->dirty || c->safe < c->sequence)
+    else if (c->commits.dirty || c->commits.safe < c->commits.sequence)
         hold_until_safe(ctx, c, node, msg);
     else
         mu__coord_send_now(ctx, node, msg);
@@ -74,13 +74,13 @@ void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
 
 void mu__coord_send_later(struct mu__ctx *ctx, struct coordination *c)
 {
-    while (c->later != NULL && c->later->sequence <= c->safe) {
-        struct coord_later *later = c->later;
+    while (c->commits.later != NULL && c->commits.later->sequence <= c->commits.safe) {
+        struct coord_later *later = c->commits.later;
 
-        c->later = later->next;
-        if (c->later == NULL)
-            c->later_end = &c->later;
-        c->later_count--;
+        c->commits.later = later->next;
+        if (c->commits.later == NULL)
+            c->commits.later_end = &c->commits.later;
+        c->commits.later_count--;
         mu__coord_send_now(ctx, later->node, later->msg);
         free(later);
     }
@@ -88,15 +88,15 @@ void mu__coord_send_later(struct mu__ctx *ctx, struct coordination *c)
 
 void mu__coord_drop_later(struct mu__ctx *ctx, struct coordination *c)
 {
-    while (c->later != NULL) {
-        struct coord_later *later = c->later;
+    while (c->commits.later != NULL) {
+        struct coord_later *later = c->commits.later;
 
-        c->later = later->next;
+        c->commits.later = later->next;
         mu__msg_free(ctx, later->msg);
         free(later);
     }
-    c->later_end = &c->later;
-    c->later_count = 0;
+    c->commits.later_end = &c->commits.later;
+    c->commits.later_count = 0;
 }
 
 static void answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,

@@ -180,7 +180,7 @@ int mu__coord_group_group_of(const struct coordination *c,
                              const struct coord_request *request, mu_error *ret_error,
                              struct group **ret_group)
 {
-    struct coord_requests *rs = c->questions;
+    struct coord_requests *rs = c->requests;
     bool guests = request->kind == COORD_REQUEST_WATCH && request->tasks.size == 0;
     int rv;
 

@@ -46,7 +46,7 @@ static void answer(struct mu__ctx *ctx, struct coordination *c,
                    struct pending_request *pending, const mu_error *error)
 {
     mu__coord_answer(ctx, c, pending->request.node, pending->request.token, error);
-    drop(c->questions, pending);
+    drop(c->requests, pending);
 }
 
 /* The content of a group, made when the first of its questions is answered. */
@@ -74,7 +74,7 @@ static void answer_packed(struct mu__ctx *ctx, struct coordination *c,
                                 .content = packed->content,
                             },
                             packed->buf);
-    drop(c->questions, pending);
+    drop(c->requests, pending);
 }
 
 static bool is_ready(const struct pending_request *pending, bool watches_too)
@@ -137,7 +137,7 @@ static bool is_not_leaving(void *user, const struct mu__roster_task *task)
 static const char *missing_of(struct coordination *c, struct group *group,
                               uint64_t now_ms)
 {
-    struct coord_requests *rs = c->questions;
+    struct coord_requests *rs = c->requests;
 
     if (rs->missing_group == group && rs->missing_ms == now_ms &&
         rs->missing_version == c->roster->version)
@@ -252,7 +252,7 @@ static void note_waiting(struct mu__ctx *ctx, struct coordination *c, struct gro
 
 void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c)
 {
-    struct coord_requests *rs = c->questions;
+    struct coord_requests *rs = c->requests;
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct group *next;
 
@@ -287,7 +287,7 @@ static int change_set(struct mu__task_set *set, const struct mu__roster_task *ta
 int mu__coord_requests_cluster(struct mu__ctx *ctx, struct coordination *c,
                                 const struct mu__roster_task *task)
 {
-    struct group *all = c->questions->all;
+    struct group *all = c->requests->all;
     int rv = change_set(&all->set, task, task->coordinated);
 
     if (rv != 0)
@@ -296,7 +296,7 @@ int mu__coord_requests_cluster(struct mu__ctx *ctx, struct coordination *c,
     all->connected = c->roster->connected;
     all->version = c->roster->version;
     all->due = true;
-    c->questions->missing_group = NULL;
+    c->requests->missing_group = NULL;
     mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c));
     return 0;
 }
@@ -329,15 +329,15 @@ static void end_waits_for(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_requests_removed(struct mu__ctx *ctx, struct coordination *c,
                                  const struct mu__roster_task *task)
 {
-    for (struct group *group = c->questions->groups; group != NULL; group = group->next)
-        if (group != c->questions->all && !group->guests &&
+    for (struct group *group = c->requests->groups; group != NULL; group = group->next)
+        if (group != c->requests->all && !group->guests &&
             mu__coord_group_has(group, task))
             end_waits_for(ctx, c, group, task);
 }
 
 const struct mu__task_set *mu__coord_requests_all(const struct coordination *c)
 {
-    return &c->questions->all->set;
+    return &c->requests->all->set;
 }
 
 /* ---- asking ---- */
@@ -355,7 +355,7 @@ static struct pending_request *find(const struct coord_requests *rs,
 static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_task *task,
                const struct coord_request *request, mu_error *ret_error)
 {
-    struct coord_requests *rs = c->questions;
+    struct coord_requests *rs = c->requests;
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct pending_request *pending;
     struct group *group;
@@ -393,7 +393,7 @@ void mu__coord_request_add(struct mu__ctx *ctx, struct coordination *c,
                            struct mu__roster_task *task,
                            const struct coord_request *request)
 {
-    struct pending_request *pending = find(c->questions, task, request->token);
+    struct pending_request *pending = find(c->requests, task, request->token);
     mu_error error;
 
     if (pending != NULL)
@@ -406,7 +406,7 @@ bool mu__coord_request_waits(const struct coordination *c,
                               const struct mu__roster_task *task,
                               enum coord_request_kind kind)
 {
-    const struct pending_request *pending = mu__coord_group_first_of(c->questions, task);
+    const struct pending_request *pending = mu__coord_group_first_of(c->requests, task);
 
     while (pending != NULL && pending->request.kind != kind)
         pending = pending->next[BY_TASK];
@@ -419,7 +419,7 @@ void mu__coord_requests_answer(struct mu__ctx *ctx, struct coordination *c,
 {
     struct pending_request *next;
 
-    for (struct pending_request *pending = mu__coord_group_first_of(c->questions, task);
+    for (struct pending_request *pending = mu__coord_group_first_of(c->requests, task);
          pending != NULL; pending = next) {
         next = pending->next[BY_TASK];
         if (kind < 0 || pending->request.kind == (enum coord_request_kind)kind)
@@ -432,11 +432,11 @@ void mu__coord_requests_drop(struct coordination *c, const struct mu__roster_tas
 {
     struct pending_request *next;
 
-    for (struct pending_request *pending = mu__coord_group_first_of(c->questions, task);
+    for (struct pending_request *pending = mu__coord_group_first_of(c->requests, task);
          pending != NULL; pending = next) {
         next = pending->next[BY_TASK];
         if (pending->request.node == node)
-            drop(c->questions, pending);
+            drop(c->requests, pending);
     }
 }
 
@@ -445,7 +445,7 @@ void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
 {
     bool is_connected = task->state == MU__TASK_CONNECTED;
 
-    for (struct group *group = c->questions->groups; group != NULL; group = group->next) {
+    for (struct group *group = c->requests->groups; group != NULL; group = group->next) {
         if (!mu__coord_group_has(group, task))
             continue;
         if (!group->guests)
@@ -539,24 +539,24 @@ int mu__coord_requests_init(struct mu__ctx *ctx, struct coordination *c)
     mu_error error;
     int rv;
 
-    c->questions = calloc(1, sizeof *c->questions);
-    if (c->questions == NULL)
+    c->requests = calloc(1, sizeof *c->requests);
+    if (c->requests == NULL)
         return -MU_ENOMEM;
     rv = mu__coord_group_group_new(c, mu__view_str(c->config.tasks), false, &error,
-                                   &c->questions->all);
+                                   &c->requests->all);
     if (rv != 0) {
         mu__log(ctx, MU__LOG_ERROR, "coordinated jobs: %s", error.message);
         return rv;
     }
-    c->questions->all->stays = true;
-    c->questions->groups = c->questions->all;
-    c->questions->groups_count = 1;
+    c->requests->all->stays = true;
+    c->requests->groups = c->requests->all;
+    c->requests->groups_count = 1;
     return 0;
 }
 
 void mu__coord_requests_forget(struct coordination *c)
 {
-    struct coord_requests *rs = c->questions;
+    struct coord_requests *rs = c->requests;
     struct group *next;
 
     while (rs->due_first != NULL)
@@ -572,13 +572,13 @@ void mu__coord_requests_forget(struct coordination *c)
 void mu__coord_requests_stop(struct mu__ctx *ctx, struct coordination *c,
                               const mu_error *error)
 {
-    while (c->questions->due_first != NULL)
-        answer(ctx, c, c->questions->due_first, error);
+    while (c->requests->due_first != NULL)
+        answer(ctx, c, c->requests->due_first, error);
 }
 
 void mu__coord_requests_done(struct coordination *c)
 {
-    struct coord_requests *rs = c->questions;
+    struct coord_requests *rs = c->requests;
 
     if (rs == NULL)
         return;
@@ -586,5 +586,5 @@ void mu__coord_requests_done(struct coordination *c)
     mu__coord_group_group_free(rs->all);
     mu__map_done(&rs->of_tasks);
     free(rs);
-    c->questions = NULL;
+    c->requests = NULL;
 }

@@ -47,7 +47,7 @@ static bool send_event(struct mu__ctx *ctx, struct coordination *c,
                       const struct coord_wait *wait, const struct mu__key_value *entry,
                       bool deleted)
 {
-    bool is_full = c->later_count >= COORD_LATER_EVENTS;
+    bool is_full = c->commits.later_count >= COORD_LATER_EVENTS;
     struct mu__msg *msg = is_full ? NULL : mu__msg_new(ctx, MU__KEY_EVENT);
     struct mu__key_event *body;
 
