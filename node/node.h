@@ -74,7 +74,7 @@ struct mu__node_extra {
 
 struct mu_node {
     struct mu__member member;
-    struct mu__home home;           /* of remote and per-worker values */
+    struct mu__future_owner future_owner;   /* of remote and per-worker values */
     struct mu__world_uv *world;
     struct mu__wire_uv *wire;
     uv_loop_t *loop;
@@ -149,7 +149,7 @@ void mu__node_ref(mu_node *node);
 void mu__node_unref(mu_node *node);
 
 /* Let remote and per-worker values be this node's. */
-void mu__node_init_home(mu_node *node);
+void mu__node_init_future_owner(mu_node *node);
 
 /* The cluster as it is now; the caller frees it. NULL: out of memory. Any thread. */
 mu_cluster *mu__node_cluster(mu_node *node);

@@ -35,7 +35,7 @@ static void coordinate(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
-    const struct mu__cluster_added *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     struct mu__roster_task *task;
     char type[16];
 
@@ -56,7 +56,7 @@ void mu__coord_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg
 void mu__coord_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
-    const struct mu__cluster_removed *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     struct mu__roster_task *task;
     char type[16];
 

@@ -148,7 +148,7 @@ void mu__effects_on_reopened(struct mu__ctx *ctx, void *state, struct mu__msg *m
 {
     struct effects *e = state;
     const struct mu__var_reopened *body = mu__body(msg);
-    struct reopening *r = body->request;
+    struct reopening *r = (struct reopening *)(void *)body->request;
     struct write_batch *batch = r->batch;
     const mu_error *error = &r->request.call.call.error;
     int code = r->request.call.call.code;

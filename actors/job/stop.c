@@ -204,7 +204,7 @@ void mu__job_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
-    const struct mu__cluster_removed *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     struct job_stop *stop = &job->stop;
 
     if (!body->own || !job->config.runs_closures || job->done || stop->active)

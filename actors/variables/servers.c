@@ -132,7 +132,7 @@ void mu__vars_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *
 void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct variables *v = state;
-    const struct mu__cluster_moved *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     char *address;
 
     if (!mu__view_is(body->type, "ps") || body->index >= v->servers_count)

@@ -15,8 +15,8 @@
 #include "cluster.h"
 #include "node.h"
 #include "resolver.h"
-#include "server.h"
-#include "session.h"
+#include "compat/server.h"
+#include "compat/session.h"
 #include "value.h"
 
 #ifdef __cplusplus

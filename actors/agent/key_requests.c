@@ -20,9 +20,9 @@ static_assert((int)MU_KV_OVERWRITE == (int)MU__PUT_OVERWRITE &&
 
 enum { REQUEST_AT = 16 };   /* in the body of its message: aligned as the body is */
 
-static struct mu__key_request *request_of(struct mu__asked *asked)
+static struct mu__key_request *request_of(struct mu__request *pending)
 {
-    return (struct mu__key_request *)(void *)asked;
+    return (struct mu__key_request *)(void *)pending;
 }
 
 static struct mu__view key_of(const struct mu__key_request *request)
@@ -232,25 +232,26 @@ static bool is_change(const struct mu__key_request *request)
 
 static void add_change(struct agent *a, struct mu__key_request *request)
 {
-    request->asked.token = a->token_next;   /* that it will have: `done` is counted by
+    request->pending.token =
+        a->requests.token_next; /* that it will have: `done` is counted by
                                                it when it is sent */
     request->change_next = NULL;
-    request->change_prev = a->changes_last;
-    if (a->changes_last == NULL)
-        a->changes = request;
+    request->change_prev = a->requests.changes_last;
+    if (a->requests.changes_last == NULL)
+        a->requests.changes = request;
     else
-        a->changes_last->change_next = request;
-    a->changes_last = request;
+        a->requests.changes_last->change_next = request;
+    a->requests.changes_last = request;
 }
 
 static void remove_change(struct agent *a, struct mu__key_request *request)
 {
     if (request->change_prev == NULL)
-        a->changes = request->change_next;
+        a->requests.changes = request->change_next;
     else
         request->change_prev->change_next = request->change_next;
     if (request->change_next == NULL)
-        a->changes_last = request->change_prev;
+        a->requests.changes_last = request->change_prev;
     else
         request->change_next->change_prev = request->change_prev;
 }
@@ -273,16 +274,17 @@ static void take_request_out(struct mu__ctx *ctx, struct agent *a,
     if (is_change(request))
         remove_change(a, request);
     if (request->id != 0)
-        (void)mu__map_remove(&a->ids, request->id);
-    mu__agent_forget(ctx, a, &request->asked);
+        (void)mu__map_remove(&a->requests.ids, request->id);
+    mu__agent_remove(ctx, a, &request->pending);
 }
 
-static void fail_key(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
+static void fail_key(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
                      const mu_error *error)
 {
-    struct mu__key_request *request = request_of(asked);
-    bool was_asked = a->registered && asked->session == a->session;
-    uint64_t token = asked->token;
+    struct mu__key_request *request = request_of(pending);
+    bool was_asked =
+        a->registration.registered && pending->session == a->registration.session;
+    uint64_t token = pending->token;
 
     take_request_out(ctx, a, request);
     if (was_asked && request->operation == MU_KV_GET) {
@@ -290,15 +292,15 @@ static void fail_key(struct mu__ctx *ctx, struct agent *a, struct mu__asked *ask
 
         if (msg != NULL)
             ((struct mu__key_cancel *)mu__body(msg))->token = token;
-        (void)mu__send(ctx, agent_service(a), msg);
+        (void)mu__send(ctx, mu__agent_service(a), msg);
     }
     answer_error(request, error);
     free_request(ctx, request);
 }
 
-static void name_key(const struct mu__asked *asked, char *out, size_t size)
+static void name_key(const struct mu__request *pending, char *out, size_t size)
 {
-    const struct mu__key_request *request = (const void *)asked;
+    const struct mu__key_request *request = (const void *)pending;
     struct mu__view key = key_of(request);
 
     (void)snprintf(out, size, "%skey \"%.*s\"",
@@ -314,7 +316,7 @@ static uint16_t write_put(const struct agent *a, const struct mu__key_request *r
 {
     struct mu__key_put *put = body;
 
-    put->token = request->asked.token;
+    put->token = request->pending.token;
     put->done = mu__agent_done_floor(a);
     put->key = key_of(request);
     put->value = value_of(request);
@@ -329,7 +331,7 @@ static uint16_t write_get(const struct agent *a, const struct mu__key_request *r
     struct mu__key_get *get = body;
 
     (void)a;
-    get->token = request->asked.token;
+    get->token = request->pending.token;
     get->key = key_of(request);
     get->wait = request->operation == MU_KV_GET;
     return 0;
@@ -340,7 +342,7 @@ static uint16_t write_increment(const struct agent *a,
 {
     struct mu__key_increment *increment = body;
 
-    increment->token = request->asked.token;
+    increment->token = request->pending.token;
     increment->done = mu__agent_done_floor(a);
     increment->key = key_of(request);
     increment->by = request->by;
@@ -352,7 +354,7 @@ static uint16_t write_delete(const struct agent *a, const struct mu__key_request
 {
     struct mu__key_delete *delete = body;
 
-    delete->token = request->asked.token;
+    delete->token = request->pending.token;
     delete->done = mu__agent_done_floor(a);
     delete->key = key_of(request);
     return 0;
@@ -365,7 +367,7 @@ static uint16_t write_txn(const struct agent *a, const struct mu__key_request *r
     struct mu__key_txn *txn = body;
     struct mu__view content = value_of(request);
 
-    txn->token = request->asked.token;
+    txn->token = request->pending.token;
     txn->done = mu__agent_done_floor(a);
     txn->content = (struct mu__packed){.head = content.data, .head_size = content.size};
     return 0;
@@ -384,44 +386,44 @@ static const struct {
     [MU__KV_TRANSACT] = {MU__KEY_TXN, write_txn},
 };
 
-static struct mu__msg *say_key(struct mu__ctx *ctx, struct agent *a,
-                               struct mu__asked *asked)
+static struct mu__msg *make_key(struct mu__ctx *ctx, struct agent *a,
+                               struct mu__request *pending)
 {
-    struct mu__key_request *request = request_of(asked);
+    struct mu__key_request *request = request_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, says[request->operation].kind);
 
     if (msg == NULL)
         return NULL;
     (void)says[request->operation].write(a, request, mu__body(msg));
     msg->backing = mu__buf_ref(&request->bytes);
-    a->used = true;
+    a->registration.used = true;
     return msg;
 }
 
-static const struct mu__asked_kind changing = {
-    .say = say_key,
+static const struct mu__request_kind changing = {
+    .make_message = make_key,
     .name = name_key,
     .fail = fail_key,
     .late = "was not changed",
     .changes = true,
 };
 
-static const struct mu__asked_kind getting = {
-    .say = say_key,
+static const struct mu__request_kind getting = {
+    .make_message = make_key,
     .name = name_key,
     .fail = fail_key,
     .late = "was not put",
     .is_open = true,
 };
 
-static const struct mu__asked_kind trying = {
-    .say = say_key,
+static const struct mu__request_kind trying = {
+    .make_message = make_key,
     .name = name_key,
     .fail = fail_key,
     .late = "was not answered",
 };
 
-static const struct mu__asked_kind *const kinds[] = {
+static const struct mu__request_kind *const kinds[] = {
     [MU_KV_PUT] = &changing,
     [MU_KV_GET] = &getting,
     [MU_KV_TRY_GET] = &trying,
@@ -457,17 +459,17 @@ void mu__agent_on_key_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__key_request *request = ((struct mu__key_ask *)mu__body(msg))->request;
 
     (void)mu__claim(ctx);
-    if (!a->wants || a->error.code != 0) {
+    if (!a->registration.wanted || a->error.code != 0) {
         refuse(ctx, a, request);
         return;
     }
-    if (request->id != 0 && mu__map_set(&a->ids, request->id, request) != 0) {
+    if (request->id != 0 && mu__map_set(&a->requests.ids, request->id, request) != 0) {
         refuse_no_memory(ctx, request);
         return;
     }
     if (is_change(request))
         add_change(a, request);
-    (void)mu__agent_ask(ctx, a, &request->asked, kinds[request->operation],
+    (void)mu__agent_submit(ctx, a, &request->pending, kinds[request->operation],
                         request->timeout_ms,
                         (uint32_t)sizeof *request + request->bytes.size);
 }
@@ -481,14 +483,14 @@ void mu__agent_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *m
 
     if (msg->from.node != MU__NODE_SELF || id == 0)
         return;
-    request = mu__map_get(&a->ids, id);
+    request = mu__map_get(&a->requests.ids, id);
     if (request == NULL)
         return;
     (void)mu_error_set(&error, -MU_ECANCELLED, "cancelled%s",
-                       is_change(request) && mu__agent_may_be_done(&request->asked)
+                       is_change(request) && mu__agent_may_be_done(&request->pending)
                            ? "; it may have been applied"
                            : "");
-    fail_key(ctx, a, &request->asked, &error);
+    fail_key(ctx, a, &request->pending, &error);
 }
 
 /* Of what is large: every function that has an error is off the way of what goes well. */
@@ -509,17 +511,18 @@ void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 {
     struct agent *a = state;
     const struct mu__key_done *body = mu__body(msg);
-    struct mu__asked *asked;
+    struct mu__request *pending;
     struct mu__key_request *request;
 
-    if (a->host == NULL || msg->from.node != a->host->node)
+    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)
         return;
-    asked = mu__agent_find(a, body->token);
-    if (asked == NULL || asked->kind->say != say_key || !mu__agent_is_asked(a, asked))
+    pending = mu__agent_find_request(a, body->token);
+    if (pending == NULL || pending->kind->make_message != make_key ||
+        !mu__agent_is_current(a, pending))
         return;
-    request = request_of(asked);
+    request = request_of(pending);
     if (body->code == MU_EUNAVAILABLE) {
-        mu__agent_again(a, asked);
+        mu__agent_resend(a, pending);
         return;
     }
     if (body->code != 0) {
@@ -538,34 +541,34 @@ void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
 /* ---- lists ---- */
 
-static void name_list(const struct mu__asked *asked, char *out, size_t size)
+static void name_list(const struct mu__request *pending, char *out, size_t size)
 {
-    (void)snprintf(out, size, "the list of \"%.100s\"", agent_call_in(asked)->name);
+    (void)snprintf(out, size, "the list of \"%.100s\"", agent_call_in(pending)->name);
 }
 
-static struct mu__msg *say_list(struct mu__ctx *ctx, struct agent *a,
-                                struct mu__asked *asked)
+static struct mu__msg *make_list(struct mu__ctx *ctx, struct agent *a,
+                                struct mu__request *pending)
 {
-    const struct mu__agent_call *call = agent_call_of(asked);
+    const struct mu__agent_call *call = agent_call_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_LIST);
     struct mu__key_list *body;
 
     if (msg == NULL)
         return NULL;
     body = mu__body(msg);
-    body->token = asked->token;
+    body->token = pending->token;
     body->key = mu__view_str(call->name);
     body->after = mu__view_str(call->after);
-    a->used = true;
-    return mu__agent_hold(ctx, msg, &body->key, &body->after);
+    a->registration.used = true;
+    return mu__agent_copy_views(ctx, msg, &body->key, &body->after);
 }
 
-static void end_list(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
+static void end_list(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
                      const mu_error *error)
 {
-    struct mu__agent_call *call = agent_call_of(asked);
+    struct mu__agent_call *call = agent_call_of(pending);
 
-    mu__agent_forget(ctx, a, asked);
+    mu__agent_remove(ctx, a, pending);
     free(call->after);
     call->after = NULL;
     if (error != NULL) {
@@ -575,8 +578,8 @@ static void end_list(struct mu__ctx *ctx, struct agent *a, struct mu__asked *ask
     mu__agent_complete(call, error);
 }
 
-static const struct mu__asked_kind listing = {
-    .say = say_list,
+static const struct mu__request_kind listing = {
+    .make_message = make_list,
     .name = name_list,
     .fail = end_list,
     .late = "was not answered",
@@ -590,7 +593,8 @@ void mu__agent_call_list(struct mu__ctx *ctx, struct agent *a,
     call->after = NULL;
     call->content = mu_value_list();
     if (call->content != NULL) {
-        (void)mu__agent_ask(ctx, a, &call->asked, &listing, call->call.timeout_ms, 0);
+        (void)mu__agent_submit(ctx, a, &call->pending, &listing, call->call.timeout_ms,
+                               0);
         return;
     }
     (void)mu_error_set(&error, -MU_ENOMEM, "no memory for a list of keys");
@@ -655,24 +659,24 @@ void mu__agent_on_listed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
     const struct mu__key_listed *body = mu__body(msg);
-    struct mu__asked *asked;
+    struct mu__request *pending;
     mu_error error = {0};
     int rv;
 
-    if (a->host == NULL || msg->from.node != a->host->node)
+    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)
         return;
-    asked = mu__agent_find(a, body->token);
-    if (asked == NULL || asked->kind != &listing || !mu__agent_is_asked(a, asked))
+    pending = mu__agent_find_request(a, body->token);
+    if (pending == NULL || pending->kind != &listing || !mu__agent_is_current(a, pending))
         return;
     if (body->code == MU_EUNAVAILABLE) {
-        mu__agent_again(a, asked);
+        mu__agent_resend(a, pending);
         return;
     }
     if (body->code != 0)
         error = mu__agent_error_of(body->code, body->message, (struct mu__view){0}, 0);
-    rv = body->code != 0 ? error.code : take_page(agent_call_of(asked), body, &error);
+    rv = body->code != 0 ? error.code : take_page(agent_call_of(pending), body, &error);
     if (rv == 0 && body->more)
-        (void)mu__agent_ask_on(ctx, a, asked);
+        (void)mu__agent_resubmit(ctx, a, pending);
     else
-        end_list(ctx, a, asked, rv == 0 ? NULL : &error);
+        end_list(ctx, a, pending, rv == 0 ? NULL : &error);
 }

@@ -13,24 +13,24 @@ bool mu__client_unlist(struct mu__call **list, struct mu__call *call)
     return true;
 }
 
-void mu__client_complete(struct mu__ctx *ctx, struct client *c, struct mu__call *call,
+void mu__client_complete(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
                          int code)
 {
     if (call->timer != 0) {
         mu__timer_cancel(ctx, call->timer);
-        (void)mu__map_remove(&c->limits, call->timer);
+        (void)mu__map_remove(&c->calls.timeouts, call->timer);
     }
     mu__call_complete(call, code);
 }
 
-bool mu__client_limit(struct mu__ctx *ctx, struct client *c, struct mu__call *call,
+bool mu__client_start_timeout(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
                       int64_t timeout_ms)
 {
     call->timer = 0;
     if (timeout_ms < 0)
         return true;
     call->timer = mu__timer_set(ctx, (uint64_t)timeout_ms, 0);
-    if (call->timer != 0 && mu__map_set(&c->limits, call->timer, call) == 0)
+    if (call->timer != 0 && mu__map_set(&c->calls.timeouts, call->timer, call) == 0)
         return true;
     mu__timer_cancel(ctx, call->timer);
     mu__call_complete(call, mu_error_set(&call->error, -MU_ENOMEM,
@@ -38,16 +38,16 @@ bool mu__client_limit(struct mu__ctx *ctx, struct client *c, struct mu__call *ca
     return false;
 }
 
-void mu__client_hold(struct mu__ctx *ctx, struct client *c, struct mu__call **list,
+void mu__client_call_wait(struct mu__ctx *ctx, struct client_actor *c, struct mu__call **list,
                      struct mu__call *call)
 {
-    if (!mu__client_limit(ctx, c, call, call->timeout_ms))
+    if (!mu__client_start_timeout(ctx, c, call, call->timeout_ms))
         return;
     call->next = *list;
     *list = call;
 }
 
-void mu__client_close_calls(struct mu__ctx *ctx, struct client *c, struct mu__call **list)
+void mu__client_close_calls(struct mu__ctx *ctx, struct client_actor *c, struct mu__call **list)
 {
     while (*list != NULL) {
         struct mu__call *call = *list;
@@ -61,35 +61,35 @@ void mu__client_close_calls(struct mu__ctx *ctx, struct client *c, struct mu__ca
 
 /* ---- limits ---- */
 
-static void say_chief_missing(struct mu__ctx *ctx, struct client *c,
+static void say_chief_missing(struct mu__ctx *ctx, struct client_actor *c,
                               struct mu__call *call)
 {
     (void)mu_error_set(&call->error, -MU_EDEADLINE,
                        "%s was not reached within %" PRId64 " ms%s%s", c->config.chief,
-                       call->timeout_ms, c->trouble[0] == '\0' ? "" : ": ", c->trouble);
+                       call->timeout_ms, c->chief.reported_error[0] == '\0' ? "" : ": ", c->chief.reported_error);
     call->error.kind = MU_ERROR_LIMIT;
     mu__client_complete(ctx, c, call, -MU_EDEADLINE);
 }
 
-bool mu__client_over_limit(struct mu__ctx *ctx, struct client *c, uint64_t timer)
+bool mu__client_timeout_passed(struct mu__ctx *ctx, struct client_actor *c, uint64_t timer)
 {
-    struct mu__call *call = mu__map_remove(&c->limits, timer);
+    struct mu__call *call = mu__map_remove(&c->calls.timeouts, timer);
 
     if (call == NULL)
         return false;
     call->timer = 0;
-    if (call->operation == MU__CLIENT_FETCH && !mu__client_unlist(&c->asking, call)) {
+    if (call->operation == MU__CLIENT_FETCH && !mu__client_unlist(&c->calls.requested, call)) {
         mu__client_fetch_late(ctx, c, (struct mu__client_call *)call);
-    } else if (mu__client_unlist(&c->waiting, call) ||
+    } else if (mu__client_unlist(&c->calls.waiting, call) ||
                mu__client_room_unlist(c, call)) {
         if (call->operation == MU__CLIENT_OPEN)
-            c->session = NULL;
-        if (c->has_chief)
-            mu__client_ask_why(ctx, c, (struct mu__client_call *)call);
+            c->session.shared = NULL;
+        if (c->chief.connected)
+            mu__client_explain_timeout(ctx, c, (struct mu__client_call *)call);
         else
             say_chief_missing(ctx, c, call);
     } else {
-        (void)mu__client_unlist(&c->asking, call);
+        (void)mu__client_unlist(&c->calls.requested, call);
         mu__client_no_answer(ctx, c, call);
     }
     return true;

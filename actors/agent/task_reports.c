@@ -4,18 +4,18 @@
 
 #include <stdio.h>
 
-static void name_mark(const struct mu__asked *asked, char *out, size_t size)
+static void name_mark(const struct mu__request *pending, char *out, size_t size)
 {
-    const struct mu__agent_call *call = agent_call_in(asked);
+    const struct mu__agent_call *call = agent_call_in(pending);
 
     (void)snprintf(out, size, "the %s of %.100s",
                    call->failure.code == 0 ? "reset" : "error", call->tasks);
 }
 
-static struct mu__msg *say_mark(struct mu__ctx *ctx, struct agent *a,
-                                struct mu__asked *asked)
+static struct mu__msg *make_mark(struct mu__ctx *ctx, struct agent *a,
+                                struct mu__request *pending)
 {
-    const struct mu__agent_call *call = agent_call_of(asked);
+    const struct mu__agent_call *call = agent_call_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_MARK);
     struct mu__task_mark *body;
 
@@ -24,24 +24,25 @@ static struct mu__msg *say_mark(struct mu__ctx *ctx, struct agent *a,
         return NULL;
     body = mu__body(msg);
     *body = (struct mu__task_mark){
-        .token = asked->token,
+        .token = pending->token,
         .task = mu__view_str(call->tasks),
         .code = (uint32_t)-call->failure.code,
         .message = mu__view_str(call->failure.message),
     };
-    return mu__agent_hold(ctx, msg, &body->task, &body->message);
+    return mu__agent_copy_views(ctx, msg, &body->task, &body->message);
 }
 
-static void answered_mark(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
+static void answered_mark(struct mu__ctx *ctx, struct agent *a,
+                          struct mu__request *pending,
                           const struct mu__tasks_answer *body, const mu_error *error)
 {
     (void)body;
-    mu__agent_call_fail(ctx, a, asked, error);
+    mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__asked_kind marking = {
-    .say = say_mark,
-    .answered = answered_mark,
+static const struct mu__request_kind marking = {
+    .make_message = make_mark,
+    .on_answer = answered_mark,
     .name = name_mark,
     .fail = mu__agent_call_fail,
     .late = "was not answered",
@@ -51,7 +52,7 @@ static const struct mu__asked_kind marking = {
 void mu__agent_call_mark(struct mu__ctx *ctx, struct agent *a,
                          struct mu__agent_call *call)
 {
-    (void)mu__agent_ask(ctx, a, &call->asked, &marking, call->call.timeout_ms, 0);
+    (void)mu__agent_submit(ctx, a, &call->pending, &marking, call->call.timeout_ms, 0);
 }
 
 /* Others' resets are for those whose program does not do it: the task comes back. */
@@ -65,6 +66,6 @@ void mu__agent_cleared(struct mu__ctx *ctx, struct agent *a,
     mu__log(ctx, MU__LOG_WARN, "%s", error.message);
     a->error = (mu_error){.code = 0};
     mu__agent_withdraw(ctx, a, &error);
-    a->wants = true;
+    a->registration.wanted = true;
     mu__agent_register(ctx, a);
 }

@@ -4,21 +4,21 @@
 
 /* ---- counting ---- */
 
-uint64_t mu__client_outstanding(const struct client *c)
+uint64_t mu__client_outstanding(const struct client_actor *c)
 {
-    return c->session == NULL ? 0 : c->arrived - c->resolved;
+    return c->session.shared == NULL ? 0 : c->session.arrived - c->session.resolved;
 }
 
-int mu__client_phase(const struct client *c)
+int mu__client_phase(const struct client_actor *c)
 {
-    return c->session == NULL
+    return c->session.shared == NULL
                ? MU__SESSION_FINE
-               : atomic_load_explicit(&c->session->phase, memory_order_relaxed);
+               : atomic_load_explicit(&c->session.shared->phase, memory_order_relaxed);
 }
 
-void mu__client_set_phase(struct client *c, int phase)
+void mu__client_set_phase(struct client_actor *c, int phase)
 {
-    atomic_store_explicit(&c->session->phase, phase, memory_order_release);
+    atomic_store_explicit(&c->session.shared->phase, phase, memory_order_release);
 }
 
 void mu__client_add(atomic_uint_fast64_t *counter, uint64_t number)
@@ -28,20 +28,20 @@ void mu__client_add(atomic_uint_fast64_t *counter, uint64_t number)
     atomic_store_explicit(counter, was + number, memory_order_relaxed);
 }
 
-void mu__client_count_resolved(struct mu__ctx *ctx, struct client *c, uint64_t bytes)
+void mu__client_count_resolved(struct mu__ctx *ctx, struct client_actor *c, uint64_t bytes)
 {
     if (bytes > 0) {
-        c->bytes_resolved += bytes;
-        atomic_store_explicit(&c->session->bytes_resolved, c->bytes_resolved,
+        c->session.bytes_resolved += bytes;
+        atomic_store_explicit(&c->session.shared->bytes_resolved, c->session.bytes_resolved,
                               memory_order_release);
     }
-    c->resolved++;
-    atomic_store_explicit(&c->session->resolved, c->resolved, memory_order_release);
+    c->session.resolved++;
+    atomic_store_explicit(&c->session.shared->resolved, c->session.resolved, memory_order_release);
     if (c->room.first != NULL)
         mu__client_room_review(ctx, c);
     /* In a fine session those that wait for closures wait for the last one. */
     if (mu__client_phase(c) != MU__SESSION_FINE ||
-        (c->waiting != NULL && mu__client_outstanding(c) == 0))
+        (c->calls.waiting != NULL && mu__client_outstanding(c) == 0))
         mu__client_review(ctx, c);
 }
 
@@ -51,8 +51,8 @@ static struct mu__error_entry *entry_new(struct mu__session *session)
 {
     struct mu__error_entry *entry = NULL;
 
-    if (atomic_load_explicit(&session->errors_kept, memory_order_relaxed) >=
-        MU__ERRORS_KEPT_MAX)
+    if (atomic_load_explicit(&session->errors_stored, memory_order_relaxed) >=
+        MU__ERRORS_STORED_MAX)
         return NULL;
     return mu__grow_array((void **)&entry, 1, sizeof *entry) ? entry : NULL;
 }
@@ -66,7 +66,7 @@ static void keep_error(struct mu__session *session, const mu_error *error)
         (void)atomic_fetch_add_explicit(&session->errors_lost, 1, memory_order_relaxed);
         return;
     }
-    (void)atomic_fetch_add_explicit(&session->errors_kept, 1, memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&session->errors_stored, 1, memory_order_relaxed);
     entry->error = *error;
     entry->next = atomic_load_explicit(&session->errors, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&session->errors, &entry->next, entry,
@@ -75,37 +75,37 @@ static void keep_error(struct mu__session *session, const mu_error *error)
         continue;
 }
 
-void mu__client_note_error(struct client *c, const mu_error *error)
+void mu__client_note_error(struct client_actor *c, const mu_error *error)
 {
-    if (c->session == NULL)
+    if (c->session.shared == NULL)
         return;
-    keep_error(c->session, error);
+    keep_error(c->session.shared, error);
     if (mu__client_phase(c) != MU__SESSION_FINE)
         return;
-    c->error = *error;
+    c->session.error = *error;
     mu__client_set_phase(c, MU__SESSION_FAILED);
 }
 
-void mu__client_note_notice(struct client *c, const mu_error *error)
+void mu__client_note_notice(struct client_actor *c, const mu_error *error)
 {
-    if (c->session == NULL)
+    if (c->session.shared == NULL)
         return;
-    keep_error(c->session, error);
-    c->notice = *error;
+    keep_error(c->session.shared, error);
+    c->session.notice = *error;
 }
 
 /* Whether there is one to be raised now; it is an error from then on. */
-static bool take_notice(struct client *c)
+static bool take_notice(struct client_actor *c)
 {
-    if (c->notice.code == 0 || mu__client_phase(c) != MU__SESSION_FINE ||
+    if (c->session.notice.code == 0 || mu__client_phase(c) != MU__SESSION_FINE ||
         mu__client_outstanding(c) > 0)
         return false;
-    c->error = c->notice;
-    c->notice.code = 0;
+    c->session.error = c->session.notice;
+    c->session.notice.code = 0;
     return true;
 }
 
-void mu__client_start_cancelling(struct mu__ctx *ctx, struct client *c)
+void mu__client_start_cancelling(struct mu__ctx *ctx, struct client_actor *c)
 {
     if (mu__client_phase(c) != MU__SESSION_FAILED)
         return;
@@ -114,18 +114,18 @@ void mu__client_start_cancelling(struct mu__ctx *ctx, struct client *c)
         return;
     }
     mu__client_set_phase(c, MU__SESSION_CANCELLING);
-    if (c->has_chief)
-        (void)mu__send(ctx, c->chief, mu__msg_new(ctx, MU__CANCEL_ALL));
+    if (c->chief.connected)
+        (void)mu__send(ctx, c->chief.pid, mu__msg_new(ctx, MU__CANCEL_ALL));
     mu__client_cancel_pending(ctx, c);
     mu__client_room_cancel_all(ctx, c);
 }
 
 /* Hands the error to one caller, and to all that joined: they waited for the closure that
  * failed, too. The session is fine again. */
-static void raise_error(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
+static void raise_error(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call)
 {
-    const mu_error error = c->error;
-    struct mu__call **at = &c->waiting;
+    const mu_error error = c->session.error;
+    struct mu__call **at = &c->calls.waiting;
 
     mu__client_set_phase(c, MU__SESSION_FINE);
     call->error = error;
@@ -146,7 +146,7 @@ static void raise_error(struct mu__ctx *ctx, struct client *c, struct mu__call *
 /* ---- those who wait for it ---- */
 
 /* JOIN, RAISE and whatever else hears of an error first. */
-static bool try_raise(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
+static bool try_raise(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call)
 {
     bool had_error = mu__client_phase(c) != MU__SESSION_FINE;
     int phase;
@@ -159,8 +159,8 @@ static bool try_raise(struct mu__ctx *ctx, struct client *c, struct mu__call *ca
     phase = mu__client_phase(c);
     if (phase == MU__SESSION_FINE && had_error && call->operation == MU__CLIENT_JOIN) {
         /* What was cancelled had others hear of it just now. */
-        call->error = c->error;
-        mu__client_complete(ctx, c, call, c->error.code);
+        call->error = c->session.error;
+        mu__client_complete(ctx, c, call, c->session.error.code);
     } else if (phase == MU__SESSION_FINE)
         mu__client_complete(ctx, c, call, 0);
     else if (phase == MU__SESSION_RAISABLE)
@@ -170,21 +170,21 @@ static bool try_raise(struct mu__ctx *ctx, struct client *c, struct mu__call *ca
     return true;
 }
 
-bool mu__client_try(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
+bool mu__client_try(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call)
 {
     bool is_fine = mu__client_phase(c) == MU__SESSION_FINE;
 
     switch (call->operation) {
     case MU__CLIENT_OPEN:
     case MU__CLIENT_REACH:
-        if (!c->has_chief)
+        if (!c->chief.connected)
             return false;
         break;
     case MU__CLIENT_CLOSE:
         if (mu__client_outstanding(c) > 0)
             return false;
         mu__client_room_close(ctx, c);
-        c->session = NULL;
+        c->session.shared = NULL;
         break;
     case MU__CLIENT_JOIN:
         return (is_fine && mu__client_outstanding(c) > 0) ? false
@@ -198,21 +198,21 @@ bool mu__client_try(struct mu__ctx *ctx, struct client *c, struct mu__call *call
     return true;
 }
 
-void mu__client_review(struct mu__ctx *ctx, struct client *c)
+void mu__client_review(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__call *left = NULL;
 
     if (mu__client_phase(c) == MU__SESSION_CANCELLING && mu__client_outstanding(c) == 0)
         mu__client_set_phase(c, MU__SESSION_RAISABLE);
     mu__client_room_review(ctx, c);
-    while (c->waiting != NULL) {
-        struct mu__call *call = c->waiting;
+    while (c->calls.waiting != NULL) {
+        struct mu__call *call = c->calls.waiting;
 
-        c->waiting = call->next;
+        c->calls.waiting = call->next;
         if (mu__client_try(ctx, c, call))
             continue;
         call->next = left;
         left = call;
     }
-    c->waiting = left;
+    c->calls.waiting = left;
 }

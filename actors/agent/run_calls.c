@@ -10,28 +10,29 @@
 
 uint64_t mu__agent_run(const struct agent *a)
 {
-    return a->run.store == a->host_store ? a->run.number : 0;
+    return a->job_run.own.store == a->hosts.store ? a->job_run.own.number : 0;
 }
 
 void mu__agent_note_run(struct agent *a, uint64_t number)
 {
-    a->run = (struct mu__own_run){.store = a->store, .number = number};
+    a->job_run.own =
+        (struct mu__own_run){.store = a->registration.store, .number = number};
     if (a->config.own_run != NULL)
-        *a->config.own_run = a->run;
+        *a->config.own_run = a->job_run.own;
 }
 
 /* ---- its end ---- */
 
-static void name_end(const struct mu__asked *asked, char *out, size_t size)
+static void name_end(const struct mu__request *pending, char *out, size_t size)
 {
-    (void)asked;
+    (void)pending;
     (void)snprintf(out, size, "the end of the job's run");
 }
 
-static struct mu__msg *say_end(struct mu__ctx *ctx, struct agent *a,
-                               struct mu__asked *asked)
+static struct mu__msg *make_end(struct mu__ctx *ctx, struct agent *a,
+                               struct mu__request *pending)
 {
-    const struct mu__agent_call *call = agent_call_of(asked);
+    const struct mu__agent_call *call = agent_call_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__RUN_END);
     struct mu__run_end *body;
 
@@ -40,24 +41,25 @@ static struct mu__msg *say_end(struct mu__ctx *ctx, struct agent *a,
         return NULL;
     body = mu__body(msg);
     *body = (struct mu__run_end){
-        .token = asked->token,
+        .token = pending->token,
         .closing = call->below,
         .code = (uint32_t)-call->failure.code,
         .message = mu__view_str(call->failure.message),
     };
-    return mu__agent_hold(ctx, msg, &body->message, NULL);
+    return mu__agent_copy_views(ctx, msg, &body->message, NULL);
 }
 
-static void answered_end(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
-                         const struct mu__tasks_answer *body, const mu_error *error)
+static void answered_end(struct mu__ctx *ctx, struct agent *a,
+                         struct mu__request *pending, const struct mu__tasks_answer *body,
+                         const mu_error *error)
 {
     (void)body;
-    mu__agent_call_fail(ctx, a, asked, error);
+    mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__asked_kind ending = {
-    .say = say_end,
-    .answered = answered_end,
+static const struct mu__request_kind ending = {
+    .make_message = make_end,
+    .on_answer = answered_end,
     .name = name_end,
     .fail = mu__agent_call_fail,
     .late = "was not stored",
@@ -66,7 +68,8 @@ static const struct mu__asked_kind ending = {
 
 static bool hosts_service(const struct agent *a)
 {
-    return a->registered && a->host != NULL && a->host->node == MU__NODE_SELF;
+    return a->registration.registered && a->hosts.followed != NULL &&
+           a->hosts.followed->node == MU__NODE_SELF;
 }
 
 /* A node that is closed has nothing to say unless it hosts the service. */
@@ -79,8 +82,8 @@ void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
         mu__agent_complete(call, NULL);
         return;
     }
-    if (a->registered) {
-        (void)mu__agent_ask(ctx, a, &call->asked, &ending, call->call.timeout_ms, 0);
+    if (a->registration.registered) {
+        (void)mu__agent_submit(ctx, a, &call->pending, &ending, call->call.timeout_ms, 0);
         return;
     }
     (void)mu_error_set(&error, -MU_EUNAVAILABLE,
@@ -91,27 +94,28 @@ void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
 
 /* ---- what the store has ---- */
 
-static void name_runs(const struct mu__asked *asked, char *out, size_t size)
+static void name_runs(const struct mu__request *pending, char *out, size_t size)
 {
-    (void)asked;
+    (void)pending;
     (void)snprintf(out, size, "what the store has");
 }
 
-static struct mu__msg *say_runs(struct mu__ctx *ctx, struct agent *a,
-                                struct mu__asked *asked)
+static struct mu__msg *make_runs(struct mu__ctx *ctx, struct agent *a,
+                                struct mu__request *pending)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__RUNS_GET);
 
     (void)a;
     if (msg != NULL)
-        ((struct mu__runs_get *)mu__body(msg))->token = asked->token;
+        ((struct mu__runs_get *)mu__body(msg))->token = pending->token;
     return msg;
 }
 
-static void answered_runs(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
+static void answered_runs(struct mu__ctx *ctx, struct agent *a,
+                          struct mu__request *pending,
                           const struct mu__tasks_answer *body, const mu_error *error)
 {
-    struct mu__agent_call *call = agent_call_of(asked);
+    struct mu__agent_call *call = agent_call_of(pending);
     mu_error bad = {0};
     char why[128] = "no memory";
 
@@ -121,12 +125,12 @@ static void answered_runs(struct mu__ctx *ctx, struct agent *a, struct mu__asked
                            why);
         error = &bad;
     }
-    mu__agent_call_fail(ctx, a, asked, error);
+    mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__asked_kind asking_runs = {
-    .say = say_runs,
-    .answered = answered_runs,
+static const struct mu__request_kind runs_query = {
+    .make_message = make_runs,
+    .on_answer = answered_runs,
     .name = name_runs,
     .fail = mu__agent_call_fail,
     .late = "was not answered",
@@ -135,13 +139,13 @@ static const struct mu__asked_kind asking_runs = {
 void mu__agent_call_runs(struct mu__ctx *ctx, struct agent *a,
                          struct mu__agent_call *call)
 {
-    (void)mu__agent_ask(ctx, a, &call->asked, &asking_runs, call->call.timeout_ms, 0);
+    (void)mu__agent_submit(ctx, a, &call->pending, &runs_query, call->call.timeout_ms, 0);
 }
 
-static struct mu__msg *say_clear(struct mu__ctx *ctx, struct agent *a,
-                                 struct mu__asked *asked)
+static struct mu__msg *make_clear(struct mu__ctx *ctx, struct agent *a,
+                                 struct mu__request *pending)
 {
-    const struct mu__agent_call *call = agent_call_of(asked);
+    const struct mu__agent_call *call = agent_call_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__RUNS_CLEAR);
     struct mu__runs_clear *body;
 
@@ -150,23 +154,24 @@ static struct mu__msg *say_clear(struct mu__ctx *ctx, struct agent *a,
         return NULL;
     body = mu__body(msg);
     *body = (struct mu__runs_clear){
-        .token = asked->token,
+        .token = pending->token,
         .what = call->what,
         .name = mu__view_str(call->name),
     };
-    return mu__agent_hold(ctx, msg, &body->name, NULL);
+    return mu__agent_copy_views(ctx, msg, &body->name, NULL);
 }
 
-static void answered_clear(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
+static void answered_clear(struct mu__ctx *ctx, struct agent *a,
+                           struct mu__request *pending,
                            const struct mu__tasks_answer *body, const mu_error *error)
 {
-    agent_call_of(asked)->version = body->version;
-    mu__agent_call_fail(ctx, a, asked, error);
+    agent_call_of(pending)->version = body->version;
+    mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__asked_kind clearing = {
-    .say = say_clear,
-    .answered = answered_clear,
+static const struct mu__request_kind clearing = {
+    .make_message = make_clear,
+    .on_answer = answered_clear,
     .name = name_runs,
     .fail = mu__agent_call_fail,
     .late = "was not cleared",
@@ -176,5 +181,5 @@ static const struct mu__asked_kind clearing = {
 void mu__agent_call_runs_clear(struct mu__ctx *ctx, struct agent *a,
                                struct mu__agent_call *call)
 {
-    (void)mu__agent_ask(ctx, a, &call->asked, &clearing, call->call.timeout_ms, 0);
+    (void)mu__agent_submit(ctx, a, &call->pending, &clearing, call->call.timeout_ms, 0);
 }

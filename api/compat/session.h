@@ -1,8 +1,8 @@
 /* Opening sessions, for node/ only. */
-#ifndef MU_NODE_SESSION_H
-#define MU_NODE_SESSION_H
+#ifndef MU_COMPAT_SESSION_H
+#define MU_COMPAT_SESSION_H
 
-#include "muster/session.h"
+#include "muster/compat/session.h"
 
 #include <stdatomic.h>
 

@@ -1,11 +1,7 @@
-/* Servers. A server is a node and what was said when it was started.
- *
- * One that waits for its cluster is two nodes, one after the other at the same address:
- * the first speaks with clients that offer a cluster spec and with nobody else, until the
- * first one that fits. */
-#include "muster/server.h"
+/* Servers. A server is a node and what was said when it was started. */
+#include "muster/compat/server.h"
 
-#include "api/server.h"
+#include "api/compat/server.h"
 #include "actors/packing.h"
 #include "actors/task_set.h"
 #include "node/discovery/route.h"
@@ -21,7 +17,7 @@
 #include <string.h>
 
 enum {
-    GIVEN_UP_MS = 1000,     /* to close a node that was only to wait, or to offer */
+    CLOSE_TIMEOUT_MS = 1000,    /* of a node that was opened in vain */
     TARGET_BYTES = 320,
     LAYER_BYTES = 16
 };
@@ -95,116 +91,6 @@ static int check_task(const mu_server_options *o, mu_error *ret_error)
                             "a server needs a task index: /job:%s/task:?",
                             o->node.task_type);
     return 0;
-}
-
-/* ---- waiting for a cluster ---- */
-
-/* The limit covers all; what is left of it. */
-static int64_t left_ms(int64_t timeout_ms, uint64_t began_ns)
-{
-    int64_t spent_ms = (int64_t)((uv_hrtime() - began_ns) / 1000000);
-
-    if (timeout_ms < 0)
-        return -1;
-    return spent_ms > timeout_ms ? 0 : timeout_ms - spent_ms;
-}
-
-static int read_taken(struct mu__job_call *call, mu_error *ret_error,
-                      struct mu__server_offered *ret_offered)
-{
-    struct mu__server_offered offered = {.index = (int)call->index};
-    int rv = mu_cluster_parse(call->cluster, strlen(call->cluster), "offered cluster",
-                              ret_error, &offered.cluster);
-
-    memcpy(offered.type, call->type, sizeof offered.type);
-    if (rv == 0)
-        rv = mu__session_config_read(call->config, ret_error, &offered.config);
-    free(call->cluster);
-    mu_value_free(call->config);
-    if (rv == 0)
-        *ret_offered = offered;
-    else
-        mu_cluster_free(offered.cluster);
-    return rv;
-}
-
-int mu__server_take(mu_node *waiting, int64_t timeout_ms, mu_error *ret_error,
-                    struct mu__server_offered *ret_offered)
-{
-    struct mu__job_call call = {
-        .call.operation = MU__JOB_TAKE,
-        .call.timeout_ms = timeout_ms,
-    };
-    struct mu__server_offered offered = {0};
-    int rv = mu__node_call(waiting, MU__JOB, &call.call);
-
-    if (rv != 0) {
-        if (ret_error != NULL)
-            *ret_error = call.call.error;
-        return rv;
-    }
-    rv = read_taken(&call, ret_error, &offered);
-    if (rv != 0)
-        return rv;
-    (void)snprintf(offered.address, sizeof offered.address, "%s",
-                   waiting->offer_place.listens);
-    *ret_offered = offered;
-    return 0;
-}
-
-void mu__server_offered_done(struct mu__server_offered *offered)
-{
-    mu_cluster_free(offered->cluster);
-    mu__session_config_done(&offered->config);
-    *offered = (struct mu__server_offered){0};
-}
-
-int mu__server_wait_open(const mu_node_options *options, mu_error *ret_error,
-                         mu_node **ret_node)
-{
-    static const struct mu__node_extra extra = {
-        .only = MU__OFFER_TYPE,
-        .only_why = "it waits to be told its cluster spec",
-        .takes_offer = true,
-    };
-    mu_node_options waiting = *options;
-    mu_cluster *none = mu_cluster_new();
-    int rv;
-
-    if (none == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a server");
-    waiting.cluster = none;
-    waiting.task_type = MU__LINK_UNKNOWN;
-    waiting.task_index = 0;
-    waiting.journal = NULL;
-    waiting.service_hosts = "none";
-    waiting.store = NULL;
-    rv = mu__node_open(&waiting, &extra, ret_error, ret_node);
-    mu_cluster_free(none);
-    return rv;
-}
-
-static int wait_for_cluster(const mu_server_options *o, mu_error *ret_error,
-                            struct mu__server_offered *ret_offered)
-{
-    mu_node *waiting;
-    int rv = mu__server_wait_open(&o->node, ret_error, &waiting);
-
-    if (rv != 0)
-        return rv;
-    rv = mu__server_take(waiting, o->timeout_ms, ret_error, ret_offered);
-    (void)mu_node_close(waiting, GIVEN_UP_MS, NULL);
-    return rv;
-}
-
-void mu__server_apply(const struct mu__server_offered *offered, mu_node_options *options)
-{
-    options->cluster = offered->cluster;
-    options->task_type = offered->type;
-    options->task_index = offered->index;
-    options->bind_address = offered->address;
-    if (offered->config.inter_op_threads > 0)
-        options->threads = offered->config.inter_op_threads;
 }
 
 /* ---- birth ---- */
@@ -294,7 +180,7 @@ static int open_node(mu_server *server, const mu_server_options *o,
         return rv;
     rv = mu__server_settings(node, &server->config);
     if (rv != 0) {
-        (void)mu_node_close(node, GIVEN_UP_MS, NULL);
+        (void)mu_node_close(node, CLOSE_TIMEOUT_MS, NULL);
         return mu_error_set(ret_error, rv, "no memory for a server");
     }
     mu__node_ref(node);
@@ -349,7 +235,7 @@ static int start_offered(mu_server_options *o, mu_error *ret_error,
                          mu_server **ret_server)
 {
     struct mu__server_offered offered = {0};
-    int rv = wait_for_cluster(o, ret_error, &offered);
+    int rv = mu__server_wait_for_cluster(o, ret_error, &offered);
 
     if (rv != 0)
         return rv;
@@ -472,6 +358,17 @@ const mu_session_config *mu_server_config(const mu_server *server)
 }
 
 /* ---- life and end ---- */
+
+/* The limit covers all; what is left of it. */
+static int64_t left_ms(int64_t timeout_ms, uint64_t began_ns)
+{
+    int64_t spent_ms = (int64_t)((uv_hrtime() - began_ns) / 1000000);
+
+    if (timeout_ms < 0)
+        return -1;
+    return spent_ms > timeout_ms ? 0 : timeout_ms - spent_ms;
+}
+
 
 /* Without a node of its own there is nothing but to wait for the stop. */
 static int wait_stopped(mu_server *server, int64_t timeout_ms, mu_error *ret_error)
@@ -615,138 +512,5 @@ int mu_server_stop_remote(mu_node *node, const char *task, const char *reason,
     rv = mu__node_call(node, MU__JOB, &call.call);
     if (rv != 0 && ret_error != NULL)
         *ret_error = call.call.error;
-    return rv;
-}
-
-/* ---- offering a cluster ---- */
-
-void mu_server_assignment_init(mu_server_assignment *offer)
-{
-    MU__REQUIRE_OR(, offer);
-    *offer = (mu_server_assignment){.cluster_name = "muster", .log_level = MU_LOG_WARN};
-}
-
-static int check_offer(const mu_server_assignment *offer, mu_error *ret_error)
-{
-    int rv;
-
-    if (offer->cluster == NULL || offer->task_type == NULL)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "an offer needs a cluster and a task type");
-    rv = mu_cluster_validate(offer->cluster, offer->task_type, offer->task_index,
-                             ret_error);
-    if (rv == 0)
-        rv = mu__session_config_check(&offer->config, ret_error);
-    if (rv == 0 &&
-        mu__cluster_url(offer->cluster, offer->task_type, offer->task_index) == NULL)
-        rv = mu_error_set(ret_error, -MU_EINVALID,
-                          "the cluster has no address for /job:%s/task:%d",
-                          offer->task_type, offer->task_index);
-    return rv;
-}
-
-/* Clients that offer at the same time must not be taken for each other. */
-static int random_index(void)
-{
-    uint32_t number = 0;
-
-    if (uv_random(NULL, NULL, &number, sizeof number, 0, NULL) != 0)
-        number = (uint32_t)uv_hrtime();
-    return (int)(number % MU_CLUSTER_INDEX_MAX);
-}
-
-static int open_offering(const mu_server_assignment *offer, const char *url,
-                         mu_error *ret_error, mu_node **ret_node)
-{
-    const struct mu__node_extra extra = {.dials_any = url};
-    char route[MU__ROUTE_BYTES];
-    mu_cluster *none = mu_cluster_new();
-    mu_node_options options;
-    int rv;
-
-    if (none == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for an offer");
-    mu__route(url, route);
-    mu_node_options_init(&options);
-    options.cluster = none;
-    options.cluster_name = offer->cluster_name;
-    options.task_type = MU__OFFER_TYPE;
-    options.task_index = random_index();
-    options.service_hosts = "none";
-    options.bind_address = offer->bind_address != NULL ? offer->bind_address
-                           : route[0] == '\0'          ? NULL
-                                                       : route;
-    options.log = offer->log;
-    options.log_user = offer->log_user;
-    options.log_level = offer->log_level;
-    rv = mu__node_open(&options, &extra, ret_error, ret_node);
-    mu_cluster_free(none);
-    return rv;
-}
-
-static int ask(const mu_server_assignment *offer, const char *url,
-               struct mu__job_call *call, mu_error *ret_error)
-{
-    mu_node *node;
-    int rv = open_offering(offer, url, ret_error, &node);
-
-    if (rv != 0)
-        return rv;
-    rv = mu__node_call(node, MU__JOB, &call->call);
-    if (rv != 0 && ret_error != NULL)
-        *ret_error = call->call.error;
-    (void)mu_node_close(node, GIVEN_UP_MS, NULL);
-    return rv;
-}
-
-static int make_offer(const mu_server_assignment *offer, const char *json,
-                      const struct mu__packed *config, int64_t timeout_ms,
-                      mu_error *ret_error)
-{
-    const char *url = mu__cluster_url(offer->cluster, offer->task_type,
-                                      offer->task_index);
-    char place[384];
-    struct mu__job_call call = {
-        .call.operation = MU__JOB_OFFER,
-        .call.timeout_ms = timeout_ms,
-        .offer = {mu__view_str(json), mu__view_str(offer->task_type),
-                  (uint32_t)offer->task_index, *config},
-        .place = place,
-    };
-
-    if (call.offer.cluster.size > MU__CLUSTER_TEXT_MAX)
-        return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "a cluster spec of %" PRIu32 " bytes is too large to be "
-                            "offered: at most %d", call.offer.cluster.size,
-                            MU__CLUSTER_TEXT_MAX);
-    (void)snprintf(place, sizeof place, "/job:%s/task:%d at %s", offer->task_type,
-                   offer->task_index, url);
-    return ask(offer, url, &call, ret_error);
-}
-
-int mu_server_assign_cluster(const mu_server_assignment *offer, int64_t timeout_ms,
-                            mu_error *ret_error)
-{
-    MU__REQUIRE(ret_error, offer);
-
-    struct mu__packed packed = {.head = NULL};
-    struct mu__buf *backing = NULL;
-    mu_value *config;
-    char *json;
-    int rv = check_offer(offer, ret_error);
-
-    if (rv != 0)
-        return rv;
-    json = mu_cluster_to_json(offer->cluster);
-    config = mu__session_config_value(&offer->config);
-    if (config != NULL)
-        backing = mu__pack_value(config, &packed);
-    if (json == NULL || backing == NULL)
-        rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for an offer");
-    else
-        rv = make_offer(offer, json, &packed, timeout_ms, ret_error);
-    mu__buf_unref(backing);
-    mu_value_free(config);
-    free(json);
     return rv;
 }

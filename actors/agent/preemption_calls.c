@@ -18,29 +18,29 @@ static bool is_agreeing(const struct agent *a)
 
 /* ---- those who wait ---- */
 
-static void name_round(const struct mu__asked *asked, char *out, size_t size)
+static void name_round(const struct mu__request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "%s after %llu",
-                   agent_call_in(asked)->number != 0
+                   agent_call_in(pending)->number != 0
                        ? "the step to stop at in a round of preemption"
                        : "a round of preemption",
-                   (unsigned long long)agent_call_in(asked)->version);
+                   (unsigned long long)agent_call_in(pending)->version);
 }
 
-static void name_step(const struct mu__asked *asked, char *out, size_t size)
+static void name_step(const struct mu__request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "step %llu",
-                   (unsigned long long)agent_call_in(asked)->version);
+                   (unsigned long long)agent_call_in(pending)->version);
 }
 
-static const struct mu__asked_kind waiting_for_round = {
+static const struct mu__request_kind waiting_for_round = {
     .name = name_round,
     .fail = mu__agent_call_fail,
     .late = "did not come",
     .is_open = true,
 };
 
-static const struct mu__asked_kind waiting_at_step = {
+static const struct mu__request_kind waiting_at_step = {
     .name = name_step,
     .fail = mu__agent_call_fail,
     .late = "was not agreed about",
@@ -49,60 +49,60 @@ static const struct mu__asked_kind waiting_at_step = {
 static void give_preemption(struct mu__ctx *ctx, const struct agent *a,
                             struct mu__agent_call *call)
 {
-    uint64_t spent_ms = mu__now_ms(ctx) - a->preempt.since_ms;
-    uint64_t left_ms = (uint64_t)a->preempt.last.left_ms;
+    uint64_t spent_ms = mu__now_ms(ctx) - a->preemption.since_ms;
+    uint64_t left_ms = (uint64_t)a->preemption.last.left_ms;
 
-    call->preemption = a->preempt.last;
+    call->preemption = a->preemption.last;
     call->preemption.left_ms = spent_ms >= left_ms ? 0 : (int64_t)(left_ms - spent_ms);
 }
 
 /* Whether a round that a call waits for is there. */
 static bool is_there(const struct agent *a, const struct mu__agent_call *call)
 {
-    return a->preempt.rounds > call->version &&
-           (call->number == 0 || a->preempt.last.agreed != 0);
+    return a->preemption.rounds > call->version &&
+           (call->number == 0 || a->preemption.last.agreed != 0);
 }
 
-static struct mu__asked *next_waiting(const struct agent *a,
-                                      const struct mu__asked_kind *kind,
+static struct mu__request *next_waiting(const struct agent *a,
+                                      const struct mu__request_kind *kind,
                                       const mu_error *error)
 {
-    struct mu__asked *asked = a->first;
+    struct mu__request *pending = a->requests.first;
 
-    for (; asked != NULL; asked = asked->next) {
-        const struct mu__agent_call *call = agent_call_of(asked);
+    for (; pending != NULL; pending = pending->next) {
+        const struct mu__agent_call *call = agent_call_of(pending);
 
-        if (asked->kind != kind)
+        if (pending->kind != kind)
             continue;
         if (kind == &waiting_at_step || is_there(a, call) ||
-            (error != NULL && call->number != 0 && a->preempt.rounds > call->version))
-            return asked;
+            (error != NULL && call->number != 0 && a->preemption.rounds > call->version))
+            return pending;
     }
     return NULL;
 }
 
 static void tell_rounds(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
 {
-    struct mu__asked *asked;
+    struct mu__request *pending;
 
-    while ((asked = next_waiting(a, &waiting_for_round, error)) != NULL) {
+    while ((pending = next_waiting(a, &waiting_for_round, error)) != NULL) {
         if (error == NULL)
-            give_preemption(ctx, a, agent_call_of(asked));
-        mu__agent_call_fail(ctx, a, asked, error);
+            give_preemption(ctx, a, agent_call_of(pending));
+        mu__agent_call_fail(ctx, a, pending, error);
     }
 }
 
 /* Threads go on, or stop. */
 static void tell_steps(struct mu__ctx *ctx, struct agent *a)
 {
-    const mu_preemption *last = &a->preempt.last;
-    struct mu__asked *asked;
+    const mu_preemption *last = &a->preemption.last;
+    struct mu__request *pending;
 
-    while ((asked = next_waiting(a, &waiting_at_step, NULL)) != NULL) {
-        struct mu__agent_call *call = agent_call_of(asked);
+    while ((pending = next_waiting(a, &waiting_at_step, NULL)) != NULL) {
+        struct mu__agent_call *call = agent_call_of(pending);
 
         call->number = last->agreed != 0 && call->version == last->step;
-        mu__agent_call_fail(ctx, a, asked, NULL);
+        mu__agent_call_fail(ctx, a, pending, NULL);
     }
 }
 
@@ -124,30 +124,30 @@ static void note_step(struct agent *a)
 {
     uint64_t step = atomic_load(&a->shared->step);
 
-    a->preempt.said = (struct mu__preempt_step){
-        .round = a->preempt.number,
+    a->preemption.said = (struct mu__preempt_step){
+        .round = a->preemption.number,
         .counts = step > 0,
         .step = step == 0 ? 0 : step - 1,
     };
 }
 
-static void say_step(struct mu__ctx *ctx, struct agent *a)
+static void send_step(struct mu__ctx *ctx, struct agent *a)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_STEP);
 
     if (msg != NULL)
-        *(struct mu__preempt_step *)mu__body(msg) = a->preempt.said;
-    (void)mu__send(ctx, agent_service(a), msg);
+        *(struct mu__preempt_step *)mu__body(msg) = a->preemption.said;
+    (void)mu__send(ctx, mu__agent_service(a), msg);
 }
 
 static void begin_round(struct mu__ctx *ctx, struct agent *a,
                         const struct mu__preempt_ask *body)
 {
-    struct agent_preempt *p = &a->preempt;
+    struct agent_preemption *p = &a->preemption;
     uint64_t now_ms = mu__now_ms(ctx);
 
     p->rounds++;
-    p->store = a->host_store;
+    p->store = a->hosts.store;
     p->since_ms = now_ms;
     p->due_ms = now_ms + AGENT_ROUND_MS;
     p->last = (mu_preemption){
@@ -166,8 +166,8 @@ static void begin_round(struct mu__ctx *ctx, struct agent *a,
  * task has heard of it. */
 static bool is_over(const struct agent *a, uint64_t round)
 {
-    return a->preempt.last.agreed != 0 && a->preempt.number == round &&
-           a->preempt.store == a->host_store;
+    return a->preemption.last.agreed != 0 && a->preemption.number == round &&
+           a->preemption.store == a->hosts.store;
 }
 
 /* The same round asked again, by the same service or another one, is not a new one. A
@@ -177,20 +177,21 @@ void mu__agent_on_preempt_ask(struct mu__ctx *ctx, void *state, struct mu__msg *
 {
     struct agent *a = state;
     const struct mu__preempt_ask *body = mu__body(msg);
-    bool is_same = is_agreeing(a) && a->preempt.number == body->round;
+    bool is_same = is_agreeing(a) && a->preemption.number == body->round;
 
-    if (!a->wants || a->host == NULL || msg->from.node != a->host->node)
+    if (!a->registration.wanted || a->hosts.followed == NULL ||
+        msg->from.node != a->hosts.followed->node)
         return;
     if (is_over(a, body->round)) {
-        say_step(ctx, a);
+        send_step(ctx, a);
         return;
     }
-    a->preempt.number = body->round;
+    a->preemption.number = body->round;
     if (!is_agreeing(a))
         begin_round(ctx, a, body);
     if (!is_same)
         note_step(a);
-    say_step(ctx, a);
+    send_step(ctx, a);
     tell_rounds(ctx, a, NULL);
 }
 
@@ -200,16 +201,16 @@ void mu__agent_on_preempt_stop(struct mu__ctx *ctx, void *state, struct mu__msg 
     const struct mu__preempt_stop *body = mu__body(msg);
     mu_error error;
 
-    if (a->host == NULL || msg->from.node != a->host->node || !is_agreeing(a) ||
-        body->round != a->preempt.number)
+    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node ||
+        !is_agreeing(a) || body->round != a->preemption.number)
         return;
     if (body->code != 0) {
         error = mu__agent_error_of(body->code, body->message, (struct mu__view){0}, 0);
         end_round(ctx, a, &error);
         return;
     }
-    a->preempt.last.step = body->step;
-    a->preempt.last.agreed = 1;
+    a->preemption.last.step = body->step;
+    a->preemption.last.agreed = 1;
     atomic_store(&a->shared->stop, body->step);
     set_gate(a, MU__GATE_AGREED);
     mu__log(ctx, MU__LOG_INFO, "all tasks stop at step %llu",
@@ -220,7 +221,7 @@ void mu__agent_on_preempt_stop(struct mu__ctx *ctx, void *state, struct mu__msg 
 void mu__agent_preempt_session(struct mu__ctx *ctx, struct agent *a)
 {
     if (is_agreeing(a))
-        say_step(ctx, a);
+        send_step(ctx, a);
 }
 
 void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a)
@@ -228,7 +229,7 @@ void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a)
     char words[AGENT_WORDS_MAX];
     mu_error error = {0};
 
-    if (!is_agreeing(a) || mu__now_ms(ctx) < a->preempt.due_ms)
+    if (!is_agreeing(a) || mu__now_ms(ctx) < a->preemption.due_ms)
         return;
     mu__agent_host_words(ctx, a, words, sizeof words);
     (void)mu_error_set(&error, -MU_EDEADLINE,
@@ -244,16 +245,16 @@ void mu__agent_preempt_forget(struct agent *a)
 
 /* ---- calls ---- */
 
-static void name_notice(const struct mu__asked *asked, char *out, size_t size)
+static void name_notice(const struct mu__request *pending, char *out, size_t size)
 {
-    (void)asked;
+    (void)pending;
     (void)snprintf(out, size, "the notice of this task's preemption");
 }
 
-static struct mu__msg *say_notice(struct mu__ctx *ctx, struct agent *a,
-                                  struct mu__asked *asked)
+static struct mu__msg *make_notice(struct mu__ctx *ctx, struct agent *a,
+                                  struct mu__request *pending)
 {
-    const struct mu__agent_call *call = agent_call_of(asked);
+    const struct mu__agent_call *call = agent_call_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_NOTICE);
     struct mu__preempt_notice *body;
 
@@ -262,24 +263,25 @@ static struct mu__msg *say_notice(struct mu__ctx *ctx, struct agent *a,
         return NULL;
     body = mu__body(msg);
     *body = (struct mu__preempt_notice){
-        .token = asked->token,
+        .token = pending->token,
         .grace_ms = call->version,
         .reason = mu__view_str(call->name),
-        .timeout_ms = mu__agent_left_ms(ctx, asked),
+        .timeout_ms = mu__agent_left_ms(ctx, pending),
     };
-    return mu__agent_hold(ctx, msg, &body->reason, NULL);
+    return mu__agent_copy_views(ctx, msg, &body->reason, NULL);
 }
 
-static void answered_notice(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
+static void answered_notice(struct mu__ctx *ctx, struct agent *a,
+                            struct mu__request *pending,
                             const struct mu__tasks_answer *body, const mu_error *error)
 {
     (void)body;
-    mu__agent_call_fail(ctx, a, asked, error);
+    mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__asked_kind noticing = {
-    .say = say_notice,
-    .answered = answered_notice,
+static const struct mu__request_kind noticing = {
+    .make_message = make_notice,
+    .on_answer = answered_notice,
     .name = name_notice,
     .fail = mu__agent_call_fail,
     .late = "was not answered",
@@ -290,17 +292,17 @@ static const struct mu__asked_kind noticing = {
 void mu__agent_call_notice(struct mu__ctx *ctx, struct agent *a,
                            struct mu__agent_call *call)
 {
-    (void)mu__agent_ask(ctx, a, &call->asked, &noticing, call->call.timeout_ms, 0);
+    (void)mu__agent_submit(ctx, a, &call->pending, &noticing, call->call.timeout_ms, 0);
 }
 
 void mu__agent_call_reached(struct mu__ctx *ctx, struct agent *a,
                             struct mu__agent_call *call)
 {
-    const mu_preemption *last = &a->preempt.last;
+    const mu_preemption *last = &a->preemption.last;
 
     if (is_agreeing(a)) {
-        (void)mu__agent_ask(ctx, a, &call->asked, &waiting_at_step, call->call.timeout_ms,
-                            0);
+        (void)mu__agent_submit(ctx, a, &call->pending, &waiting_at_step,
+                               call->call.timeout_ms, 0);
         return;
     }
     call->number = last->agreed != 0 && call->version == last->step;
@@ -311,7 +313,7 @@ void mu__agent_call_preemption(struct mu__ctx *ctx, struct agent *a,
                                struct mu__agent_call *call)
 {
     if (!is_there(a, call)) {
-        (void)mu__agent_ask(ctx, a, &call->asked, &waiting_for_round,
+        (void)mu__agent_submit(ctx, a, &call->pending, &waiting_for_round,
                             call->call.timeout_ms, 0);
         return;
     }

@@ -6,10 +6,10 @@
  *
  * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
  * (error.h). */
-#ifndef MUSTER_SERVER_H
-#define MUSTER_SERVER_H
+#ifndef MUSTER_COMPAT_SERVER_H
+#define MUSTER_COMPAT_SERVER_H
 
-#include "node.h"
+#include "../node.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -115,13 +115,13 @@ typedef struct mu_server_assignment {
     int log_level;              /* default MU_LOG_WARN */
 } mu_server_assignment;
 
-MU_EXPORT void mu_server_assignment_init(mu_server_assignment *offer);
+MU_EXPORT void mu_server_assignment_init(mu_server_assignment *assignment);
 
 /* Tell a server that waits which cluster it is in, and as what. Waits until it has taken
  * it; so does a server that has the same cluster and task already. -MU_EPRECONDITION: it
  * serves another task, or another cluster; -MU_EINVALID: the spec is none, or the server
  * is at another address; -MU_EDEADLINE: who was not reached, and why. */
-MU_EXPORT int mu_server_assign_cluster(const mu_server_assignment *offer,
+MU_EXPORT int mu_server_assign_cluster(const mu_server_assignment *assignment,
                                        int64_t timeout_ms, mu_error *ret_error);
 
 #ifdef __cplusplus

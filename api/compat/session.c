@@ -5,7 +5,7 @@
  * with a lease: so it never speaks of a chief of before, whose parameters may be half
  * overwritten already. Below it, "session/NAME/failed" says why the chief's last try came
  * to nothing, until the next one begins. */
-#include "api/session.h"
+#include "api/compat/session.h"
 
 #include "actors/job/job.h"
 #include "actors/messages.h"

@@ -1,9 +1,9 @@
 /* Parts of servers that `muster node` uses for itself: it has a node and signals of its
  * own. */
-#ifndef MU_NODE_SERVER_H
-#define MU_NODE_SERVER_H
+#ifndef MU_COMPAT_SERVER_H
+#define MU_COMPAT_SERVER_H
 
-#include "muster/server.h"
+#include "muster/compat/server.h"
 
 #include "node/discovery/finding.h"
 
@@ -27,6 +27,10 @@ int mu__server_take(mu_node *waiting, int64_t timeout_ms, mu_error *ret_error,
                     struct mu__server_offered *ret_offered);
 void mu__server_apply(const struct mu__server_offered *offered, mu_node_options *options);
 void mu__server_offered_done(struct mu__server_offered *offered);
+
+/* Wait for a cluster at the options' bind_address, with a node for that alone. */
+int mu__server_wait_for_cluster(const mu_server_options *options, mu_error *ret_error,
+                                struct mu__server_offered *ret_offered);
 
 /* Start one with what mu__find has found for options->node, which may be nothing. The
  * caller calls mu__found_done. */

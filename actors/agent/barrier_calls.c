@@ -6,26 +6,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct mu__agent_barrier *barrier_of(struct mu__asked *asked)
+static struct mu__agent_barrier *barrier_of(struct mu__request *pending)
 {
-    return (struct mu__agent_barrier *)(void *)((char *)asked -
+    return (struct mu__agent_barrier *)(void *)((char *)pending -
                                                 offsetof(struct mu__agent_barrier,
-                                                         asked));
+                                                         pending));
 }
 
-static const struct mu__agent_barrier *barrier_in(const struct mu__asked *asked)
+static const struct mu__agent_barrier *barrier_in(const struct mu__request *pending)
 {
-    return (const struct mu__agent_barrier *)(const void *)((const char *)asked -
+    return (const struct mu__agent_barrier *)(const void *)((const char *)pending -
                                                             offsetof(struct
                                                                      mu__agent_barrier,
-                                                                     asked));
+                                                                     pending));
 }
 
 /* ---- names ---- */
 
 static struct mu__agent_barrier *find_barrier(const struct agent *a, const char *name)
 {
-    return (struct mu__agent_barrier *)(void *)mu__text_map_find(&a->barriers,
+    return (struct mu__agent_barrier *)(void *)mu__text_map_find(&a->barriers.by_name,
                                                                  mu__view_str(name));
 }
 
@@ -33,22 +33,22 @@ static struct mu__agent_barrier *find_barrier(const struct agent *a, const char 
 static void list_idle(struct agent *a, struct mu__agent_barrier *barrier)
 {
     barrier->newer = NULL;
-    barrier->older = a->idle_last;
-    if (a->idle_last == NULL)
-        a->idle_first = barrier;
+    barrier->older = a->barriers.idle_last;
+    if (a->barriers.idle_last == NULL)
+        a->barriers.idle_first = barrier;
     else
-        a->idle_last->newer = barrier;
-    a->idle_last = barrier;
+        a->barriers.idle_last->newer = barrier;
+    a->barriers.idle_last = barrier;
 }
 
 static void unlist_idle(struct agent *a, struct mu__agent_barrier *barrier)
 {
     if (barrier->older == NULL)
-        a->idle_first = barrier->newer;
+        a->barriers.idle_first = barrier->newer;
     else
         barrier->older->newer = barrier->newer;
     if (barrier->newer == NULL)
-        a->idle_last = barrier->older;
+        a->barriers.idle_last = barrier->older;
     else
         barrier->newer->older = barrier->older;
 }
@@ -56,7 +56,7 @@ static void unlist_idle(struct agent *a, struct mu__agent_barrier *barrier)
 static void free_idle(struct agent *a, struct mu__agent_barrier *barrier)
 {
     unlist_idle(a, barrier);
-    mu__text_map_remove(&a->barriers, &barrier->node);
+    mu__text_map_remove(&a->barriers.by_name, &barrier->node);
     free(barrier);
 }
 
@@ -65,16 +65,16 @@ static struct mu__agent_barrier *add_barrier(struct agent *a, const char *name)
     size_t size = strlen(name);
     struct mu__agent_barrier *barrier;
 
-    if (a->barriers.count == AGENT_BARRIERS_MAX && a->idle_first != NULL)
-        free_idle(a, a->idle_first);
-    if (a->barriers.count == AGENT_BARRIERS_MAX)
+    if (a->barriers.by_name.count == AGENT_BARRIERS_MAX && a->barriers.idle_first != NULL)
+        free_idle(a, a->barriers.idle_first);
+    if (a->barriers.by_name.count == AGENT_BARRIERS_MAX)
         return NULL;
     barrier = calloc(1, sizeof *barrier + size + 1);
     if (barrier == NULL)
         return NULL;
     memcpy(barrier->name, name, size);
     barrier->node.text = mu__view_str(barrier->name);
-    if (mu__text_map_add(&a->barriers, &barrier->node) != 0) {
+    if (mu__text_map_add(&a->barriers.by_name, &barrier->node) != 0) {
         free(barrier);
         return NULL;
     }
@@ -85,12 +85,12 @@ static struct mu__agent_barrier *add_barrier(struct agent *a, const char *name)
 /* Those at which somebody waits stay until that is over, with their first generation. */
 void mu__agent_barriers_forget(struct agent *a)
 {
-    struct mu__text_node *node = mu__text_map_next(&a->barriers, NULL);
+    struct mu__text_node *node = mu__text_map_next(&a->barriers.by_name, NULL);
 
     while (node != NULL) {
         struct mu__agent_barrier *barrier = (struct mu__agent_barrier *)(void *)node;
 
-        node = mu__text_map_next(&a->barriers, node);
+        node = mu__text_map_next(&a->barriers.by_name, node);
         if (barrier->calls == NULL)
             free_idle(a, barrier);
         else
@@ -106,7 +106,7 @@ static void end_barrier(struct mu__ctx *ctx, struct agent *a,
 {
     struct mu__agent_call *call = barrier->calls;
 
-    mu__agent_forget(ctx, a, &barrier->asked);
+    mu__agent_remove(ctx, a, &barrier->pending);
     barrier->calls = NULL;
     barrier->arrived = 0;
     free(barrier->tasks);
@@ -120,38 +120,38 @@ static void end_barrier(struct mu__ctx *ctx, struct agent *a,
     }
 }
 
-static void fail_barrier(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
-                         const mu_error *error)
+static void fail_barrier(struct mu__ctx *ctx, struct agent *a,
+                         struct mu__request *pending, const mu_error *error)
 {
-    end_barrier(ctx, a, barrier_of(asked), error);
+    end_barrier(ctx, a, barrier_of(pending), error);
 }
 
-static void name_barrier(const struct mu__asked *asked, char *out, size_t size)
+static void name_barrier(const struct mu__request *pending, char *out, size_t size)
 {
-    (void)snprintf(out, size, "barrier \"%.100s\"", barrier_in(asked)->name);
+    (void)snprintf(out, size, "barrier \"%.100s\"", barrier_in(pending)->name);
 }
 
 /* ---- threads that meet ---- */
 
-static void name_meeting(const struct mu__asked *asked, char *out, size_t size)
+static void name_meeting(const struct mu__request *pending, char *out, size_t size)
 {
-    const struct mu__agent_barrier *barrier = barrier_in(asked);
+    const struct mu__agent_barrier *barrier = barrier_in(pending);
 
     (void)snprintf(out, size,
                    "barrier \"%.100s\": %u of %u threads of this task arrived, the "
                    "others", barrier->name, barrier->arrived, barrier->threads);
 }
 
-static const struct mu__asked_kind meeting = {
+static const struct mu__request_kind meeting = {
     .name = name_meeting,
     .fail = fail_barrier,
     .late = "did not come",
 };
 
-static struct mu__msg *say_arrive(struct mu__ctx *ctx, struct agent *a,
-                                  struct mu__asked *asked)
+static struct mu__msg *make_arrive(struct mu__ctx *ctx, struct agent *a,
+                                  struct mu__request *pending)
 {
-    const struct mu__agent_barrier *barrier = barrier_of(asked);
+    const struct mu__agent_barrier *barrier = barrier_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__BARRIER_ARRIVE);
     struct mu__barrier_arrive *body;
 
@@ -159,18 +159,18 @@ static struct mu__msg *say_arrive(struct mu__ctx *ctx, struct agent *a,
         return NULL;
     body = mu__body(msg);
     *body = (struct mu__barrier_arrive){
-        .token = asked->token,
+        .token = pending->token,
         .name = mu__view_str(barrier->name),
         .generation = barrier->generation,
         .tasks = mu__view_str(barrier->tasks),
-        .timeout_ms = mu__agent_left_ms(ctx, asked),
+        .timeout_ms = mu__agent_left_ms(ctx, pending),
     };
-    a->used = true;
-    return mu__agent_hold(ctx, msg, &body->name, &body->tasks);
+    a->registration.used = true;
+    return mu__agent_copy_views(ctx, msg, &body->name, &body->tasks);
 }
 
-static const struct mu__asked_kind arriving = {
-    .say = say_arrive,
+static const struct mu__request_kind arriving = {
+    .make_message = make_arrive,
     .name = name_barrier,
     .fail = fail_barrier,
     .late = "was not passed",
@@ -182,7 +182,7 @@ static const struct mu__asked_kind arriving = {
 static bool is_alone(const struct agent *a, const char *tasks)
 {
     if (tasks[0] == '\0')
-        return !a->has_company && strcmp(a->config.tasks, a->own_task) == 0;
+        return !a->has_joined_tasks && strcmp(a->config.tasks, a->own_task) == 0;
     return strcmp(tasks, a->own_task) == 0;
 }
 
@@ -193,8 +193,8 @@ static void arrive(struct mu__ctx *ctx, struct agent *a,
         end_barrier(ctx, a, barrier, NULL);
         return;
     }
-    barrier->asked.kind = &arriving;
-    (void)mu__agent_ask_on(ctx, a, &barrier->asked);
+    barrier->pending.kind = &arriving;
+    (void)mu__agent_resubmit(ctx, a, &barrier->pending);
 }
 
 static int refuse_thread(const struct mu__agent_barrier *barrier,
@@ -259,7 +259,7 @@ static void begin(struct mu__ctx *ctx, struct agent *a, struct mu__agent_barrier
     }
     unlist_idle(a, barrier);
     join(barrier, call);
-    if (mu__agent_ask(ctx, a, &barrier->asked, &meeting, call->call.timeout_ms, 0) &&
+    if (mu__agent_submit(ctx, a, &barrier->pending, &meeting, call->call.timeout_ms, 0) &&
         barrier->arrived == barrier->threads)
         arrive(ctx, a, barrier);
 }
@@ -300,19 +300,20 @@ void mu__agent_on_passed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct agent *a = state;
     const struct mu__barrier_passed *body = mu__body(msg);
     struct mu__agent_barrier *barrier;
-    struct mu__asked *asked;
+    struct mu__request *pending;
     mu_error error;
 
-    if (a->host == NULL || msg->from.node != a->host->node)
+    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)
         return;
-    asked = mu__agent_find(a, body->token);
-    if (asked == NULL || asked->kind != &arriving || !mu__agent_is_asked(a, asked))
+    pending = mu__agent_find_request(a, body->token);
+    if (pending == NULL || pending->kind != &arriving ||
+        !mu__agent_is_current(a, pending))
         return;
     if (body->code == MU_EUNAVAILABLE && body->stays) {
-        mu__agent_again(a, asked);
+        mu__agent_resend(a, pending);
         return;
     }
-    barrier = barrier_of(asked);
+    barrier = barrier_of(pending);
     /* Not always one more: who was restarted has joined a later one. */
     barrier->generation = body->generation + (body->stays ? 0 : 1);
     error = mu__agent_error_of(body->code, body->message, body->task, body->error_kind);
@@ -321,17 +322,17 @@ void mu__agent_on_passed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- cancelling ---- */
 
-static void name_cancel(const struct mu__asked *asked, char *out, size_t size)
+static void name_cancel(const struct mu__request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "the cancelling of barrier \"%.100s\"",
-                   agent_call_in(asked)->name);
+                   agent_call_in(pending)->name);
 }
 
 /* Of the generation that was running when it was asked. */
-static struct mu__msg *say_cancel(struct mu__ctx *ctx, struct agent *a,
-                                  struct mu__asked *asked)
+static struct mu__msg *make_cancel(struct mu__ctx *ctx, struct agent *a,
+                                  struct mu__request *pending)
 {
-    const struct mu__agent_call *call = agent_call_of(asked);
+    const struct mu__agent_call *call = agent_call_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__BARRIER_CANCEL);
     struct mu__barrier_cancel *body;
 
@@ -340,23 +341,24 @@ static struct mu__msg *say_cancel(struct mu__ctx *ctx, struct agent *a,
         return NULL;
     body = mu__body(msg);
     *body = (struct mu__barrier_cancel){
-        .token = asked->token,
+        .token = pending->token,
         .name = mu__view_str(call->name),
         .generation = call->version,
     };
-    return mu__agent_hold(ctx, msg, &body->name, NULL);
+    return mu__agent_copy_views(ctx, msg, &body->name, NULL);
 }
 
-static void answered_cancel(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
+static void answered_cancel(struct mu__ctx *ctx, struct agent *a,
+                            struct mu__request *pending,
                             const struct mu__tasks_answer *body, const mu_error *error)
 {
     (void)body;
-    mu__agent_call_fail(ctx, a, asked, error);
+    mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__asked_kind cancelling = {
-    .say = say_cancel,
-    .answered = answered_cancel,
+static const struct mu__request_kind cancelling = {
+    .make_message = make_cancel,
+    .on_answer = answered_cancel,
     .name = name_cancel,
     .fail = mu__agent_call_fail,
     .late = "was not answered",
@@ -374,9 +376,10 @@ void mu__agent_call_barrier_cancel(struct mu__ctx *ctx, struct agent *a,
         mu__agent_complete(call, &error);
         return;
     }
-    if (barrier->asked.kind == &arriving) {
+    if (barrier->pending.kind == &arriving) {
         call->version = barrier->generation;
-        (void)mu__agent_ask(ctx, a, &call->asked, &cancelling, call->call.timeout_ms, 0);
+        (void)mu__agent_submit(ctx, a, &call->pending, &cancelling, call->call.timeout_ms,
+                               0);
         return;
     }
     (void)mu_error_set(&error, -MU_ECANCELLED, "barrier \"%.100s\" was cancelled",

@@ -9,26 +9,26 @@
 
 enum { EXPLAIN_MS = 2000, MISSING_SHOWN_MAX = 3 };
 
-static bool is_question(const struct mu__call *call)
+static bool is_request(const struct mu__call *call)
 {
     return call->operation == MU__CLIENT_STATUS ||
-           call->operation == MU__CLIENT_EXPLAIN || call->operation == MU__CLIENT_ASK;
+           call->operation == MU__CLIENT_EXPLAIN || call->operation == MU__CLIENT_REQUEST;
 }
 
 /* ---- what is known here ---- */
 
-static struct mu__pending_closure *waits_here(const struct client *c,
+static struct mu__pending_closure *waits_here(const struct client_actor *c,
                                               const mu_remote_value *future)
 {
     struct mu__pending_closure *closure;
 
-    if (future->place == 0)
+    if (future->token == 0)
         return NULL;
-    closure = mu__slot_pending(&c->slots[future->place - 1]);
+    closure = mu__slot_pending(&c->slots.items[future->token - 1]);
     return closure != NULL && closure->list != NULL ? closure : NULL;
 }
 
-static void say_inputs(const struct mu__pending_closure *closure, char *out, size_t size)
+static void describe_inputs(const struct mu__pending_closure *closure, char *out, size_t size)
 {
     (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " input%s",
                    closure->missing, closure->inputs_count,
@@ -43,9 +43,9 @@ static const char *state_word(const mu_remote_value *future)
 }
 
 /* Its closure waits here for room at the chief. */
-static bool waits_for_room(const struct client *c, const mu_remote_value *future)
+static bool waits_for_room(const struct client_actor *c, const mu_remote_value *future)
 {
-    return future->place != 0 && c->slots[future->place - 1].state == SLOT_WAITS;
+    return future->token != 0 && c->slots.items[future->token - 1].state == SLOT_WAITS;
 }
 
 static mu_value *waiting_value(struct mu__view function, const char *words)
@@ -61,18 +61,18 @@ static mu_value *waiting_value(struct mu__view function, const char *words)
 }
 
 /* NULL when the chief knows more. */
-static mu_value *explain_here(const struct client *c, const mu_remote_value *future)
+static mu_value *explain_here(const struct client_actor *c, const mu_remote_value *future)
 {
     struct mu__pending_closure *closure = waits_here(c, future);
     mu_value *map;
     char words[256];
 
     if (waits_for_room(c, future)) {
-        mu__client_room_describe(c, future->place - 1, words, sizeof words);
-        return waiting_value(mu__client_room_function(c, future->place - 1), words);
+        mu__client_room_describe(c, future->token - 1, words, sizeof words);
+        return waiting_value(mu__client_room_function(c, future->token - 1), words);
     }
     if (closure != NULL) {
-        say_inputs(closure, words, sizeof words);
+        describe_inputs(closure, words, sizeof words);
         return waiting_value(((struct mu__schedule *)mu__body(closure->msg))->function,
                              words);
     }
@@ -90,7 +90,7 @@ static mu_value *explain_here(const struct client *c, const mu_remote_value *fut
 /* ---- asking ---- */
 
 /* False when the request was not sent; then it is the call's still, or gone. */
-static bool send_request(struct mu__ctx *ctx, struct client *c,
+static bool send_request(struct mu__ctx *ctx, struct client_actor *c,
                          struct mu__client_call *call, struct mu__msg *msg)
 {
     uint64_t *token;
@@ -98,9 +98,9 @@ static bool send_request(struct mu__ctx *ctx, struct client *c,
     if (msg == NULL)
         return false;
     token = mu__body(msg);
-    *token = ++c->token_next;
+    *token = ++c->calls.token_next;
     call->token = *token;
-    return mu__send(ctx, c->chief, msg) == 0;
+    return mu__send(ctx, c->chief.pid, msg) == 0;
 }
 
 /* `slot`: the token of a closure, 0 for the status. */
@@ -121,34 +121,34 @@ static struct mu__msg *request_of(struct mu__ctx *ctx, struct mu__client_call *c
     struct mu__msg *msg = call->request;
 
     call->request = NULL;
-    if (call->call.operation == MU__CLIENT_ASK)
+    if (call->call.operation == MU__CLIENT_REQUEST)
         return msg;
     return status_get(ctx, call->call.operation == MU__CLIENT_EXPLAIN
-                               ? call->future->place
+                               ? call->future->token
                                : 0);
 }
 
-static void complete_unavailable(struct mu__ctx *ctx, struct client *c,
+static void complete_unavailable(struct mu__ctx *ctx, struct client_actor *c,
                                  struct mu__call *call)
 {
     mu__client_complete(ctx, c, call,
                         mu_error_set(&call->error, -MU_EUNAVAILABLE,
                                      "%s is not connected%s%s", c->config.chief,
-                                     c->trouble[0] == '\0' ? "" : ": ", c->trouble));
+                                     c->chief.reported_error[0] == '\0' ? "" : ": ", c->chief.reported_error));
 }
 
-static void put_question(struct mu__ctx *ctx, struct client *c,
+static void submit_request(struct mu__ctx *ctx, struct client_actor *c,
                          struct mu__client_call *call)
 {
     if (!send_request(ctx, c, call, request_of(ctx, call))) {
         complete_unavailable(ctx, c, &call->call);
         return;
     }
-    call->call.next = c->asking;
-    c->asking = &call->call;
+    call->call.next = c->calls.requested;
+    c->calls.requested = &call->call;
 }
 
-void mu__client_ask(struct mu__ctx *ctx, struct client *c, struct mu__client_call *call)
+void mu__client_request(struct mu__ctx *ctx, struct client_actor *c, struct mu__client_call *call)
 {
     call->call.timer = 0;
     if (call->call.operation == MU__CLIENT_EXPLAIN) {
@@ -158,23 +158,23 @@ void mu__client_ask(struct mu__ctx *ctx, struct client *c, struct mu__client_cal
             return;
         }
     }
-    if (!c->has_chief && call->at_once)
+    if (!c->chief.connected && call->at_once)
         complete_unavailable(ctx, c, &call->call);
-    else if (!c->has_chief)
-        mu__client_hold(ctx, c, &c->waiting, &call->call);
-    else if (mu__client_limit(ctx, c, &call->call, call->call.timeout_ms))
-        put_question(ctx, c, call);
+    else if (!c->chief.connected)
+        mu__client_call_wait(ctx, c, &c->calls.waiting, &call->call);
+    else if (mu__client_start_timeout(ctx, c, &call->call, call->call.timeout_ms))
+        submit_request(ctx, c, call);
 }
 
-void mu__client_ask_waiting(struct mu__ctx *ctx, struct client *c)
+void mu__client_send_waiting(struct mu__ctx *ctx, struct client_actor *c)
 {
-    struct mu__call *call = c->waiting;
+    struct mu__call *call = c->calls.waiting;
 
     while (call != NULL) {
         struct mu__call *next = call->next;
 
-        if (is_question(call) && mu__client_unlist(&c->waiting, call))
-            put_question(ctx, c, (struct mu__client_call *)call);
+        if (is_request(call) && mu__client_unlist(&c->calls.waiting, call))
+            submit_request(ctx, c, (struct mu__client_call *)call);
         call = next;
     }
 }
@@ -273,7 +273,7 @@ static void describe_closure(const mu_value *closure, char *out, size_t size)
                    waits_for);
 }
 
-static void say_late(const struct client *c, struct mu__call *call, const char *words)
+static void set_timeout_error(const struct client_actor *c, struct mu__call *call, const char *words)
 {
     if (call->operation == MU__CLIENT_FETCH)
         (void)mu_error_set(&call->error, -MU_EDEADLINE,
@@ -285,7 +285,7 @@ static void say_late(const struct client *c, struct mu__call *call, const char *
                            "error is raised when none is: %.300s",
                            mu__client_outstanding(c),
                            mu__client_outstanding(c) == 1 ? " is" : "s are",
-                           call->timeout_ms, c->error.message);
+                           call->timeout_ms, c->session.error.message);
     else
         (void)mu_error_set(&call->error, -MU_EDEADLINE,
                            "%" PRIu64 " closure%s outstanding after %" PRId64 " ms; %s",
@@ -296,7 +296,7 @@ static void say_late(const struct client *c, struct mu__call *call, const char *
 }
 
 /* Ends a call that asked why. `status` may be NULL. */
-static void explain(struct mu__ctx *ctx, struct client *c, struct mu__call *call,
+static void explain(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
                     const mu_value *status)
 {
     char words[384];
@@ -306,12 +306,12 @@ static void explain(struct mu__ctx *ctx, struct client *c, struct mu__call *call
         mu__client_describe_status(status, words, sizeof words);
     else if (mu_value_find(status, "state") != NULL)
         describe_closure(status, words, sizeof words);
-    say_late(c, call, words);
+    set_timeout_error(c, call, words);
     mu__client_complete(ctx, c, call, -MU_EDEADLINE);
 }
 
 /* Of what is known without the chief; false when that is nothing. */
-static bool explain_fetch_here(struct mu__ctx *ctx, struct client *c,
+static bool explain_fetch_here(struct mu__ctx *ctx, struct client_actor *c,
                                struct mu__client_call *call)
 {
     const mu_remote_value *future = call->waiters[call->error_at].future;
@@ -320,22 +320,22 @@ static bool explain_fetch_here(struct mu__ctx *ctx, struct client *c,
     char words[272];
 
     if (waits_for_room(c, future)) {
-        mu__client_room_describe(c, future->place - 1, inputs, sizeof inputs);
+        mu__client_room_describe(c, future->token - 1, inputs, sizeof inputs);
         (void)snprintf(words, sizeof words, "it waits %s", inputs);
     } else if (closure != NULL) {
-        say_inputs(closure, inputs, sizeof inputs);
+        describe_inputs(closure, inputs, sizeof inputs);
         (void)snprintf(words, sizeof words, "it waits %s", inputs);
-    } else if (future->place == 0) {
+    } else if (future->token == 0) {
         (void)snprintf(words, sizeof words, "a worker keeps it and did not send it");
     } else {
         return false;
     }
-    say_late(c, &call->call, words);
+    set_timeout_error(c, &call->call, words);
     mu__client_complete(ctx, c, &call->call, -MU_EDEADLINE);
     return true;
 }
 
-void mu__client_ask_why(struct mu__ctx *ctx, struct client *c,
+void mu__client_explain_timeout(struct mu__ctx *ctx, struct client_actor *c,
                         struct mu__client_call *call)
 {
     uint64_t slot = 0;
@@ -343,36 +343,36 @@ void mu__client_ask_why(struct mu__ctx *ctx, struct client *c,
     if (call->call.operation == MU__CLIENT_FETCH) {
         if (explain_fetch_here(ctx, c, call))
             return;
-        slot = call->waiters[call->error_at].future->place;
+        slot = call->waiters[call->error_at].future->token;
     }
-    if (!c->has_chief || !send_request(ctx, c, call, status_get(ctx, slot))) {
+    if (!c->chief.connected || !send_request(ctx, c, call, status_get(ctx, slot))) {
         explain(ctx, c, &call->call, NULL);
         return;
     }
-    if (!mu__client_limit(ctx, c, &call->call, EXPLAIN_MS))
+    if (!mu__client_start_timeout(ctx, c, &call->call, EXPLAIN_MS))
         return;
-    call->call.next = c->asking;
-    c->asking = &call->call;
+    call->call.next = c->calls.requested;
+    c->calls.requested = &call->call;
 }
 
 /* Whether it is the chief that does not answer, or what it was asked to do that takes so
  * long: it is asked something else. */
-static bool ask_for_life(struct mu__ctx *ctx, struct client *c,
+static bool request_alive(struct mu__ctx *ctx, struct client_actor *c,
                          struct mu__client_call *call)
 {
-    if (call->late == NULL || call->asks_why || call->call.timeout_ms == 0 ||
-        !c->has_chief ||
+    if (call->late == NULL || call->explains_timeout || call->call.timeout_ms == 0 ||
+        !c->chief.connected ||
         !send_request(ctx, c, call, status_get(ctx, 0)))
         return false;
-    call->asks_why = true;
-    if (!mu__client_limit(ctx, c, &call->call, EXPLAIN_MS))
+    call->explains_timeout = true;
+    if (!mu__client_start_timeout(ctx, c, &call->call, EXPLAIN_MS))
         return true;
-    call->call.next = c->asking;
-    c->asking = &call->call;
+    call->call.next = c->calls.requested;
+    c->calls.requested = &call->call;
     return true;
 }
 
-static void say_no_answer(const struct client *c, struct mu__client_call *call,
+static void say_no_answer(const struct client_actor *c, struct mu__client_call *call,
                           bool is_late)
 {
     if (is_late)
@@ -384,13 +384,13 @@ static void say_no_answer(const struct client *c, struct mu__client_call *call,
                            call->call.timeout_ms);
 }
 
-void mu__client_no_answer(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
+void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call)
 {
-    if (!is_question(call)) {
+    if (!is_request(call)) {
         explain(ctx, c, call, NULL);
         return;
     }
-    if (ask_for_life(ctx, c, (struct mu__client_call *)call))
+    if (request_alive(ctx, c, (struct mu__client_call *)call))
         return;
     say_no_answer(c, (struct mu__client_call *)call,
                   call->timeout_ms == 0 &&
@@ -400,7 +400,7 @@ void mu__client_no_answer(struct mu__ctx *ctx, struct client *c, struct mu__call
 }
 
 /* Asked why a wait is over its limit, the chief is lost. */
-static void explain_lost(struct mu__ctx *ctx, struct client *c, struct mu__call *call,
+static void explain_lost(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
                          const mu_error *error)
 {
     if (call->operation == MU__CLIENT_JOIN && mu__client_try(ctx, c, call))
@@ -411,14 +411,14 @@ static void explain_lost(struct mu__ctx *ctx, struct client *c, struct mu__call 
     mu__client_complete(ctx, c, call, -MU_EDEADLINE);
 }
 
-void mu__client_end_questions(struct mu__ctx *ctx, struct client *c,
+void mu__client_fail_requests(struct mu__ctx *ctx, struct client_actor *c,
                               const mu_error *error)
 {
-    while (c->asking != NULL) {
-        struct mu__call *call = c->asking;
+    while (c->calls.requested != NULL) {
+        struct mu__call *call = c->calls.requested;
 
-        c->asking = call->next;
-        if (!is_question(call)) {
+        c->calls.requested = call->next;
+        if (!is_request(call)) {
             explain_lost(ctx, c, call, error);
             continue;
         }
@@ -430,23 +430,23 @@ void mu__client_end_questions(struct mu__ctx *ctx, struct client *c,
 /* ---- answers ---- */
 
 /* Whose answer it is; the call is in no list then. */
-static struct mu__client_call *asker(struct client *c, const struct mu__msg *msg,
+static struct mu__client_call *asker(struct client_actor *c, const struct mu__msg *msg,
                                      uint64_t token)
 {
-    struct mu__call *call = c->asking;
+    struct mu__call *call = c->calls.requested;
 
-    if (!c->has_chief || !mu__pid_equal(msg->from, c->chief))
+    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid))
         return NULL;
     while (call != NULL && ((struct mu__client_call *)call)->token != token)
         call = call->next;
     if (call != NULL)
-        (void)mu__client_unlist(&c->asking, call);
+        (void)mu__client_unlist(&c->calls.requested, call);
     return (struct mu__client_call *)call;
 }
 
 void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__status *body = mu__body(msg);
     struct mu__client_call *call = asker(c, msg, body->token);
     mu_value *status = NULL;
@@ -455,12 +455,12 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (call == NULL)
         return;
     (void)mu__value_unpack(&body->status, why, sizeof why, &status);
-    if (!is_question(&call->call)) {
+    if (!is_request(&call->call)) {
         explain(ctx, c, &call->call, status);
         mu_value_free(status);
         return;
     }
-    if (call->asks_why) {
+    if (call->explains_timeout) {
         mu_value_free(status);
         say_no_answer(c, call, true);
         call->call.error.kind = MU_ERROR_LIMIT;
@@ -475,7 +475,7 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                                            "the chief's status cannot be read: %s", why));
 }
 
-static void answered(struct mu__ctx *ctx, struct client *c, struct mu__client_call *call,
+static void answered(struct mu__ctx *ctx, struct client_actor *c, struct mu__client_call *call,
                      uint32_t code, struct mu__view words)
 {
     char text[MU__ERROR_TEXT_MAX + 1];
@@ -489,22 +489,22 @@ static void answered(struct mu__ctx *ctx, struct client *c, struct mu__client_ca
 /* Nobody waits for it any more: then nobody holds it either. */
 void mu__client_on_made(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__per_worker_made *body = mu__body(msg);
     struct mu__client_call *call = asker(c, msg, body->token);
 
     if (call != NULL) {
         call->input = body->input;
-        call->life = c->life;
+        call->chief_epoch = c->chief.epoch;
         answered(ctx, c, call, body->code, body->message);
-    } else if (c->has_chief && mu__pid_equal(msg->from, c->chief) && body->input != 0) {
+    } else if (c->chief.connected && mu__pid_equal(msg->from, c->chief.pid) && body->input != 0) {
         mu__client_release(ctx, c, body->input);
     }
 }
 
 void mu__client_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__drained *body = mu__body(msg);
     struct mu__client_call *call = asker(c, msg, body->token);
 

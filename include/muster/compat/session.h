@@ -8,10 +8,10 @@
  *
  * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
  * (error.h). */
-#ifndef MUSTER_SESSION_H
-#define MUSTER_SESSION_H
+#ifndef MUSTER_COMPAT_SESSION_H
+#define MUSTER_COMPAT_SESSION_H
 
-#include "node.h"
+#include "../node.h"
 #include "server.h"
 
 #ifdef __cplusplus
