@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char record_name[] = "preemption";
+const char mu__coord_preempt_record_name[] = "preemption";
 
 enum {
     ROUND_MS = 3 * 60 * 1000,   /* a round takes no longer */
