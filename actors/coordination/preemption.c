@@ -2,8 +2,8 @@
  * reached and do not begin another; one more than the largest of these is where all stop.
  *
  *          a notice            all have said         the next notice
- *   NONE -----------> RUNNING ---------------> OVER -----------------> RUNNING ...
- *     '--> EARLY -------^  15 minutes before the end
+ *   ROUND_NONE -----------> ROUND_RUNNING ---------------> ROUND_OVER -----------------> ROUND_RUNNING ...
+ *     '--> ROUND_EARLY -------^  15 minutes before the end
  *
  * A round is written into a store that lasts before anybody hears of it, and so is its
  * end: the next host goes on with it, or repeats what came of it. */
@@ -89,7 +89,7 @@ static void finish(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
 
-    p->phase = OVER;
+    p->phase = ROUND_OVER;
     if (p->error.code == 0)
         mu__log(ctx, MU__LOG_INFO, "round %" PRIu64 " of preemption: all stop at step %"
                 PRIu64 ", since %s will be gone", p->round, p->step, p->task);
@@ -125,7 +125,7 @@ static void finish_when_complete(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
 
-    if (p->phase != RUNNING || p->missing > 0)
+    if (p->phase != ROUND_RUNNING || p->missing > 0)
         return;
     if (may_come(ctx, c)) {
         mu__coord_wake_at(ctx, c, p->led_ms + c->config.dead_ms);
@@ -144,7 +144,7 @@ static void run_round(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
 
-    p->phase = RUNNING;
+    p->phase = ROUND_RUNNING;
     p->begun_ms = mu__coord_clock(ctx, c);
     p->step = 0;
     p->error.code = 0;
@@ -178,18 +178,18 @@ static void take_over(struct mu__ctx *ctx, struct coordination *c)
     if (!mu__coord_preempt_read_record(p, entry.value)) {
         mu__log(ctx, MU__LOG_WARN, "key \"%s\" is no record of a round of preemption",
                 key);
-        p->phase = NONE;
+        p->phase = ROUND_NONE;
         p->round = 0;
         return;
     }
     /* All who were given the notice have gone, or have heard where to stop. */
-    if (p->phase == OVER && entry.revision <= mu__coord_run(c)->quiet_revision) {
-        p->phase = NONE;
+    if (p->phase == ROUND_OVER && entry.revision <= mu__coord_run(c)->quiet_revision) {
+        p->phase = ROUND_NONE;
         return;
     }
-    if (p->phase == EARLY)
+    if (p->phase == ROUND_EARLY)
         p->round++;
-    if (p->phase != OVER)
+    if (p->phase != ROUND_OVER)
         run_round(ctx, c);
 }
 
@@ -267,7 +267,7 @@ static void begin_early(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
 
-    p->phase = EARLY;
+    p->phase = ROUND_EARLY;
     mu__log(ctx, MU__LOG_INFO, "%s will be gone in %" PRIu64 " s: a round of preemption "
             "begins 15 minutes before", p->task, p->grace_ms / 1000);
     mu__coord_preempt_write_record(ctx, c);
@@ -281,7 +281,7 @@ void mu__coord_preempt_key(struct mu__ctx *ctx, struct coordination *c, uint32_t
     struct coord_preempt *p = c->preempt;
 
     take_over(ctx, c);
-    if (p->phase == RUNNING)
+    if (p->phase == ROUND_RUNNING)
         return;
     mu__coord_preempt_forget_notices(p);
     take_notice(ctx, c, task == NULL ? "unknown" : task->name, value, 0);
@@ -296,15 +296,15 @@ static void notice(struct mu__ctx *ctx, struct coordination *c,
     uint64_t grace_ms = body->grace_ms > UINT32_MAX ? UINT32_MAX : body->grace_ms;
     bool is_early = grace_ms > MU_PREEMPTION_EARLY_MS;
 
-    if (p->phase == RUNNING) {
+    if (p->phase == ROUND_RUNNING) {
         (void)add_notice(ctx, c, task, body);
         return;
     }
-    if (p->phase != EARLY)
+    if (p->phase != ROUND_EARLY)
         mu__coord_preempt_forget_notices(p);
     if (!add_notice(ctx, c, task, body))
         return;
-    if (p->phase != EARLY || !is_early ||
+    if (p->phase != ROUND_EARLY || !is_early ||
         grace_ms < mu__coord_preempt_grace_left(p, mu__coord_clock(ctx, c))) {
         take_notice(ctx, c, task->name, body->reason, grace_ms);
         p->by = task->incarnation;
@@ -332,7 +332,7 @@ void mu__coord_on_preempt_notice(struct mu__ctx *ctx, void *state, struct mu__ms
     take_over(ctx, c);
     known = find_notice(p, task, body->token);
     if (known != NULL ? known->answered
-                      : is_again(p, task, body->token) && p->phase == OVER)
+                      : is_again(p, task, body->token) && p->phase == ROUND_OVER)
         mu__coord_answer(ctx, c, msg->from.node, body->token,
                          p->error.code == 0 ? NULL : &p->error);
     else if (known == NULL)
@@ -352,9 +352,9 @@ static void send_no_round(struct mu__ctx *ctx, struct coordination *c, uint32_t 
                        round > p->round
                            ? "the host of the service was lost, and its store with it"
                            : "another round has begun since");
-    if (round > p->round && p->phase != RUNNING) {
+    if (round > p->round && p->phase != ROUND_RUNNING) {
         p->round = round;
-        p->phase = NONE;
+        p->phase = ROUND_NONE;
     }
     mu__coord_preempt_send_stop(ctx, c, node, round, 0, &error);
 }
@@ -370,11 +370,12 @@ void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg 
     if (task == NULL)
         return;
     take_over(ctx, c);
-    if (body->round != p->round || (p->phase != RUNNING && p->phase != OVER)) {
+    if (body->round != p->round ||
+        (p->phase != ROUND_RUNNING && p->phase != ROUND_OVER)) {
         send_no_round(ctx, c, msg->from.node, body->round);
         return;
     }
-    if (p->phase == OVER) {
+    if (p->phase == ROUND_OVER) {
         mu__coord_preempt_send_outcome(ctx, c, msg->from.node);
         return;
     }
@@ -420,9 +421,9 @@ void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
     struct coord_preempt *p = c->preempt;
 
     take_over(ctx, c);
-    if (p->phase == RUNNING)
+    if (p->phase == ROUND_RUNNING)
         request_step(ctx, c, task);
-    else if (p->phase == OVER && p->error.code == 0 && !has_reported(p, task) &&
+    else if (p->phase == ROUND_OVER && p->error.code == 0 && !has_reported(p, task) &&
              task->up && mu__coord_preempt_grace_left(p, mu__coord_clock(ctx, c)) > 0)
         mu__coord_preempt_send_ask(ctx, c, task->node);
 }
@@ -484,12 +485,12 @@ void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
 
     take_over(ctx, c);
-    if (p->phase == EARLY &&
+    if (p->phase == ROUND_EARLY &&
         mu__coord_preempt_grace_left(p, now_ms) <= MU_PREEMPTION_EARLY_MS)
         begin(ctx, c);
-    else if (p->phase == EARLY)
+    else if (p->phase == ROUND_EARLY)
         mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPTION_EARLY_MS);
-    if (p->phase != RUNNING)
+    if (p->phase != ROUND_RUNNING)
         return;
     if (now_ms - p->begun_ms >= ROUND_MS) {
         explain_late(ctx, c, &p->error);
@@ -505,7 +506,7 @@ bool mu__coord_preempt_agreed(const struct coordination *c, uint64_t *ret_round)
 {
     const struct coord_preempt *p = c->preempt;
 
-    if (p->phase != OVER || p->error.code != 0)
+    if (p->phase != ROUND_OVER || p->error.code != 0)
         return false;
     *ret_round = p->round;
     return true;
@@ -517,10 +518,10 @@ uint64_t mu__coord_preempt_forget_over(struct mu__ctx *ctx, struct coordination 
     char key[MU__RUN_KEY_MAX];
 
     take_over(ctx, c);
-    if (p->phase != OVER)
+    if (p->phase != ROUND_OVER)
         return 0;
     mu__coord_preempt_forget_notices(p);
-    p->phase = NONE;
+    p->phase = ROUND_NONE;
     (void)mu__coord_run_key(c, mu__coord_preempt_record_name, key);
     if (c->config.store->lasting)
         (void)mu__coord_keys_delete_own(ctx, c, key);
@@ -537,7 +538,7 @@ void mu__coord_preempt_lost(struct mu__ctx *ctx, struct coordination *c)
     (void)ctx;
     mu__coord_preempt_forget_notices(p);
     mu__free_array(p->voters);
-    *p = (struct coord_preempt){.phase = NONE};
+    *p = (struct coord_preempt){.phase = ROUND_NONE};
 }
 
 int mu__coord_preempt_init(struct mu__ctx *ctx, struct coordination *c)

@@ -25,7 +25,7 @@ void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c);
 bool mu__coord_preempt_agreed(const struct coordination *c, uint64_t *ret_round);
 void mu__coord_preempt_lost(struct mu__ctx *ctx, struct coordination *c);
 
-enum round_phase { NONE, EARLY, RUNNING, OVER };
+enum round_phase { ROUND_NONE, ROUND_EARLY, ROUND_RUNNING, ROUND_OVER };
 
 /* One who gave notice, and is answered when the round is over. Kept until the next round,
  * so that one that is asked again begins none. */
@@ -65,7 +65,7 @@ struct coord_preempt {
     struct voter *voters;   /* by slot */
     uint32_t voters_size;
     uint32_t missing;       /* of those asked */
-    uint64_t step;          /* OVER: all stop there, */
+    uint64_t step;          /* ROUND_OVER: all stop there, */
     mu_error error;         /* or this came of it */
 };
 

@@ -45,10 +45,12 @@ bool mu__coord_preempt_read_record(struct coord_preempt *p, struct mu__view valu
     int used = 0;
 
     mu__view_copy(value, text, sizeof text);
-    if (sscanf(text, "%d %" SCNu64 " %" SCNu64 " %d %" SCNu64 " %" SCNu64 " %" SCNu64
-               " %63s %n", &phase, &p->round, &p->step, &code, &p->grace_ms, &p->by,
-               &p->token, p->task, &used) != 8 || phase < EARLY || phase > OVER ||
-        code < 0 || code > 255)
+    if (sscanf(text,
+               "%d %" SCNu64 " %" SCNu64 " %d %" SCNu64 " %" SCNu64 " %" SCNu64
+               " %63s %n",
+               &phase, &p->round, &p->step, &code, &p->grace_ms, &p->by, &p->token,
+               p->task, &used) != 8 ||
+        phase < ROUND_EARLY || phase > ROUND_OVER || code < 0 || code > 255)
         return false;
     p->phase = (enum round_phase)phase;
     (void)snprintf(p->reason, sizeof p->reason, "%.511s", text + used);

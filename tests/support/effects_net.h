@@ -121,8 +121,8 @@ static inline void fence(struct fixture *f, uint64_t origin)
 }
 
 /* Zeros of 64 bits: "w" has its home on server 0. */
-static inline void open_variable(struct net_process *p, struct var_request *v, uint64_t count,
-                                 uint32_t shards)
+static inline void open_variable(struct net_process *p, struct var_request *v,
+                                 uint64_t count, uint32_t shards)
 {
     *v = (struct var_request){.call = {.name = "w", .servers_count = 2},
                               .shape = {MU_I64, 1, {count}, shards}};
@@ -142,7 +142,8 @@ static inline int64_t *read_variable(struct net_process *p, struct var_request *
 }
 
 /* All elements have this content. */
-static inline void assert_all(struct net_process *p, struct var_request *v, int64_t expected)
+static inline void assert_all(struct net_process *p, struct var_request *v,
+                              int64_t expected)
 {
     int64_t *data = read_variable(p, v);
 

@@ -9,8 +9,8 @@
 #include <time.h>
 
 /* One arrival, with a token of its own. */
-static inline uint64_t arrive(struct service_agent *agent, const char *name, uint64_t generation,
-                              const char *tasks, uint64_t timeout_ms)
+static inline uint64_t arrive(struct service_agent *agent, const char *name,
+                              uint64_t generation, const char *tasks, uint64_t timeout_ms)
 {
     TELL(agent, BARRIER_ARRIVE, barrier_arrive, .token = ++agent->token,
          .name = mu__view_str(name), .generation = generation,
@@ -19,14 +19,15 @@ static inline uint64_t arrive(struct service_agent *agent, const char *name, uin
 }
 
 /* The same one again. */
-static inline void arrive_again(struct service_agent *agent, uint64_t token, const char *name,
-                                uint64_t generation)
+static inline void arrive_again(struct service_agent *agent, uint64_t token,
+                                const char *name, uint64_t generation)
 {
     TELL(agent, BARRIER_ARRIVE, barrier_arrive, .token = token,
          .name = mu__view_str(name), .generation = generation);
 }
 
-static inline uint64_t cancel(struct service_agent *agent, const char *name, uint64_t generation)
+static inline uint64_t cancel(struct service_agent *agent, const char *name,
+                              uint64_t generation)
 {
     TELL(agent, BARRIER_CANCEL, barrier_cancel, .token = ++agent->token,
          .name = mu__view_str(name), .generation = generation);

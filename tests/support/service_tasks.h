@@ -5,7 +5,8 @@
 #include "tests/support/service.h"
 
 /* What one task sees of another: "connected". */
-static inline void expect_state(struct service_agent *agent, const char *task, const char *state)
+static inline void expect_state(struct service_agent *agent, const char *task,
+                                const char *state)
 {
     uint64_t token = service_tasks_get(agent, MU__TASKS_STATES, task, 0, 0);
     mu_value *states = service_content(agent, token);

@@ -38,7 +38,8 @@ static inline mu__pid pid(uint32_t node)
 }
 
 /* Sixteen floats in one shard, opened by a node under a token. */
-static inline struct mu__store_open open_of(const char *name, uint32_t node, uint64_t token)
+static inline struct mu__store_open open_of(const char *name, uint32_t node,
+                                            uint64_t token)
 {
     return (struct mu__store_open){
         .name = mu__view_str(name),
@@ -60,8 +61,8 @@ static inline void opens_and_waits(struct mu__variable_store *store,
 }
 
 /* The next answer goes to this node and token. */
-static inline struct mu__store_opened answered(struct mu__variable_store *store, uint32_t node,
-                                               uint64_t token)
+static inline struct mu__store_opened answered(struct mu__variable_store *store,
+                                               uint32_t node, uint64_t token)
 {
     struct mu__store_opened opened = {.code = 1};
 
@@ -88,7 +89,8 @@ static inline int write_it(struct mu__variable_store *store, struct mu__store_wr
     return mu__store_write(store, &write, error, &version);
 }
 
-static inline void write_ok(struct mu__variable_store *store, struct mu__store_write write)
+static inline void write_ok(struct mu__variable_store *store,
+                            struct mu__store_write write)
 {
     mu_error error = {.message = ""};
 
@@ -136,8 +138,8 @@ static inline struct mu__store_totals totals_of(const struct mu__variable_store 
     return totals;
 }
 
-static inline struct mu__store_write piece_of(uint64_t id, uint32_t node, uint64_t transfer,
-                                              uint64_t offset)
+static inline struct mu__store_write piece_of(uint64_t id, uint32_t node,
+                                              uint64_t transfer, uint64_t offset)
 {
     static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
 

@@ -440,7 +440,7 @@ static void test_chaos(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        void *f;
+        void *f = NULL;
 
         assert_int_equal(set_up(&f), 0);
         ((struct fixture *)f)->net.random = sim_stream(seed, 2);
