@@ -1,7 +1,7 @@
 /* The memory of values, for the files that make, read and pack them, and for whoever
  * makes references. */
-#ifndef MU_RUNTIME_VALUE_PARTS_H
-#define MU_RUNTIME_VALUE_PARTS_H
+#ifndef MU_RUNTIME_VALUE_LAYOUT_H
+#define MU_RUNTIME_VALUE_LAYOUT_H
 
 #include "muster/value.h"
 #include "runtime/message/key_index.h"

@@ -298,8 +298,10 @@ static int unpack_ext(struct unpacking *in, mu_value **ret_value)
     else if (type == MU__REFERENCE_EXT && size == sizeof(uint64_t))
         rv = made(mu__value_reference(mu__load_little64(ext), NULL, NULL), ret_value);
     else
-        return refuse(in, "an extension of type %d in %u bytes, expected type %d, or %d "
-                      "in 8 bytes", type, (unsigned)size, MU__TENSOR_EXT, MU__REFERENCE_EXT);
+        return refuse(in,
+                      "an extension of type %d in %u bytes, expected type %d, or %d "
+                      "in 8 bytes",
+                      type, (unsigned)size, MU__TENSOR_EXT, MU__REFERENCE_EXT);
     if (rv == 0)
         in->head = at;
     return rv;

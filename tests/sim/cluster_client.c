@@ -46,7 +46,8 @@ void cluster_check_client(struct cluster *cluster, const struct cluster_task *ta
     if (c == NULL)
         return;
     sums = add_up(c);
-    if (c->session.shared != NULL && sums.taken != c->session.arrived - c->session.resolved)
+    if (c->session.shared != NULL &&
+        sums.taken != c->session.arrived - c->session.resolved)
         cluster_break(cluster, "%s has %" PRIu64 " closures, counted as %" PRIu64,
                       task->name, sums.taken, c->session.arrived - c->session.resolved);
     if (sums.sent != c->room.closures_sent || sums.bytes != c->room.bytes_sent)
