@@ -26,25 +26,25 @@ int mu__agent_ask_node(mu_node *node, struct mu__agent_call *call, int operation
     return rv;
 }
 
-struct mu__agent_errand *mu__agent_errand_new(int operation, const char *name)
+struct mu__agent_async_call *mu__agent_async_call_new(int operation, const char *name)
 {
     size_t size = strlen(name) + 1;
-    struct mu__agent_errand *errand = calloc(1, sizeof *errand + size);
+    struct mu__agent_async_call *async = calloc(1, sizeof *async + size);
 
-    if (errand == NULL)
+    if (async == NULL)
         return NULL;
-    memcpy(errand->name, name, size);
-    errand->call.call.operation = operation;
-    errand->call.call.timeout_ms = -1;
-    errand->call.name = errand->name;
-    errand->pending.call = &errand->call.call;
-    return errand;
+    memcpy(async->name, name, size);
+    async->call.call.operation = operation;
+    async->call.call.timeout_ms = -1;
+    async->call.name = async->name;
+    async->pending.call = &async->call.call;
+    return async;
 }
 
-void mu__agent_errand_free(struct mu__agent_errand *errand)
+void mu__agent_async_call_free(struct mu__agent_async_call *async)
 {
-    free(errand->tasks);
-    free(errand);
+    free(async->tasks);
+    free(async);
 }
 
 int mu__canonical_tasks(const char *tasks, mu_error *ret_error, char **ret_text)
@@ -380,11 +380,11 @@ int mu_barrier_wait(mu_node *node, const char *name, const mu_barrier_options *o
 
 static void barrier_over(struct mu__pending *pending)
 {
-    struct mu__agent_errand *errand = (struct mu__agent_errand *)(void *)pending;
-    const struct mu__call *call = &errand->call.call;
+    struct mu__agent_async_call *async = (struct mu__agent_async_call *)(void *)pending;
+    const struct mu__call *call = &async->call.call;
 
-    errand->done(errand->user, call->code, call->code == 0 ? NULL : &call->error);
-    mu__agent_errand_free(errand);
+    async->done(async->user, call->code, call->code == 0 ? NULL : &call->error);
+    mu__agent_async_call_free(async);
 }
 
 int mu_barrier_wait_async(mu_node *node, const char *name,
@@ -393,7 +393,7 @@ int mu_barrier_wait_async(mu_node *node, const char *name,
 {
     MU__REQUIRE(NULL, node, name, done);
 
-    struct mu__agent_errand *errand;
+    struct mu__agent_async_call *async;
     mu_barrier_options o;
     int rv = check_barrier(name, options, NULL);
 
@@ -402,19 +402,19 @@ int mu_barrier_wait_async(mu_node *node, const char *name,
     mu_barrier_options_init(&o);
     if (options != NULL)
         o = *options;
-    errand = mu__agent_errand_new(MU__AGENT_BARRIER, name);
-    if (errand == NULL)
+    async = mu__agent_async_call_new(MU__AGENT_BARRIER, name);
+    if (async == NULL)
         return -MU_ENOMEM;
-    rv = mu__canonical_tasks(o.tasks, NULL, &errand->tasks);
+    rv = mu__canonical_tasks(o.tasks, NULL, &async->tasks);
     if (rv == 0) {
-        set_barrier(&errand->call, errand->name, &o, errand->tasks);
-        errand->done = done;
-        errand->user = user;
-        errand->pending.finished = barrier_over;
-        rv = mu__node_call_later(node, MU__AGENT, &errand->pending);
+        set_barrier(&async->call, async->name, &o, async->tasks);
+        async->done = done;
+        async->user = user;
+        async->pending.finished = barrier_over;
+        rv = mu__node_call_later(node, MU__AGENT, &async->pending);
     }
     if (rv != 0)
-        mu__agent_errand_free(errand);
+        mu__agent_async_call_free(async);
     return rv;
 }
 

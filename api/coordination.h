@@ -7,8 +7,8 @@
 
 #include "muster/coordination.h"
 
-/* A call that nobody waits for; `finished` frees it with mu__agent_errand_free. */
-struct mu__agent_errand {
+/* A call that nobody waits for; `finished` frees it with mu__agent_async_call_free. */
+struct mu__agent_async_call {
     struct mu__pending pending;     /* first */
     struct mu__agent_call call;
     mu_barrier_done_fn done;
@@ -19,8 +19,8 @@ struct mu__agent_errand {
 };
 
 /* `name` is copied. NULL: no memory. */
-struct mu__agent_errand *mu__agent_errand_new(int operation, const char *name);
-void mu__agent_errand_free(struct mu__agent_errand *errand);
+struct mu__agent_async_call *mu__agent_async_call_new(int operation, const char *name);
+void mu__agent_async_call_free(struct mu__agent_async_call *async);
 
 /* Ask the node's agent and wait for its answer. */
 int mu__agent_ask_node(mu_node *node, struct mu__agent_call *call, int operation,

@@ -12,7 +12,7 @@
 enum { CLOSE_MS = 5000, DONE_MS = 60000 };
 
 /* A call that nobody waits for, made on the loop's own thread. */
-struct errand {
+struct async_call {
     struct mu__pending pending;
     struct mu__client_call call;
     mu_coordinator *coordinator;
@@ -98,26 +98,26 @@ static void coordinator_free(mu_coordinator *c)
     mu__node_unref(node);
 }
 
-/* ---- errands of the loop's thread ---- */
+/* ---- calls that nobody waits for ---- */
 
-static int run_errand(mu_coordinator *c, mu_node *node, int operation, bool at_once,
+static int start_async_call(mu_coordinator *c, mu_node *node, int operation, bool at_once,
                       void (*finished)(struct mu__pending *pending))
 {
-    struct errand *errand = calloc(1, sizeof *errand);
+    struct async_call *async = calloc(1, sizeof *async);
     int rv;
 
-    if (errand == NULL)
+    if (async == NULL)
         return -MU_ENOMEM;
-    errand->coordinator = c;
-    errand->call.call.operation = operation;
-    errand->call.call.timeout_ms = -1;
-    errand->call.session = &c->session;
-    errand->call.at_once = at_once;
-    errand->pending.call = &errand->call.call;
-    errand->pending.finished = finished;
-    rv = mu__node_call_later(node, MU__CLIENT, &errand->pending);
+    async->coordinator = c;
+    async->call.call.operation = operation;
+    async->call.call.timeout_ms = -1;
+    async->call.session = &c->session;
+    async->call.at_once = at_once;
+    async->pending.call = &async->call.call;
+    async->pending.finished = finished;
+    rv = mu__node_call_later(node, MU__CLIENT, &async->pending);
     if (rv != 0)
-        free(errand);
+        free(async);
     return rv;
 }
 
@@ -128,21 +128,21 @@ static void finished_opening(struct mu__pending *pending)
 
 static void finished_closing(struct mu__pending *pending)
 {
-    struct errand *errand = (struct errand *)pending;
+    struct async_call *async = (struct async_call *)pending;
 
-    coordinator_free(errand->coordinator);
-    free(errand);
+    coordinator_free(async->coordinator);
+    free(async);
 }
 
 static void finished_raising(struct mu__pending *pending)
 {
-    struct errand *errand = (struct errand *)pending;
-    mu_coordinator *c = errand->coordinator;
+    struct async_call *async = (struct async_call *)pending;
+    mu_coordinator *c = async->coordinator;
 
     c->raising = MU__RAISING_ANSWERED;
-    c->raised = errand->call.call.code;
-    c->raised_error = errand->call.call.error;
-    free(errand);
+    c->raised = async->call.call.code;
+    c->raised_error = async->call.call.error;
+    free(async);
 }
 
 /* The error once it may be told, -MU_EAGAIN until then, 0 when there is none any more. */
@@ -155,7 +155,7 @@ static int raise_on_loop(mu_coordinator *c, mu_node *node, mu_error *ret_error)
         return c->raised;
     }
     if (c->raising == MU__RAISING_NOTHING &&
-        run_errand(c, node, MU__CLIENT_RAISE, false, finished_raising) == 0)
+        start_async_call(c, node, MU__CLIENT_RAISE, false, finished_raising) == 0)
         c->raising = MU__RAISING_ASKED;
     return mu_error_set(ret_error, -MU_EAGAIN,
                         "a closure failed: the others are being cancelled");
@@ -174,7 +174,7 @@ static int open_session(mu_coordinator *c, mu_node *node, int64_t timeout_ms,
 
     if (!mu__node_on_loop(node) || timeout_ms != 0)
         return mu__client_call(node, &call, timeout_ms, ret_error);
-    rv = run_errand(c, node, MU__CLIENT_OPEN, true, finished_opening);
+    rv = start_async_call(c, node, MU__CLIENT_OPEN, true, finished_opening);
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s is %s", mu_node_task(node),
                                       mu_strerror(rv));
 }
@@ -232,7 +232,7 @@ static void leave_to_node(mu_coordinator *c)
  * cancelled. */
 static void close_later(mu_coordinator *c)
 {
-    if (run_errand(c, c->node, MU__CLIENT_CLOSE, false, finished_closing) == 0)
+    if (start_async_call(c, c->node, MU__CLIENT_CLOSE, false, finished_closing) == 0)
         unlist(c);
     else
         leave_to_node(c);

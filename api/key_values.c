@@ -341,28 +341,28 @@ int mu_kv_watch_next(mu_kv_watch *watch, int64_t timeout_ms, mu_error *ret_error
 
 static void watch_closed(struct mu__pending *pending)
 {
-    struct mu__agent_errand *errand = (struct mu__agent_errand *)(void *)pending;
+    struct mu__agent_async_call *async = (struct mu__agent_async_call *)(void *)pending;
 
-    watch_free(errand->watch);
-    mu__agent_errand_free(errand);
+    watch_free(async->watch);
+    mu__agent_async_call_free(async);
 }
 
 /* Nothing is waited for. Without memory, or when the node is closed, the agent lets go of
  * its side at its end. */
 void mu_kv_watch_close(mu_kv_watch *watch)
 {
-    struct mu__agent_errand *errand;
+    struct mu__agent_async_call *async;
 
     if (watch == NULL)
         return;
-    errand = mu__agent_errand_new(MU__AGENT_WATCH_CLOSE, "");
-    if (errand != NULL) {
-        errand->call.watch = watch->watch;
-        errand->watch = watch;
-        errand->pending.finished = watch_closed;
-        if (mu__node_call_later(watch->node, MU__AGENT, &errand->pending) == 0)
+    async = mu__agent_async_call_new(MU__AGENT_WATCH_CLOSE, "");
+    if (async != NULL) {
+        async->call.watch = watch->watch;
+        async->watch = watch;
+        async->pending.finished = watch_closed;
+        if (mu__node_call_later(watch->node, MU__AGENT, &async->pending) == 0)
             return;
-        mu__agent_errand_free(errand);
+        mu__agent_async_call_free(async);
     }
     watch_free(watch);
 }
