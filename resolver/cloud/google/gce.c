@@ -66,6 +66,9 @@ static const struct mu__setting_spec settings_of[] = {
         {.name = "access_token_file",
          .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
          .help = "a file with a token, in place of credentials"},
+    [MU__GCE_SET_TOKEN_COMMAND] =
+        {.name = "token_command", .variable = "MUSTER_GCE_TOKEN_COMMAND",
+         .help = "a command that prints a token: gcloud auth print-access-token"},
     [MU__GCE_SET_API_ENDPOINT] = {.name = "api_endpoint",
                                   .variable = "MUSTER_GCE_API_ENDPOINT",
                                   .initial = ENDPOINT,

@@ -33,6 +33,7 @@ void mu__google_init(struct mu__notes *notes, const struct mu__settings *setting
         .credentials = mu__setting(notes, settings, places->credentials),
         .access_token = mu__setting(notes, settings, places->access_token),
         .access_token_file = mu__setting(notes, settings, places->access_token_file),
+        .token_command = mu__setting(notes, settings, places->token_command),
         .ca_file = mu__setting(notes, settings, places->ca_file),
     };
 }

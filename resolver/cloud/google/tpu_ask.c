@@ -47,6 +47,9 @@ const struct mu__setting_spec mu__tpu_settings[] = {
     [MU__TPU_SET_ACCESS_TOKEN_FILE] = {.name = "access_token_file",
                                        .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
                                        .help = "a file with a token"},
+    [MU__TPU_SET_TOKEN_COMMAND] =
+        {.name = "token_command", .variable = "MUSTER_TPU_TOKEN_COMMAND",
+         .help = "a command that prints a token: gcloud auth print-access-token"},
     [MU__TPU_SET_API_ENDPOINT] = {.name = "api_endpoint",
                                   .variable = "MUSTER_TPU_API_ENDPOINT",
                                   .initial = ENDPOINT, .help = "where the API is"},
@@ -239,6 +242,7 @@ static const struct mu__google_settings google_settings = {
     .credentials = MU__TPU_SET_CREDENTIALS,
     .access_token = MU__TPU_SET_ACCESS_TOKEN,
     .access_token_file = MU__TPU_SET_ACCESS_TOKEN_FILE,
+    .token_command = MU__TPU_SET_TOKEN_COMMAND,
     .ca_file = MU__TPU_SET_CA_FILE,
 };
 
@@ -392,6 +396,7 @@ static int ask_document(const struct mu__tpu_place *place, const char *template,
     google.credentials = "none";
     google.access_token = NULL;
     google.access_token_file = NULL;
+    google.token_command = NULL;
     build_discovery_url(&url, base, version);
     rv = !mu__build_whole(&url)
              ? mu_error_set(ret_error, -MU_ENOMEM, "out of memory")

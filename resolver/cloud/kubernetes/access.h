@@ -12,6 +12,7 @@ struct mu__kubernetes_wish {
     const char *api_server;
     const char *token;
     const char *token_file;
+    const char *token_command;
     const char *ca_file;
     const char *kubeconfig;     /* paths, ':' between them */
     const char *context;
@@ -26,8 +27,8 @@ struct mu__kubernetes_access {
     struct mu__kube_access tls; /* its texts */
 };
 
-/* `again`: how often the token was refused before: its file is read again, or the program
- * run again that makes it.
+/* `again`: how often the token was refused before: its file is read again, or its
+ * command run again.
  *
  * Owns:    the caller calls mu__kubernetes_access_done() after success.
  * Returns: MU__LATER; -MU_EINVALID, -MU_ENOTFOUND and others, naming the setting,
