@@ -54,6 +54,8 @@ enum mu__ask_kind {
                            it prints. `body`: texts with a zero byte behind each, "aTEXT"
                            an argument, "vNAME=VALUE" a variable. -MU_EPRECONDITION: it
                            has failed */
+    MU__ASK_LIBRARY,    /* load libmuster-cloud (resolver/engine/cloud.h); the answer is
+                           empty */
     MU__ASK_CALL,       /* run `call`, a function of the resolver `name`, on a thread; the
                            answer is empty: what was found is in the call */
     MU__ASK_KINDS

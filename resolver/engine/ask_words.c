@@ -28,6 +28,7 @@ static const char *const words_of[MU__ASK_KINDS] = {
     [MU__ASK_WRITE] = "writing file ",
     [MU__ASK_REMOVE] = "removing file ",
     [MU__ASK_PROGRAM] = "program ",
+    [MU__ASK_LIBRARY] = "library ",
     [MU__ASK_CALL] = "function of resolver ",
 };
 

@@ -1,7 +1,7 @@
 /* Any bytes as YAML and as a kubeconfig: an error in words, or a tree that JSON can write
  * and YAML read again, the same. */
 #include "resolver/cloud/kubernetes/kubeconfig.h"
-#include "runtime/base/yaml.h"
+#include "resolver/cloud/kubernetes/yaml.h"
 
 #include <stdint.h>
 #include <stdio.h>

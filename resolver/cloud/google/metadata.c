@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PRODUCT_FILE "/sys/class/dmi/id/product_name"
-#define PRODUCT "Google Compute Engine"
 #define METADATA_HOST "metadata.google.internal"
 #define FLAVOR "Metadata-Flavor"
 #define NAME_CHARACTERS \
@@ -36,50 +34,6 @@ void mu__google_init(struct mu__notes *notes, const struct mu__settings *setting
         .token_command = mu__setting(notes, settings, places->token_command),
         .ca_file = mu__setting(notes, settings, places->ca_file),
     };
-}
-
-/* ---- Where we are ---- */
-
-/* Which host has the metadata: by variable, NULL when none says so. */
-static const char *told_host(struct mu__notes *notes)
-{
-    const char *host = mu__ask_variable(notes, "GCE_METADATA_HOST");
-
-    return host != NULL ? host : mu__ask_variable(notes, "GCE_METADATA_IP");
-}
-
-/* "Google Compute Engine", or "Google" alone. */
-static bool is_product(const char *text)
-{
-    return strncmp(text, PRODUCT, strlen(PRODUCT)) == 0 ||
-           (strncmp(text, "Google", 6) == 0 &&
-            text[6 + strspn(text + 6, " \r\n")] == '\0');
-}
-
-int mu__google_here(struct mu__notes *notes, mu_error *ret_why)
-{
-    const char *no_check = mu__ask_variable(notes, "NO_GCE_CHECK");
-    const struct mu__answer *answer;
-
-    if (told_host(notes) != NULL)
-        return 1;
-    if (no_check != NULL && strcmp(no_check, "true") == 0) {
-        (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                           "NO_GCE_CHECK says that this is no machine of Google's");
-        return 0;
-    }
-    answer = mu__ask_file(notes, PRODUCT_FILE);
-    if (answer == NULL)
-        return MU__LATER;
-    if (answer->code == -MU_ENOMEM)
-        return mu_error_set(ret_why, -MU_ENOMEM, "out of memory");
-    if (answer->code == 0 && is_product(answer->data))
-        return 1;
-    (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                       "this is no machine of Google's: " PRODUCT_FILE
-                       " does not say \"" PRODUCT "\", and GCE_METADATA_HOST and "
-                       "GCE_METADATA_IP are not set");
-    return 0;
 }
 
 /* ---- Metadata ---- */
@@ -117,7 +71,7 @@ static int ask_metadata(struct mu__notes *notes, const char *path, bool probes,
                         const struct mu__answer **ret_answer)
 {
     static const char *const headers[] = {FLAVOR ": Google", NULL};
-    const char *host = told_host(notes);
+    const char *host = mu__google_metadata_host(notes);
     const struct mu__answer *answer;
     char url[512];
     int rv;

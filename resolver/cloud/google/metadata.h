@@ -39,6 +39,9 @@ void mu__google_init(struct mu__notes *notes, const struct mu__settings *setting
                      const struct mu__google_settings *places,
                      struct mu__google *ret_google);
 
+/* Which host has the metadata, by a variable; NULL: none says so. */
+const char *mu__google_metadata_host(struct mu__notes *notes);
+
 /* 1: this is a machine of Google's; 0: it is not, with the reason; MU__LATER. Asks
  * nothing over the network. */
 int mu__google_here(struct mu__notes *notes, mu_error *ret_why);

@@ -190,4 +190,9 @@ enum {
 
 extern const struct mu__setting_spec mu__tpu_settings[];
 
+/* What is said where nothing tells. */
+#define MU__TPU_UNTOLD                                                       \
+    "neither the setting tpu nor KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS, "          \
+    "TPU_WORKER_HOSTNAMES, TPU_NAME or TPU_CONFIG says which TPU"
+
 #endif

@@ -1,4 +1,5 @@
 /* The resolver tpu: the hosts of Cloud TPUs. */
+#include "resolver/cloud/resolvers.h"
 #include "resolver/cloud/google/tpu.h"
 #include "resolver/engine/kind.h"
 #include "runtime/base/json.h"
@@ -434,8 +435,8 @@ static int resolve_cloud(struct found *found, mu_error *ret_error,
     return rv != 0 ? rv : add_coordinator(found, ret_error, ret_resolution);
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__tpu_resolve(struct mu__notes *notes, const struct mu__settings *settings,
+                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct found found = {.notes = notes, .settings = settings, .own = -1};
     int rv = mu__tpu_choose(notes, settings, false, ret_error, &found.choice);
@@ -453,27 +454,13 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
     return rv;
 }
 
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
-                  mu_error *ret_why)
+int mu__tpu_detect(struct mu__notes *notes, const struct mu__settings *settings,
+                   mu_error *ret_why)
 {
     struct mu__tpu_choice choice;
-    int rv;
+    int rv = mu__tpu_choose(notes, settings, true, ret_why, &choice);
 
-    if (mu__setting_given(notes, settings, MU__TPU_SET_TPU) ||
-        mu__ask_variable(notes, "TPU_CONFIG") != NULL)
-        return 1;
-    rv = mu__tpu_choose(notes, settings, true, ret_why, &choice);
     if (rv == 0)
         return 1;
     return rv == MU__LATER || rv == -MU_ENOMEM ? rv : 0;
 }
-
-const struct mu__resolver_kind mu__resolver_tpu = {
-    .name = "tpu",
-    .summary = "Cloud TPUs, by name or address, or as variables and metadata tell",
-    .settings = mu__tpu_settings,
-    .detect = detect,
-    .resolve = resolve,
-    .master_is_first_task = true,
-    .watch_ms = 300000,     /* of one that is made anew under the same name */
-};

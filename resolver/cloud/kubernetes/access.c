@@ -16,31 +16,6 @@ static int no_memory(mu_error *ret_error)
     return mu_error_set(ret_error, -MU_ENOMEM, "kubernetes: out of memory");
 }
 
-int mu__kubernetes_is_within(struct mu__notes *notes, const char *location,
-                             mu_error *ret_error, bool *ret_within)
-{
-    bool has_service = mu__ask_variable(notes, "KUBERNETES_SERVICE_HOST") != NULL;
-    char shown[MU__QUOTE_BYTES];
-
-    if (strcmp(location, "auto") == 0) {
-        *ret_within = has_service;
-        return 0;
-    }
-    if (strcmp(location, "off_cluster") == 0) {
-        *ret_within = false;
-        return 0;
-    }
-    if (strcmp(location, "within_cluster") == 0) {
-        *ret_within = true;
-        return 0;
-    }
-    mu__quote(shown, sizeof shown, location, strlen(location));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "executable_location: expected \"auto\", \"within_cluster\" or "
-                        "\"off_cluster\", got %s",
-                        shown);
-}
-
 /* ---- Files ---- */
 
 /* The content of a small text file, copied. `what` is what it is, for messages. */

@@ -18,6 +18,25 @@ struct mu__kubernetes_wish {
     const char *context;
 };
 
+/* The settings of the resolver kubernetes, in the order of their table. */
+enum {
+    MU__KUBE_SET_SELECTORS,
+    MU__KUBE_SET_NAMESPACE,
+    MU__KUBE_SET_PORT,
+    MU__KUBE_SET_PORT_NAME,
+    MU__KUBE_SET_ADDRESS,
+    MU__KUBE_SET_TASKS,
+    MU__KUBE_SET_RPC_LAYER,
+    MU__KUBE_SET_LOCATION,
+    MU__KUBE_SET_API_SERVER,
+    MU__KUBE_SET_TOKEN,
+    MU__KUBE_SET_TOKEN_FILE,
+    MU__KUBE_SET_TOKEN_COMMAND,
+    MU__KUBE_SET_CA_FILE,
+    MU__KUBE_SET_KUBECONFIG,
+    MU__KUBE_SET_CONTEXT
+};
+
 struct mu__kubernetes_access {
     bool within;
     char *name_space;           /* NULL: nothing says */

@@ -1,10 +1,10 @@
 #include "resolver/cloud/kubernetes/kubeconfig.h"
 
+#include "resolver/cloud/kubernetes/yaml.h"
 #include "resolver/spec/address.h"
 #include "runtime/base/base64.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
-#include "runtime/base/yaml.h"
 
 #include <stdint.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 /* The resolver kubernetes: pods by label, from the cluster's API. */
+#include "resolver/cloud/resolvers.h"
 #include "resolver/cloud/kubernetes/access.h"
 #include "resolver/cloud/kubernetes/pods.h"
 #include "resolver/engine/kind.h"
@@ -18,68 +19,7 @@ enum {
     PAGE_BYTES_MAX = 32 << 20,
     LIST_BYTES_MAX = 256 << 20,     /* all pages of a selector together */
     ROUNDS_MAX = 3,                 /* a list that expires is begun anew so often */
-    URL_BYTES = 8192,
-    WATCH_MS = 30000
-};
-
-enum {
-    SELECTORS,
-    NAMESPACE,
-    PORT,
-    PORT_NAME,
-    ADDRESS,
-    TASKS,
-    RPC_LAYER,
-    LOCATION,
-    API_SERVER,
-    TOKEN,
-    TOKEN_FILE,
-    TOKEN_COMMAND,
-    CA_FILE,
-    KUBECONFIG,
-    CONTEXT
-};
-
-static const struct mu__setting_spec settings_of[] = {
-    [SELECTORS] = {.name = "selectors", .variable = "MUSTER_KUBERNETES_SELECTORS",
-                   .initial = "worker=job-name=tensorflow",
-                   .help = "TYPE:LABELS;TYPE:LABELS, as in worker:app=a,role=w"},
-    [NAMESPACE] = {.name = "namespace", .variable = "MUSTER_KUBERNETES_NAMESPACE",
-                   .help = "where the pods are; without it that of this pod, or of the "
-                           "kubeconfig's context"},
-    [PORT] = {.name = "port", .form = MU__SETTING_NUMBER, .low = 1, .high = 65535,
-              .variable = "MUSTER_KUBERNETES_PORT", .initial = "8470",
-              .help = "where every task listens"},
-    [PORT_NAME] = {.name = "port_name", .variable = "MUSTER_KUBERNETES_PORT_NAME",
-                   .help = "a named port of the pods' containers, instead of port"},
-    [ADDRESS] = {.name = "address", .variable = "MUSTER_KUBERNETES_ADDRESS",
-                 .initial = "pod_ip", .help = "pod_ip or host_ip"},
-    [TASKS] = {.name = "tasks", .variable = "MUSTER_KUBERNETES_TASKS",
-               .help = "how many there have to be: worker=4,ps=2; without it those that "
-                       "are there"},
-    [RPC_LAYER] = {.name = "rpc_layer", .variable = "MUSTER_KUBERNETES_RPC_LAYER",
-                   .initial = "grpc", .help = "in front of a master's address"},
-    [LOCATION] = {.name = "executable_location",
-                  .variable = "MUSTER_KUBERNETES_EXECUTABLE_LOCATION", .initial = "auto",
-                  .help = "auto, within_cluster or off_cluster"},
-    [API_SERVER] = {.name = "api_server", .variable = "MUSTER_KUBERNETES_API_SERVER",
-                    .help = "https://host:port of the API"},
-    [TOKEN] = {.name = "token", .variable = "MUSTER_KUBERNETES_TOKEN",
-               .help = "a bearer token for the API"},
-    [TOKEN_FILE] = {.name = "token_file", .variable = "MUSTER_KUBERNETES_TOKEN_FILE",
-                    .help = "a file with a token, read again when it is refused"},
-    [TOKEN_COMMAND] = {.name = "token_command",
-                       .variable = "MUSTER_KUBERNETES_TOKEN_COMMAND",
-                       .help = "a command that prints a token, or an ExecCredential: "
-                               "aws eks get-token --cluster-name NAME"},
-    [CA_FILE] = {.name = "ca_file", .variable = "MUSTER_KUBERNETES_CA_FILE",
-                 .help = "a PEM file with whom to trust as the API"},
-    [KUBECONFIG] = {.name = "kubeconfig",
-                    .help = "kubeconfig files, ':' between them, instead of the variable "
-                            "KUBECONFIG and ~/.kube/config"},
-    [CONTEXT] = {.name = "context", .variable = "MUSTER_KUBERNETES_CONTEXT",
-                 .help = "of kubeconfig, instead of its current one"},
-    {.name = NULL},
+    URL_BYTES = 8192
 };
 
 /* ---- Selectors and counts ---- */
@@ -154,11 +94,11 @@ static int read_selector(const char *origin, size_t place, const char *text, siz
 static int read_selectors(struct mu__notes *notes, const struct mu__settings *settings,
                           mu_error *ret_error, struct plan *plan)
 {
-    const char *text = mu__setting(notes, settings, SELECTORS);
+    const char *text = mu__setting(notes, settings, MU__KUBE_SET_SELECTORS);
     const char *at = text;
     char origin[128];
 
-    mu__setting_origin(notes, settings, SELECTORS, origin);
+    mu__setting_origin(notes, settings, MU__KUBE_SET_SELECTORS, origin);
     while (*at != '\0') {
         size_t size = strcspn(at, ";");
         int rv;
@@ -199,10 +139,10 @@ static int read_count(const char *origin, size_t place, const char *text, size_t
 static int check_tasks(struct mu__notes *notes, const struct mu__settings *settings,
                        const mu_resolution *resolution, mu_error *ret_error)
 {
-    const char *text = mu__setting(notes, settings, TASKS);
+    const char *text = mu__setting(notes, settings, MU__KUBE_SET_TASKS);
     char origin[128];
 
-    mu__setting_origin(notes, settings, TASKS, origin);
+    mu__setting_origin(notes, settings, MU__KUBE_SET_TASKS, origin);
     for (const char *at = text; at != NULL && *at != '\0'; at += *at == ',') {
         size_t size = strcspn(at, ",");
         char type[16];
@@ -229,14 +169,14 @@ static int check_tasks(struct mu__notes *notes, const struct mu__settings *setti
 static int read_address(struct mu__notes *notes, const struct mu__settings *settings,
                         mu_error *ret_error, bool *ret_host)
 {
-    const char *text = mu__setting(notes, settings, ADDRESS);
+    const char *text = mu__setting(notes, settings, MU__KUBE_SET_ADDRESS);
     char shown[MU__QUOTE_BYTES];
     char origin[128];
 
     *ret_host = strcmp(text, "host_ip") == 0;
     if (*ret_host || strcmp(text, "pod_ip") == 0)
         return 0;
-    mu__setting_origin(notes, settings, ADDRESS, origin);
+    mu__setting_origin(notes, settings, MU__KUBE_SET_ADDRESS, origin);
     mu__quote(shown, sizeof shown, text, strlen(text));
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: expected \"pod_ip\" or \"host_ip\", got %s", origin, shown);
@@ -245,7 +185,7 @@ static int read_address(struct mu__notes *notes, const struct mu__settings *sett
 static int read_name_space(struct mu__notes *notes, const struct mu__settings *settings,
                            mu_error *ret_error, struct plan *plan)
 {
-    const char *text = mu__setting(notes, settings, NAMESPACE);
+    const char *text = mu__setting(notes, settings, MU__KUBE_SET_NAMESPACE);
     char shown[MU__QUOTE_BYTES];
 
     if (text == NULL)
@@ -272,9 +212,10 @@ static int read_settings(struct mu__notes *notes, const struct mu__settings *set
 {
     int rv = read_selectors(notes, settings, ret_error, plan);
 
-    plan->port_name = mu__setting(notes, settings, PORT_NAME);
+    plan->port_name = mu__setting(notes, settings, MU__KUBE_SET_PORT_NAME);
     if (rv == 0)
-        rv = mu__setting_number(notes, settings, PORT, ret_error, &plan->port);
+        rv = mu__setting_number(notes, settings, MU__KUBE_SET_PORT, ret_error,
+                                &plan->port);
     return rv == 0 ? read_address(notes, settings, ret_error, &plan->host) : rv;
 }
 
@@ -621,25 +562,25 @@ static int resolve_with(struct mu__notes *notes, const struct mu__settings *sett
     return rv;
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__pods_resolve(struct mu__notes *notes, const struct mu__settings *settings,
+                     mu_error *ret_error, mu_resolution *ret_resolution)
 {
     const struct mu__kubernetes_wish wish = {
-        .location = mu__setting(notes, settings, LOCATION),
-        .api_server = mu__setting(notes, settings, API_SERVER),
-        .token = mu__setting(notes, settings, TOKEN),
-        .token_file = mu__setting(notes, settings, TOKEN_FILE),
-        .token_command = mu__setting(notes, settings, TOKEN_COMMAND),
-        .ca_file = mu__setting(notes, settings, CA_FILE),
-        .kubeconfig = mu__setting(notes, settings, KUBECONFIG),
-        .context = mu__setting(notes, settings, CONTEXT),
+        .location = mu__setting(notes, settings, MU__KUBE_SET_LOCATION),
+        .api_server = mu__setting(notes, settings, MU__KUBE_SET_API_SERVER),
+        .token = mu__setting(notes, settings, MU__KUBE_SET_TOKEN),
+        .token_file = mu__setting(notes, settings, MU__KUBE_SET_TOKEN_FILE),
+        .token_command = mu__setting(notes, settings, MU__KUBE_SET_TOKEN_COMMAND),
+        .ca_file = mu__setting(notes, settings, MU__KUBE_SET_CA_FILE),
+        .kubeconfig = mu__setting(notes, settings, MU__KUBE_SET_KUBECONFIG),
+        .context = mu__setting(notes, settings, MU__KUBE_SET_CONTEXT),
     };
     struct plan plan = {.port = 8470};
     bool again = true;
     int rv = read_settings(notes, settings, ret_error, &plan);
 
     (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
-                   mu__setting(notes, settings, RPC_LAYER));
+                   mu__setting(notes, settings, MU__KUBE_SET_RPC_LAYER));
     for (unsigned token = 0; rv == 0 && token < 2 && again; token++) {
         again = false;
         rv = mu__kubernetes_access(notes, &wish, token, ret_error, &plan.access);
@@ -654,33 +595,3 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
     }
     return rv;
 }
-
-/* Every pod has KUBERNETES_SERVICE_HOST, whatever it is: only with selectors is it known
- * that pods are to be found. */
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
-                  mu_error *ret_why)
-{
-    bool within = false;
-    int rv = mu__kubernetes_is_within(notes, mu__setting(notes, settings, LOCATION),
-                                      ret_why, &within);
-
-    if (rv != 0)
-        return rv;
-    if (!mu__setting_given(notes, settings, SELECTORS)) {
-        (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                           within ? "this is a pod, but MUSTER_KUBERNETES_SELECTORS is "
-                                    "not set"
-                                  : "KUBERNETES_SERVICE_HOST is not set");
-        return 0;
-    }
-    return 1;
-}
-
-const struct mu__resolver_kind mu__resolver_kubernetes = {
-    .name = "kubernetes",
-    .summary = "pods by label, from the API of Kubernetes",
-    .settings = settings_of,
-    .detect = detect,
-    .resolve = resolve,
-    .watch_ms = WATCH_MS,
-};

@@ -1,8 +1,8 @@
 #include "resolver/engine/uv/asker_inner.h"
 
 #include "resolver/engine/question.h"
+#include "resolver/engine/uv/cloud_library.h"
 #include "resolver/engine/uv/run.h"
-#include "resolver/engine/uv/sign_crypto.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -97,6 +97,21 @@ static void answer_clock(struct mu__note *note)
     give_text(note, digits);
 }
 
+static void answer_library(struct mu__note *note)
+{
+    const struct mu__cloud *cloud;
+    mu_error error;
+    int rv = mu__cloud_load(&error, &cloud);
+
+    if (rv == 0) {
+        give_text(note, "");
+        return;
+    }
+    note->answer.code = rv;
+    note->answer.error = error;
+    mu__note_answer(note);
+}
+
 /* ---- On a thread ---- */
 
 static int task_signature(struct mu__ask_task *task)
@@ -151,6 +166,7 @@ static const struct {
     [MU__ASK_VARIABLE] = {.at_once = answer_variable},
     [MU__ASK_HOST_NAME] = {.at_once = answer_host_name},
     [MU__ASK_CLOCK] = {.at_once = answer_clock},
+    [MU__ASK_LIBRARY] = {.at_once = answer_library},
     [MU__ASK_FILE] = {.task = {MU__LANE_FILES, mu__task_file, false, false}},
     [MU__ASK_FOLDER] = {.task = {MU__LANE_FILES, mu__task_folder, false, false}},
     [MU__ASK_WRITE] = {.task = {MU__LANE_FILES, mu__task_write, false, false}},

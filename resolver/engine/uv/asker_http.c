@@ -2,8 +2,8 @@
 #include "resolver/engine/uv/asker_inner.h"
 
 #include "resolver/engine/question.h"
+#include "resolver/engine/uv/cloud_library.h"
 #include "runtime/message/pool.h"
-#include "runtime/uv/http_curl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,7 +92,7 @@ static void flight_end(struct mu__asker_uv *asker, struct mu__flight *flight)
 
 static void send_waiting(struct mu__asker_uv *asker)
 {
-    struct mu__http *door = mu__http_curl_door(asker->http);
+    struct mu__http *door = mu__http_client_door(asker->http);
 
     while (asker->waiting != NULL && asker->flights < FLIGHTS_MAX) {
         struct mu__flight *flight = asker->waiting;
@@ -138,9 +138,9 @@ static int on_post(void *owner, struct mu__msg *msg)
     return 0;
 }
 
-static int need_http(struct mu__asker_uv *asker)
+static int need_http(struct mu__asker_uv *asker, mu_error *ret_error)
 {
-    const struct mu__http_curl_config config = {
+    const struct mu__http_client_config config = {
         .loop = asker->loop,
         .done_kind = DONE_KIND,
         .post = on_post,
@@ -150,7 +150,7 @@ static int need_http(struct mu__asker_uv *asker)
 
     if (asker->http != NULL)
         return 0;
-    rv = mu__http_curl_open(&config, &asker->http);
+    rv = mu__http_client_open(&config, ret_error, &asker->http);
     if (rv == 0)
         asker->holds++;
     return rv;
@@ -186,10 +186,13 @@ static void flight_fill(struct mu__flight *flight, const struct mu__question *qu
 void mu__asker_ask_http(struct mu__asker_uv *asker, struct mu__note *note)
 {
     struct mu__flight *flight = calloc(1, sizeof *flight);
+    mu_error error;
+    int rv = flight == NULL ? mu_error_set(&error, -MU_ENOMEM, "out of memory")
+                            : need_http(asker, &error);
 
-    if (flight == NULL || need_http(asker) != 0) {
+    if (rv != 0) {
         free(flight);
-        mu__asker_give_error(note, -MU_ENOMEM, "out of memory");
+        mu__asker_give_error(note, rv, error.message);
         return;
     }
     flight_fill(flight, &note->question);
@@ -202,7 +205,7 @@ void mu__asker_ask_http(struct mu__asker_uv *asker, struct mu__note *note)
 
 void mu__asker_cancel_http(struct mu__asker_uv *asker, struct mu__note *note)
 {
-    struct mu__http *door = mu__http_curl_door(asker->http);
+    struct mu__http *door = mu__http_client_door(asker->http);
     struct mu__flight *flight = note->own;
     struct mu__flight **at = &asker->waiting;
 
@@ -257,5 +260,5 @@ void mu__asker_close_http(struct mu__asker_uv *asker)
     }
     uv_close((uv_handle_t *)&asker->idle, on_idle_closed);
     if (asker->http != NULL)
-        mu__http_curl_close(asker->http, on_http_closed, asker);
+        mu__http_client_close(asker->http, on_http_closed, asker);
 }

@@ -1,6 +1,6 @@
 /* The manifests of docs/resolvers/: what stands there is YAML, has what the text around
  * it says, and its variables lead to the cluster that the page shows. */
-#include "runtime/base/yaml.h"
+#include "resolver/cloud/kubernetes/yaml.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>

@@ -2,7 +2,7 @@
  * or a YAML text to its result: an error that says so, and nothing leaks or breaks. */
 #include "resolver/cloud/kubernetes/kubeconfig.h"
 #include "resolver/cloud/kubernetes/pods.h"
-#include "runtime/base/yaml.h"
+#include "resolver/cloud/kubernetes/yaml.h"
 #include "tests/support/fault.h"
 #include "tests/support/script.h"
 

@@ -9,12 +9,12 @@
  * fail. Where there is no memory even for that, the request waits in `starved` until
  * there is some to say so. A socket that cannot be watched makes libcurl give up all that
  * is under way: everything ends with an error, and the next request begins anew. */
-#include "runtime/uv/http_curl.h"
+#include "resolver/cloud/uv/uv.h"
 
 #include "runtime/message/pool.h"
-#include "runtime/uv/load_curl.h"
 
 #include <assert.h>
+#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -50,13 +50,13 @@ struct job {
 /* One socket of libcurl's. */
 struct watch {
     uv_poll_t poll;
-    struct mu__http_curl *http;
+    struct mu__http_client *http;
     curl_socket_t socket;
 };
 
-struct mu__http_curl {
+struct mu__http_client {
     struct mu__http door;               /* first: operations cast */
-    struct mu__http_curl_config config;
+    struct mu__http_client_config config;
     CURLM *multi;                       /* NULL until the first request */
     struct job *jobs;
     unsigned jobs_count;
@@ -64,15 +64,14 @@ struct mu__http_curl {
     uv_timer_t timer;                   /* libcurl's */
     uv_timer_t memory;                  /* for those who starve */
     unsigned handles;                   /* of the loop that must close before we go */
-    bool used;
     bool closing;
     void (*closed)(void *arg);
     void *closed_arg;
 };
 
-static struct mu__http_curl *from_door(struct mu__http *door)
+static struct mu__http_client *from_door(struct mu__http *door)
 {
-    return (struct mu__http_curl *)door;
+    return (struct mu__http_client *)door;
 }
 
 /* ---- Jobs ---- */
@@ -88,24 +87,24 @@ static void msg_free(struct mu__msg *msg)
 
 static void job_free(struct job *job)
 {
-    mu__curl.easy_cleanup(job->easy);
-    mu__curl.slist_free_all(job->headers);
-    mu__curl.slist_free_all(job->connect_to);
+    curl_easy_cleanup(job->easy);
+    curl_slist_free_all(job->headers);
+    curl_slist_free_all(job->connect_to);
     mu__buf_unref(job->answer);
     msg_free(job->done);
     free(job);
 }
 
-static void job_take_out(struct mu__http_curl *http, struct job *job)
+static void job_take_out(struct mu__http_client *http, struct job *job)
 {
-    (void)mu__curl.multi_remove_handle(http->multi, job->easy);
+    (void)curl_multi_remove_handle(http->multi, job->easy);
     *job->link = job->next;
     if (job->next != NULL)
         job->next->link = job->link;
     http->jobs_count--;
 }
 
-static void job_put_in(struct mu__http_curl *http, struct job *job)
+static void job_put_in(struct mu__http_client *http, struct job *job)
 {
     job->next = http->jobs;
     job->link = &http->jobs;
@@ -115,7 +114,7 @@ static void job_put_in(struct mu__http_curl *http, struct job *job)
     http->jobs_count++;
 }
 
-static void post(struct mu__http_curl *http, struct mu__http_request *request,
+static void post(struct mu__http_client *http, struct mu__http_request *request,
                  struct mu__msg *done)
 {
     done->to = request->owner;
@@ -177,7 +176,7 @@ static int code_of(const struct job *job, CURLcode result)
 
     if (is_refusal(job, result))
         return -MU_EUNAUTHENTICATED;
-    (void)mu__curl.easy_getinfo(job->easy, CURLINFO_REQUEST_SIZE, &sent);
+    (void)curl_easy_getinfo(job->easy, CURLINFO_REQUEST_SIZE, &sent);
     if (result == CURLE_UNSUPPORTED_PROTOCOL && sent > 0)
         return -MU_EUNAVAILABLE;
     if (is_large_head(job, result))
@@ -230,7 +229,7 @@ static void set_error(const struct job *job, int code, CURLcode result)
         set_words(job->request, code, words);
     else
         set_words(job->request, code,
-                  job->words[0] != '\0' ? job->words : mu__curl.easy_strerror(result));
+                  job->words[0] != '\0' ? job->words : curl_easy_strerror(result));
 }
 
 /* "Application/JSON; charset=utf-8" is "application/json". */
@@ -241,7 +240,7 @@ static void take_content_type(const struct job *job)
     char *type = NULL;
     size_t i = 0;
 
-    (void)mu__curl.easy_getinfo(job->easy, CURLINFO_CONTENT_TYPE, &type);
+    (void)curl_easy_getinfo(job->easy, CURLINFO_CONTENT_TYPE, &type);
     for (; type != NULL && i + 1 < room && strchr("; \t", type[i]) == NULL; i++)
         request->content_type[i] =
             (char)(type[i] >= 'A' && type[i] <= 'Z' ? type[i] - 'A' + 'a' : type[i]);
@@ -253,8 +252,8 @@ static void take_head(const struct job *job)
     curl_off_t seconds = 0;
     long status = 0;
 
-    (void)mu__curl.easy_getinfo(job->easy, CURLINFO_RESPONSE_CODE, &status);
-    (void)mu__curl.easy_getinfo(job->easy, CURLINFO_RETRY_AFTER, &seconds);
+    (void)curl_easy_getinfo(job->easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl_easy_getinfo(job->easy, CURLINFO_RETRY_AFTER, &seconds);
     job->request->status = (int)status;
     job->request->retry_after_ms =
         seconds <= 0 ? 0
@@ -264,7 +263,7 @@ static void take_head(const struct job *job)
 }
 
 /* A job that libcurl has nothing to do with any more. */
-static void job_finish(struct mu__http_curl *http, struct job *job, CURLcode result)
+static void job_finish(struct mu__http_client *http, struct job *job, CURLcode result)
 {
     struct mu__http_request *request = job->request;
 
@@ -358,16 +357,16 @@ static size_t on_header(char *line, size_t one, size_t count, void *owner)
 
 /* ---- libcurl's sockets and its timer ---- */
 
-static void end_if_all_ended(struct mu__http_curl *http);
+static void end_if_all_ended(struct mu__http_client *http);
 
 /* Libcurl's state is lost, so nothing that is under way can go on. */
-static void give_up(struct mu__http_curl *http)
+static void give_up(struct mu__http_client *http)
 {
     struct job *jobs = http->jobs;
 
     while (http->jobs != NULL)
         job_take_out(http, http->jobs);
-    (void)mu__curl.multi_cleanup(http->multi);
+    (void)curl_multi_cleanup(http->multi);
     http->multi = NULL;
     (void)uv_timer_stop(&http->timer);
     while (jobs != NULL) {
@@ -378,30 +377,30 @@ static void give_up(struct mu__http_curl *http)
     }
 }
 
-static void take_finished(struct mu__http_curl *http)
+static void take_finished(struct mu__http_client *http)
 {
     CURLMsg *news;
     int left;
 
-    while ((news = mu__curl.multi_info_read(http->multi, &left)) != NULL) {
+    while ((news = curl_multi_info_read(http->multi, &left)) != NULL) {
         CURLcode result = news->data.result;    /* news goes with the handle */
         char *own = NULL;
         struct job *job;
 
         if (news->msg != CURLMSG_DONE)
             continue;
-        (void)mu__curl.easy_getinfo(news->easy_handle, CURLINFO_PRIVATE, &own);
+        (void)curl_easy_getinfo(news->easy_handle, CURLINFO_PRIVATE, &own);
         job = (struct job *)(void *)own;
         job_take_out(http, job);
         job_finish(http, job, result);
     }
 }
 
-static void drive(struct mu__http_curl *http, curl_socket_t socket, int events)
+static void drive(struct mu__http_client *http, curl_socket_t socket, int events)
 {
     int running;
 
-    if (mu__curl.multi_socket_action(http->multi, socket, events, &running) != CURLM_OK)
+    if (curl_multi_socket_action(http->multi, socket, events, &running) != CURLM_OK)
         give_up(http);
     else
         take_finished(http);
@@ -429,7 +428,7 @@ static void on_timer(uv_timer_t *timer)
 
 static int on_timeout(CURLM *multi, long timeout_ms, void *owner)
 {
-    struct mu__http_curl *http = owner;
+    struct mu__http_client *http = owner;
 
     (void)multi;
     if (timeout_ms < 0)
@@ -442,14 +441,14 @@ static int on_timeout(CURLM *multi, long timeout_ms, void *owner)
 static void on_watch_closed(uv_handle_t *handle)
 {
     struct watch *watch = handle->data;
-    struct mu__http_curl *http = watch->http;
+    struct mu__http_client *http = watch->http;
 
     free(watch);
     http->handles--;
     end_if_all_ended(http);
 }
 
-static struct watch *watch_new(struct mu__http_curl *http, curl_socket_t socket)
+static struct watch *watch_new(struct mu__http_client *http, curl_socket_t socket)
 {
     struct watch *watch = calloc(1, sizeof *watch);
 
@@ -463,22 +462,22 @@ static struct watch *watch_new(struct mu__http_curl *http, curl_socket_t socket)
     watch->socket = socket;
     watch->poll.data = watch;
     http->handles++;
-    (void)mu__curl.multi_assign(http->multi, socket, watch);
+    (void)curl_multi_assign(http->multi, socket, watch);
     return watch;
 }
 
-static void watch_close(struct mu__http_curl *http, struct watch *watch)
+static void watch_close(struct mu__http_client *http, struct watch *watch)
 {
     if (watch == NULL)
         return;
-    (void)mu__curl.multi_assign(http->multi, watch->socket, NULL);
+    (void)curl_multi_assign(http->multi, watch->socket, NULL);
     uv_close((uv_handle_t *)&watch->poll, on_watch_closed);
 }
 
 static int on_socket(CURL *easy, curl_socket_t socket, int what, void *owner,
                      void *assigned)
 {
-    struct mu__http_curl *http = owner;
+    struct mu__http_client *http = owner;
     struct watch *watch = assigned;
     int events = 0;
 
@@ -505,24 +504,18 @@ static int out_of_memory(mu_error *ret_error)
     return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
 
-static int need_multi(struct mu__http_curl *http, mu_error *ret_error)
+static int need_multi(struct mu__http_client *http, mu_error *ret_error)
 {
-    int rv;
-
     if (http->multi != NULL)
         return 0;
-    http->used = true;
-    rv = mu__curl_load(ret_error);
-    if (rv != 0)
-        return rv;
-    http->multi = mu__curl.multi_init();
+    http->multi = curl_multi_init();
     if (http->multi == NULL)
         return out_of_memory(ret_error);
-    (void)mu__curl.multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
-    (void)mu__curl.multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
-    (void)mu__curl.multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
-    (void)mu__curl.multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
-    (void)mu__curl.multi_setopt(http->multi, CURLMOPT_MAXCONNECTS,
+    (void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    (void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
+    (void)curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
+    (void)curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+    (void)curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS,
                                 (long)IDLE_CONNECTIONS_MAX);
     return 0;
 }
@@ -531,13 +524,13 @@ static int need_multi(struct mu__http_curl *http, mu_error *ret_error)
  * leave to send a large body. */
 static int set_headers(struct job *job, const struct mu__http_request *request)
 {
-    job->headers = mu__curl.slist_append(NULL, "Expect:");
+    job->headers = curl_slist_append(NULL, "Expect:");
     if (job->headers == NULL)
         return -MU_ENOMEM;
     for (const char *const *at = request->headers; at != NULL && *at != NULL; at++)
-        if (mu__curl.slist_append(job->headers, *at) == NULL)
+        if (curl_slist_append(job->headers, *at) == NULL)
             return -MU_ENOMEM;
-    return mu__curl.easy_setopt(job->easy, CURLOPT_HTTPHEADER, job->headers) == CURLE_OK
+    return curl_easy_setopt(job->easy, CURLOPT_HTTPHEADER, job->headers) == CURLE_OK
                ? 0
                : -MU_ENOMEM;
 }
@@ -550,10 +543,10 @@ static int set_body(struct job *job, const struct mu__http_request *request)
 
     if (request->body == NULL && strcmp(request->method, "GET") == 0)
         return 0;
-    rv = mu__curl.easy_setopt(job->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+    rv = curl_easy_setopt(job->easy, CURLOPT_POSTFIELDSIZE_LARGE,
                               (curl_off_t)request->body_size);
     if (rv == CURLE_OK)
-        rv = mu__curl.easy_setopt(job->easy, how, body);
+        rv = curl_easy_setopt(job->easy, how, body);
     return rv == CURLE_OK ? 0 : -MU_ENOMEM;
 }
 
@@ -569,22 +562,22 @@ static void set_plain(struct job *job, const struct mu__http_request *request)
 {
     long timeout_ms = limit_of(job, request);
 
-    (void)mu__curl.easy_setopt(job->easy, CURLOPT_PRIVATE, job);
-    (void)mu__curl.easy_setopt(job->easy, CURLOPT_ERRORBUFFER, job->words);
-    (void)mu__curl.easy_setopt(job->easy, CURLOPT_WRITEFUNCTION, on_bytes);
-    (void)mu__curl.easy_setopt(job->easy, CURLOPT_WRITEDATA, job);
-    (void)mu__curl.easy_setopt(job->easy, CURLOPT_HEADERFUNCTION, on_header);
-    (void)mu__curl.easy_setopt(job->easy, CURLOPT_HEADERDATA, job);
-    (void)mu__curl.easy_setopt(job->easy, CURLOPT_MAXFILESIZE_LARGE,
+    (void)curl_easy_setopt(job->easy, CURLOPT_PRIVATE, job);
+    (void)curl_easy_setopt(job->easy, CURLOPT_ERRORBUFFER, job->words);
+    (void)curl_easy_setopt(job->easy, CURLOPT_WRITEFUNCTION, on_bytes);
+    (void)curl_easy_setopt(job->easy, CURLOPT_WRITEDATA, job);
+    (void)curl_easy_setopt(job->easy, CURLOPT_HEADERFUNCTION, on_header);
+    (void)curl_easy_setopt(job->easy, CURLOPT_HEADERDATA, job);
+    (void)curl_easy_setopt(job->easy, CURLOPT_MAXFILESIZE_LARGE,
                                (curl_off_t)job->answer_max);
-    (void)mu__curl.easy_setopt(job->easy, CURLOPT_TIMEOUT_MS,
+    (void)curl_easy_setopt(job->easy, CURLOPT_TIMEOUT_MS,
                                timeout_ms > 0 ? timeout_ms : 1L);
-    (void)mu__curl.easy_setopt(job->easy, CURLOPT_FOLLOWLOCATION, 0L);
-    (void)mu__curl.easy_setopt(job->easy, CURLOPT_HTTP_VERSION,
+    (void)curl_easy_setopt(job->easy, CURLOPT_FOLLOWLOCATION, 0L);
+    (void)curl_easy_setopt(job->easy, CURLOPT_HTTP_VERSION,
                                (long)CURL_HTTP_VERSION_1_1);
-    (void)mu__curl.easy_setopt(job->easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    (void)mu__curl.easy_setopt(job->easy, CURLOPT_NOSIGNAL, 1L);
-    (void)mu__curl.easy_setopt(job->easy, CURLOPT_QUICK_EXIT, 1L);
+    (void)curl_easy_setopt(job->easy, CURLOPT_TCP_KEEPALIVE, 1L);
+    (void)curl_easy_setopt(job->easy, CURLOPT_NOSIGNAL, 1L);
+    (void)curl_easy_setopt(job->easy, CURLOPT_QUICK_EXIT, 1L);
 }
 
 /* ---- TLS ---- */
@@ -594,14 +587,14 @@ static int set_blob(const struct job *job, CURLoption option, const char *text)
     struct curl_blob blob = {(void *)(uintptr_t)text, text == NULL ? 0 : strlen(text),
                              CURL_BLOB_COPY};
 
-    if (text == NULL || mu__curl.easy_setopt(job->easy, option, &blob) == CURLE_OK)
+    if (text == NULL || curl_easy_setopt(job->easy, option, &blob) == CURLE_OK)
         return 0;
     return -MU_ENOMEM;
 }
 
 static bool part_of(CURLU *url, CURLUPart what, unsigned flags, char **ret_part)
 {
-    return mu__curl.url_get(url, what, ret_part, flags) == CURLUE_OK;
+    return curl_url_get(url, what, ret_part, flags) == CURLUE_OK;
 }
 
 /* libcurl compares a certificate with the url's host. So that is what it gets, and is
@@ -619,34 +612,34 @@ static int set_server_name(struct job *job, CURLU *url, const char *name)
         !part_of(url, CURLUPART_PORT, CURLU_DEFAULT_PORT, &port))
         goto out;
     (void)snprintf(line, sizeof line, "::%.280s:%.10s", host, port);
-    job->connect_to = mu__curl.slist_append(NULL, line);
+    job->connect_to = curl_slist_append(NULL, line);
     (void)snprintf(line, sizeof line, "Host: %.280s:%.10s", host, port);
-    headers = mu__curl.slist_append(job->headers, line);
+    headers = curl_slist_append(job->headers, line);
     if (job->connect_to == NULL || headers == NULL ||
-        mu__curl.url_set(url, CURLUPART_HOST, name, 0) != CURLUE_OK ||
+        curl_url_set(url, CURLUPART_HOST, name, 0) != CURLUE_OK ||
         !part_of(url, CURLUPART_URL, 0, &whole) ||
-        mu__curl.easy_setopt(job->easy, CURLOPT_URL, whole) != CURLE_OK ||
-        mu__curl.easy_setopt(job->easy, CURLOPT_CONNECT_TO, job->connect_to) != CURLE_OK)
+        curl_easy_setopt(job->easy, CURLOPT_URL, whole) != CURLE_OK ||
+        curl_easy_setopt(job->easy, CURLOPT_CONNECT_TO, job->connect_to) != CURLE_OK)
         goto out;
     rv = 0;
 out:
-    mu__curl.free(host);
-    mu__curl.free(port);
-    mu__curl.free(whole);
+    curl_free(host);
+    curl_free(port);
+    curl_free(whole);
     return rv;
 }
 
 /* A url that is none is left for libcurl to complain about. */
 static int use_server_name(struct job *job, const struct mu__http_request *request)
 {
-    CURLU *url = mu__curl.url();
+    CURLU *url = curl_url();
     int rv = 0;
 
     if (url == NULL)
         return -MU_ENOMEM;
-    if (mu__curl.url_set(url, CURLUPART_URL, request->url, 0) == CURLUE_OK)
+    if (curl_url_set(url, CURLUPART_URL, request->url, 0) == CURLUE_OK)
         rv = set_server_name(job, url, request->tls->server_name);
-    mu__curl.url_cleanup(url);
+    curl_url_cleanup(url);
     return rv;
 }
 
@@ -655,12 +648,12 @@ static int set_tls(struct job *job, const struct mu__http_request *request)
     const struct mu__http_tls *tls = request->tls;
 
     if (tls->insecure) {
-        (void)mu__curl.easy_setopt(job->easy, CURLOPT_SSL_VERIFYPEER, 0L);
-        (void)mu__curl.easy_setopt(job->easy, CURLOPT_SSL_VERIFYHOST, 0L);
+        (void)curl_easy_setopt(job->easy, CURLOPT_SSL_VERIFYPEER, 0L);
+        (void)curl_easy_setopt(job->easy, CURLOPT_SSL_VERIFYHOST, 0L);
     }
     if (tls->ca != NULL &&
-        (mu__curl.easy_setopt(job->easy, CURLOPT_CAINFO, NULL) != CURLE_OK ||
-         mu__curl.easy_setopt(job->easy, CURLOPT_CAPATH, NULL) != CURLE_OK))
+        (curl_easy_setopt(job->easy, CURLOPT_CAINFO, NULL) != CURLE_OK ||
+         curl_easy_setopt(job->easy, CURLOPT_CAPATH, NULL) != CURLE_OK))
         return -MU_ENOMEM;
     if (set_blob(job, CURLOPT_CAINFO_BLOB, tls->ca) != 0 ||
         set_blob(job, CURLOPT_SSLCERT_BLOB, tls->certificate) != 0 ||
@@ -684,7 +677,7 @@ static int set_options(struct job *job, const struct mu__http_request *request)
 
     set_plain(job, request);
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (mu__curl.easy_setopt(job->easy, texts[i].option, texts[i].text) != CURLE_OK)
+        if (curl_easy_setopt(job->easy, texts[i].option, texts[i].text) != CURLE_OK)
             return -MU_ENOMEM;
     if (set_body(job, request) != 0 || set_headers(job, request) != 0)
         return -MU_ENOMEM;
@@ -692,7 +685,7 @@ static int set_options(struct job *job, const struct mu__http_request *request)
 }
 
 /* `wanted`: the request itself when somebody waits for its answer, else NULL. */
-static int begin(struct mu__http_curl *http, const struct mu__http_request *request,
+static int begin(struct mu__http_client *http, const struct mu__http_request *request,
                  struct mu__http_request *wanted, struct job **ret_job,
                  mu_error *ret_error)
 {
@@ -709,12 +702,12 @@ static int begin(struct mu__http_curl *http, const struct mu__http_request *requ
                           ? ANSWER_BYTES_MAX
                           : request->answer_max;
     job->done = mu__msg_heap(http->config.done_kind, sizeof(void *));
-    job->easy = mu__curl.easy_init();
+    job->easy = curl_easy_init();
     if (job->done == NULL || job->easy == NULL)
         rv = -MU_ENOMEM;
     if (rv == 0)
         rv = set_options(job, request);
-    if (rv == 0 && mu__curl.multi_add_handle(http->multi, job->easy) != CURLM_OK)
+    if (rv == 0 && curl_multi_add_handle(http->multi, job->easy) != CURLM_OK)
         rv = -MU_ENOMEM;
     if (rv != 0) {
         job_free(job);
@@ -729,15 +722,15 @@ static int begin(struct mu__http_curl *http, const struct mu__http_request *requ
 
 static void on_memory(uv_timer_t *timer);
 
-static void starve(struct mu__http_curl *http, struct mu__http_request *request)
+static void starve(struct mu__http_client *http, struct mu__http_request *request)
 {
     request->own = http->starved;
     http->starved = request;
     (void)uv_timer_start(&http->memory, on_memory, MEMORY_RETRY_MS, 0);
 }
 
-static void refuse(struct mu__http_curl *http, struct mu__http_request *request, int code,
-                   const char *words)
+static void refuse(struct mu__http_client *http, struct mu__http_request *request,
+                   int code, const char *words)
 {
     struct mu__msg *done = mu__msg_heap(http->config.done_kind, sizeof(void *));
 
@@ -750,7 +743,7 @@ static void refuse(struct mu__http_curl *http, struct mu__http_request *request,
 
 static void on_memory(uv_timer_t *timer)
 {
-    struct mu__http_curl *http = timer->data;
+    struct mu__http_client *http = timer->data;
     struct mu__http_request *request = http->starved;
 
     http->starved = NULL;
@@ -763,7 +756,8 @@ static void on_memory(uv_timer_t *timer)
     }
 }
 
-static bool starved_take_out(struct mu__http_curl *http, struct mu__http_request *request)
+static bool starved_take_out(struct mu__http_client *http,
+                             struct mu__http_request *request)
 {
     void **at = &http->starved;
 
@@ -780,7 +774,7 @@ static bool starved_take_out(struct mu__http_curl *http, struct mu__http_request
 
 static void op_send(struct mu__http *door, struct mu__http_request *request)
 {
-    struct mu__http_curl *http = from_door(door);
+    struct mu__http_client *http = from_door(door);
     mu_error error;
     struct job *job;
     int rv;
@@ -805,7 +799,7 @@ static void op_send(struct mu__http *door, struct mu__http_request *request)
 
 static void op_cancel(struct mu__http *door, struct mu__http_request *request)
 {
-    struct mu__http_curl *http = from_door(door);
+    struct mu__http_client *http = from_door(door);
     struct job *job;
 
     if (starved_take_out(http, request) || request->own == NULL)
@@ -819,7 +813,7 @@ static void op_cancel(struct mu__http *door, struct mu__http_request *request)
 
 static void op_tell(struct mu__http *door, const struct mu__http_request *request)
 {
-    struct mu__http_curl *http = from_door(door);
+    struct mu__http_client *http = from_door(door);
     struct job *job;
 
     assert(!http->closing);
@@ -835,10 +829,10 @@ static const struct mu__http_ops ops = {
 
 /* ---- Life ---- */
 
-int mu__http_curl_open(const struct mu__http_curl_config *config,
-                       struct mu__http_curl **ret_http)
+int mu__curl_open(const struct mu__http_client_config *config,
+                       struct mu__http_client **ret_http)
 {
-    struct mu__http_curl *http = calloc(1, sizeof *http);
+    struct mu__http_client *http = calloc(1, sizeof *http);
 
     if (http == NULL)
         return -MU_ENOMEM;
@@ -853,32 +847,27 @@ int mu__http_curl_open(const struct mu__http_curl_config *config,
     return 0;
 }
 
-struct mu__http *mu__http_curl_door(struct mu__http_curl *http)
+struct mu__http *mu__curl_door(struct mu__http_client *http)
 {
     return &http->door;
 }
 
-bool mu__http_curl_was_used(const struct mu__http_curl *http)
-{
-    return http->used;
-}
-
 static void on_timer_closed(uv_handle_t *handle)
 {
-    struct mu__http_curl *http = handle->data;
+    struct mu__http_client *http = handle->data;
 
     http->handles--;
     end_if_all_ended(http);
 }
 
 /* When the last of what was told has ended, and then when the last handle has closed. */
-static void end_if_all_ended(struct mu__http_curl *http)
+static void end_if_all_ended(struct mu__http_client *http)
 {
     if (!http->closing || http->jobs != NULL)
         return;
     if (!uv_is_closing((uv_handle_t *)&http->timer)) {
         if (http->multi != NULL)
-            (void)mu__curl.multi_cleanup(http->multi);
+            (void)curl_multi_cleanup(http->multi);
         http->multi = NULL;
         uv_close((uv_handle_t *)&http->timer, on_timer_closed);
         uv_close((uv_handle_t *)&http->memory, on_timer_closed);
@@ -892,14 +881,14 @@ static void end_if_all_ended(struct mu__http_curl *http)
     }
 }
 
-static void drop_starved(struct mu__http_curl *http)
+static void drop_starved(struct mu__http_client *http)
 {
     while (http->starved != NULL)
         (void)starved_take_out(http, http->starved);
     (void)uv_timer_stop(&http->memory);
 }
 
-void mu__http_curl_close(struct mu__http_curl *http, void (*closed)(void *arg), void *arg)
+void mu__curl_close(struct mu__http_client *http, void (*closed)(void *arg), void *arg)
 {
     struct job *next;
 
