@@ -1,6 +1,6 @@
 #include "resolver/cloud/resolvers.h"
 
-#include "resolver/cloud/google/tpu_state.h"
+#include "resolver/cloud/google/tpu.h"
 
 const struct mu__cloud mu__cloud_pure = {
     .resolve = {[MU__CLOUD_AWS] = mu__batch_resolve,

@@ -35,7 +35,7 @@ struct mu__http_client_config;
 struct mu__cloud {
     mu__cloud_resolve_fn *resolve[MU__CLOUD_RESOLVERS];
 
-    /* resolver/cloud/resolvers.h and google/tpu_state.h have what these do. */
+    /* resolver/cloud/resolvers.h and google/tpu.h say what these do. */
     int (*tpu_detect)(struct mu__notes *notes, const struct mu__settings *settings,
                       mu_error *ret_why);
     int (*tpu_describe)(struct mu__notes *notes, const struct mu__settings *settings,

@@ -9,42 +9,18 @@
  * fail. Where there is no memory even for that, the request waits in `starved` until
  * there is some to say so. A socket that cannot be watched makes libcurl give up all that
  * is under way: everything ends with an error, and the next request begins anew. */
-#include "resolver/cloud/uv/uv.h"
+#include "resolver/cloud/uv/curl.h"
 
 #include "runtime/message/pool.h"
 
 #include <assert.h>
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum {
-    ANSWER_BYTES_MAX = 64 << 20,
-    ANSWER_FIRST_BYTES = 4096,
-    TOO_LARGE = 100,            /* CURLE_TOO_LARGE, since 8.6 */
-    HEAD_BYTES_MAX = 256 << 10, /* all header lines of one answer */
-    RETRY_AFTER_MAX_S = 86400,
-    SHOWN_BYTES = 240,          /* of a url in a message */
     MEMORY_RETRY_MS = 20,
-    TOLD_MS_MAX = 1000,
     IDLE_CONNECTIONS_MAX = 8
-};
-
-struct job {
-    struct job *next;
-    struct job **link;                  /* what points here */
-    struct mu__http_request *request;   /* NULL: it was told */
-    struct mu__msg *done;               /* its HTTP_DONE */
-    CURL *easy;
-    struct curl_slist *headers;
-    struct curl_slist *connect_to;
-    struct mu__buf *answer;
-    size_t answer_max;
-    size_t head_bytes;
-    int refused;                        /* why the answer was not taken further */
-    char words[CURL_ERROR_SIZE];
 };
 
 /* One socket of libcurl's. */
@@ -58,7 +34,7 @@ struct mu__http_client {
     struct mu__http door;               /* first: operations cast */
     struct mu__http_client_config config;
     CURLM *multi;                       /* NULL until the first request */
-    struct job *jobs;
+    struct mu__curl_job *jobs;
     unsigned jobs_count;
     void *starved;                      /* requests, linked by `own` */
     uv_timer_t timer;                   /* libcurl's */
@@ -85,7 +61,7 @@ static void msg_free(struct mu__msg *msg)
     mu__pool_done(&pool);
 }
 
-static void job_free(struct job *job)
+static void job_free(struct mu__curl_job *job)
 {
     curl_easy_cleanup(job->easy);
     curl_slist_free_all(job->headers);
@@ -95,7 +71,7 @@ static void job_free(struct job *job)
     free(job);
 }
 
-static void job_take_out(struct mu__http_client *http, struct job *job)
+static void job_take_out(struct mu__http_client *http, struct mu__curl_job *job)
 {
     (void)curl_multi_remove_handle(http->multi, job->easy);
     *job->link = job->next;
@@ -104,7 +80,7 @@ static void job_take_out(struct mu__http_client *http, struct job *job)
     http->jobs_count--;
 }
 
-static void job_put_in(struct mu__http_client *http, struct job *job)
+static void job_put_in(struct mu__http_client *http, struct mu__curl_job *job)
 {
     job->next = http->jobs;
     job->link = &http->jobs;
@@ -123,236 +99,18 @@ static void post(struct mu__http_client *http, struct mu__http_request *request,
         msg_free(done);
 }
 
-/* ---- The answer ---- */
-
-static const struct {
-    CURLcode curl;
-    int code;
-} results[] = {
-    {CURLE_OK, 0},
-    {CURLE_UNSUPPORTED_PROTOCOL, -MU_EINVALID},
-    {CURLE_URL_MALFORMAT, -MU_EINVALID},
-    {CURLE_OPERATION_TIMEDOUT, -MU_EDEADLINE},
-    {CURLE_FILESIZE_EXCEEDED, -MU_EEXHAUSTED},
-    {CURLE_OUT_OF_MEMORY, -MU_ENOMEM},
-    {CURLE_PEER_FAILED_VERIFICATION, -MU_EUNAUTHENTICATED},
-    {CURLE_SSL_CLIENTCERT, -MU_EUNAUTHENTICATED},
-    {CURLE_SSL_CERTPROBLEM, -MU_EINVALID},
-    {CURLE_SSL_CACERT_BADFILE, -MU_EINVALID},
-    {CURLE_BAD_FUNCTION_ARGUMENT, -MU_EINVALID},
-};
-
-/* A server that will not have us as we are (it wants a certificate, or another one) says
- * so by an alert. With TLS 1.3 that comes after the handshake, when libcurl knows nothing
- * better than that it could not read: so it is known by its words. */
-static bool is_refusal(const struct job *job, CURLcode result)
-{
-    static const char *const passing[] = {"internal error", "user canceled",
-                                          "close notify"};
-    const char *alert = strstr(job->words, " alert ");
-
-    if (alert == NULL || (result != CURLE_SSL_CONNECT_ERROR &&
-                          result != CURLE_RECV_ERROR && result != CURLE_SEND_ERROR))
-        return false;
-    for (size_t i = 0; i < sizeof passing / sizeof passing[0]; i++)
-        if (strstr(alert, passing[i]) != NULL)
-            return false;
-    return true;
-}
-
-/* Later versions have bounds of their own for headers. One of them has a code that means
- * much, and is known by its words. */
-static bool is_large_head(const struct job *job, CURLcode result)
-{
-    return (int)result == TOO_LARGE ||
-           (result == CURLE_RECV_ERROR &&
-            strncmp(job->words, "Too large response headers", 26) == 0);
-}
-
-/* A protocol that libcurl does not take may be that of the URL or that of an answer. */
-static int code_of(const struct job *job, CURLcode result)
-{
-    long sent = 0;
-
-    if (is_refusal(job, result))
-        return -MU_EUNAUTHENTICATED;
-    (void)curl_easy_getinfo(job->easy, CURLINFO_REQUEST_SIZE, &sent);
-    if (result == CURLE_UNSUPPORTED_PROTOCOL && sent > 0)
-        return -MU_EUNAVAILABLE;
-    if (is_large_head(job, result))
-        return -MU_EEXHAUSTED;
-    for (size_t i = 0; i < sizeof results / sizeof results[0]; i++)
-        if (results[i].curl == result)
-            return results[i].code;
-    return -MU_EUNAVAILABLE;
-}
-
-/* A url without user and query, which may be secret. */
-static void shown_url(const char *url, char *out)
-{
-    const char *end = url + strcspn(url, "?#");
-    const char *host = strstr(url, "://");
-    size_t scheme;
-
-    host = host == NULL || host > end ? url : host + 3;
-    scheme = (size_t)(host - url);
-    for (const char *at = host; at < end && *at != '/'; at++)
-        if (*at == '@')
-            host = at + 1;
-    (void)snprintf(out, SHOWN_BYTES, "%.*s%.*s", (int)scheme, url, (int)(end - host),
-                   host);
-}
-
-static void set_words(struct mu__http_request *request, int code, const char *words)
-{
-    char url[SHOWN_BYTES];
-
-    shown_url(request->url, url);
-    request->code = mu_error_set(&request->error, code, "%s: %s", url, words);
-}
-
-static void set_error(const struct job *job, int code, CURLcode result)
-{
-    char words[CURL_ERROR_SIZE + 40];
-
-    if (is_large_head(job, result))
-        (void)snprintf(words, sizeof words, "the answer has too large headers: %s",
-                       job->words);
-    else if (code == -MU_EEXHAUSTED && job->head_bytes > HEAD_BYTES_MAX)
-        (void)snprintf(words, sizeof words,
-                       "the answer has more than %d bytes of headers",
-                       (int)HEAD_BYTES_MAX);
-    else if (code == -MU_EEXHAUSTED)
-        (void)snprintf(words, sizeof words, "the answer has more than %zu bytes",
-                       job->answer_max);
-    if (code == -MU_EEXHAUSTED)
-        set_words(job->request, code, words);
-    else
-        set_words(job->request, code,
-                  job->words[0] != '\0' ? job->words : curl_easy_strerror(result));
-}
-
-/* "Application/JSON; charset=utf-8" is "application/json". */
-static void take_content_type(const struct job *job)
-{
-    struct mu__http_request *request = job->request;
-    size_t room = sizeof request->content_type;
-    char *type = NULL;
-    size_t i = 0;
-
-    (void)curl_easy_getinfo(job->easy, CURLINFO_CONTENT_TYPE, &type);
-    for (; type != NULL && i + 1 < room && strchr("; \t", type[i]) == NULL; i++)
-        request->content_type[i] =
-            (char)(type[i] >= 'A' && type[i] <= 'Z' ? type[i] - 'A' + 'a' : type[i]);
-    request->content_type[i] = '\0';
-}
-
-static void take_head(const struct job *job)
-{
-    curl_off_t seconds = 0;
-    long status = 0;
-
-    (void)curl_easy_getinfo(job->easy, CURLINFO_RESPONSE_CODE, &status);
-    (void)curl_easy_getinfo(job->easy, CURLINFO_RETRY_AFTER, &seconds);
-    job->request->status = (int)status;
-    job->request->retry_after_ms =
-        seconds <= 0 ? 0
-                     : (uint32_t)(seconds > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S
-                                                              : seconds) * 1000;
-    take_content_type(job);
-}
-
 /* A job that libcurl has nothing to do with any more. */
-static void job_finish(struct mu__http_client *http, struct job *job, CURLcode result)
+static void job_finish(struct mu__http_client *http, struct mu__curl_job *job, CURLcode result)
 {
     struct mu__http_request *request = job->request;
 
     if (request != NULL) {
         request->own = NULL;
-        request->code = job->refused != 0 ? job->refused : code_of(job, result);
-        take_head(job);
-        if (request->code == 0) {
-            request->answer = job->answer;
-            job->answer = NULL;
-        } else {
-            set_error(job, request->code, result);
-        }
+        mu__curl_take_answer(job, result);
         post(http, request, job->done);
         job->done = NULL;
     }
     job_free(job);
-}
-
-/* Room for `size` bytes more: 0, -MU_ENOMEM, or -MU_EEXHAUSTED when that is too much. */
-static int answer_reserve(struct job *job, size_t size)
-{
-    size_t used = job->answer == NULL ? 0 : job->answer->size;
-    size_t capacity = job->answer == NULL ? ANSWER_FIRST_BYTES : job->answer->capacity;
-    struct mu__buf *larger;
-
-    if (size > job->answer_max - used)
-        return -MU_EEXHAUSTED;
-    if (job->answer != NULL && size <= capacity - used)
-        return 0;
-    while (capacity - used < size)
-        capacity *= 2;
-    larger = mu__buf_new(capacity);
-    if (larger == NULL)
-        return -MU_ENOMEM;
-    if (used > 0)
-        memcpy(larger->data, job->answer->data, used);
-    larger->size = (uint32_t)used;
-    mu__buf_unref(job->answer);
-    job->answer = larger;
-    return 0;
-}
-
-static size_t on_bytes(char *data, size_t one, size_t count, void *owner)
-{
-    struct job *job = owner;
-    size_t size = one * count;
-
-    if (size == 0 || job->request == NULL)
-        return size;
-    job->refused = answer_reserve(job, size);
-    if (job->refused != 0)
-        return 0; /* less than there was: libcurl ends the transfer */
-    memcpy(job->answer->data + job->answer->size, data, size);
-    job->answer->size += (uint32_t)size;
-    return size;
-}
-
-/* One line of the head, "Name: value\r\n"; the status line of another answer (a proxy's
- * comes before the server's) begins anew. */
-static size_t on_header(char *line, size_t one, size_t count, void *owner)
-{
-    struct job *job = owner;
-    struct mu__http_request *request = job->request;
-    size_t size = one * count;
-    size_t length;
-    size_t used;
-
-    job->head_bytes += size;
-    if (job->head_bytes > HEAD_BYTES_MAX) {
-        job->refused = -MU_EEXHAUSTED;
-        return 0;
-    }
-    if (request == NULL || request->wanted_header == NULL)
-        return size;
-    if (size >= 5 && memcmp(line, "HTTP/", 5) == 0)
-        request->header[0] = '\0';
-    length = strlen(request->wanted_header);
-    if (size <= length || line[length] != ':' ||
-        strncasecmp(line, request->wanted_header, length) != 0)
-        return size;
-    for (length++; length < size && strchr(" \t", line[length]) != NULL;)
-        length++;
-    for (used = size; used > length && strchr(" \t\r\n", line[used - 1]) != NULL;)
-        used--;
-    if (used - length < sizeof request->header)
-        (void)snprintf(request->header, sizeof request->header, "%.*s",
-                       (int)(used - length), line + length);
-    return size;
 }
 
 /* ---- libcurl's sockets and its timer ---- */
@@ -362,7 +120,7 @@ static void end_if_all_ended(struct mu__http_client *http);
 /* Libcurl's state is lost, so nothing that is under way can go on. */
 static void give_up(struct mu__http_client *http)
 {
-    struct job *jobs = http->jobs;
+    struct mu__curl_job *jobs = http->jobs;
 
     while (http->jobs != NULL)
         job_take_out(http, http->jobs);
@@ -370,7 +128,7 @@ static void give_up(struct mu__http_client *http)
     http->multi = NULL;
     (void)uv_timer_stop(&http->timer);
     while (jobs != NULL) {
-        struct job *job = jobs;
+        struct mu__curl_job *job = jobs;
 
         jobs = job->next;
         job_finish(http, job, CURLE_OUT_OF_MEMORY);
@@ -385,12 +143,12 @@ static void take_finished(struct mu__http_client *http)
     while ((news = curl_multi_info_read(http->multi, &left)) != NULL) {
         CURLcode result = news->data.result;    /* news goes with the handle */
         char *own = NULL;
-        struct job *job;
+        struct mu__curl_job *job;
 
         if (news->msg != CURLMSG_DONE)
             continue;
         (void)curl_easy_getinfo(news->easy_handle, CURLINFO_PRIVATE, &own);
-        job = (struct job *)(void *)own;
+        job = (struct mu__curl_job *)(void *)own;
         job_take_out(http, job);
         job_finish(http, job, result);
     }
@@ -520,177 +278,13 @@ static int need_multi(struct mu__http_client *http, mu_error *ret_error)
     return 0;
 }
 
-/* What the caller says. "Expect:" takes out a header with which libcurl would wait for
- * leave to send a large body. */
-static int set_headers(struct job *job, const struct mu__http_request *request)
-{
-    job->headers = curl_slist_append(NULL, "Expect:");
-    if (job->headers == NULL)
-        return -MU_ENOMEM;
-    for (const char *const *at = request->headers; at != NULL && *at != NULL; at++)
-        if (curl_slist_append(job->headers, *at) == NULL)
-            return -MU_ENOMEM;
-    return curl_easy_setopt(job->easy, CURLOPT_HTTPHEADER, job->headers) == CURLE_OK
-               ? 0
-               : -MU_ENOMEM;
-}
-
-static int set_body(struct job *job, const struct mu__http_request *request)
-{
-    CURLoption how = job->request == NULL ? CURLOPT_COPYPOSTFIELDS : CURLOPT_POSTFIELDS;
-    const void *body = request->body == NULL ? "" : request->body;
-    CURLcode rv;
-
-    if (request->body == NULL && strcmp(request->method, "GET") == 0)
-        return 0;
-    rv = curl_easy_setopt(job->easy, CURLOPT_POSTFIELDSIZE_LARGE,
-                              (curl_off_t)request->body_size);
-    if (rv == CURLE_OK)
-        rv = curl_easy_setopt(job->easy, how, body);
-    return rv == CURLE_OK ? 0 : -MU_ENOMEM;
-}
-
-static long limit_of(const struct job *job, const struct mu__http_request *request)
-{
-    if (job->request == NULL && request->timeout_ms > TOLD_MS_MAX)
-        return TOLD_MS_MAX;
-    return request->timeout_ms > INT32_MAX ? INT32_MAX : (long)request->timeout_ms;
-}
-
-/* Options that take no memory do not fail. */
-static void set_plain(struct job *job, const struct mu__http_request *request)
-{
-    long timeout_ms = limit_of(job, request);
-
-    (void)curl_easy_setopt(job->easy, CURLOPT_PRIVATE, job);
-    (void)curl_easy_setopt(job->easy, CURLOPT_ERRORBUFFER, job->words);
-    (void)curl_easy_setopt(job->easy, CURLOPT_WRITEFUNCTION, on_bytes);
-    (void)curl_easy_setopt(job->easy, CURLOPT_WRITEDATA, job);
-    (void)curl_easy_setopt(job->easy, CURLOPT_HEADERFUNCTION, on_header);
-    (void)curl_easy_setopt(job->easy, CURLOPT_HEADERDATA, job);
-    (void)curl_easy_setopt(job->easy, CURLOPT_MAXFILESIZE_LARGE,
-                               (curl_off_t)job->answer_max);
-    (void)curl_easy_setopt(job->easy, CURLOPT_TIMEOUT_MS,
-                               timeout_ms > 0 ? timeout_ms : 1L);
-    (void)curl_easy_setopt(job->easy, CURLOPT_FOLLOWLOCATION, 0L);
-    (void)curl_easy_setopt(job->easy, CURLOPT_HTTP_VERSION,
-                               (long)CURL_HTTP_VERSION_1_1);
-    (void)curl_easy_setopt(job->easy, CURLOPT_TCP_KEEPALIVE, 1L);
-    (void)curl_easy_setopt(job->easy, CURLOPT_NOSIGNAL, 1L);
-    (void)curl_easy_setopt(job->easy, CURLOPT_QUICK_EXIT, 1L);
-}
-
-/* ---- TLS ---- */
-
-static int set_blob(const struct job *job, CURLoption option, const char *text)
-{
-    struct curl_blob blob = {(void *)(uintptr_t)text, text == NULL ? 0 : strlen(text),
-                             CURL_BLOB_COPY};
-
-    if (text == NULL || curl_easy_setopt(job->easy, option, &blob) == CURLE_OK)
-        return 0;
-    return -MU_ENOMEM;
-}
-
-static bool part_of(CURLU *url, CURLUPart what, unsigned flags, char **ret_part)
-{
-    return curl_url_get(url, what, ret_part, flags) == CURLUE_OK;
-}
-
-/* libcurl compares a certificate with the url's host. So that is what it gets, and is
- * told to connect elsewhere; the server is still asked for the host that the url had. */
-static int set_server_name(struct job *job, CURLU *url, const char *name)
-{
-    struct curl_slist *headers = NULL;
-    char *host = NULL;
-    char *port = NULL;
-    char *whole = NULL;
-    char line[600];
-    int rv = -MU_ENOMEM;
-
-    if (!part_of(url, CURLUPART_HOST, 0, &host) ||
-        !part_of(url, CURLUPART_PORT, CURLU_DEFAULT_PORT, &port))
-        goto out;
-    (void)snprintf(line, sizeof line, "::%.280s:%.10s", host, port);
-    job->connect_to = curl_slist_append(NULL, line);
-    (void)snprintf(line, sizeof line, "Host: %.280s:%.10s", host, port);
-    headers = curl_slist_append(job->headers, line);
-    if (job->connect_to == NULL || headers == NULL ||
-        curl_url_set(url, CURLUPART_HOST, name, 0) != CURLUE_OK ||
-        !part_of(url, CURLUPART_URL, 0, &whole) ||
-        curl_easy_setopt(job->easy, CURLOPT_URL, whole) != CURLE_OK ||
-        curl_easy_setopt(job->easy, CURLOPT_CONNECT_TO, job->connect_to) != CURLE_OK)
-        goto out;
-    rv = 0;
-out:
-    curl_free(host);
-    curl_free(port);
-    curl_free(whole);
-    return rv;
-}
-
-/* A url that is none is left for libcurl to complain about. */
-static int use_server_name(struct job *job, const struct mu__http_request *request)
-{
-    CURLU *url = curl_url();
-    int rv = 0;
-
-    if (url == NULL)
-        return -MU_ENOMEM;
-    if (curl_url_set(url, CURLUPART_URL, request->url, 0) == CURLUE_OK)
-        rv = set_server_name(job, url, request->tls->server_name);
-    curl_url_cleanup(url);
-    return rv;
-}
-
-static int set_tls(struct job *job, const struct mu__http_request *request)
-{
-    const struct mu__http_tls *tls = request->tls;
-
-    if (tls->insecure) {
-        (void)curl_easy_setopt(job->easy, CURLOPT_SSL_VERIFYPEER, 0L);
-        (void)curl_easy_setopt(job->easy, CURLOPT_SSL_VERIFYHOST, 0L);
-    }
-    if (tls->ca != NULL &&
-        (curl_easy_setopt(job->easy, CURLOPT_CAINFO, NULL) != CURLE_OK ||
-         curl_easy_setopt(job->easy, CURLOPT_CAPATH, NULL) != CURLE_OK))
-        return -MU_ENOMEM;
-    if (set_blob(job, CURLOPT_CAINFO_BLOB, tls->ca) != 0 ||
-        set_blob(job, CURLOPT_SSLCERT_BLOB, tls->certificate) != 0 ||
-        set_blob(job, CURLOPT_SSLKEY_BLOB, tls->key) != 0)
-        return -MU_ENOMEM;
-    return tls->server_name == NULL ? 0 : use_server_name(job, request);
-}
-
-static int set_options(struct job *job, const struct mu__http_request *request)
-{
-    const struct {
-        CURLoption option;
-        const char *text;
-    } texts[] = {
-        {CURLOPT_PROTOCOLS_STR, "http,https"},
-        {CURLOPT_PROXY, request->takes_proxy ? NULL : ""},
-        {CURLOPT_USERAGENT, "muster"},
-        {CURLOPT_URL, request->url},
-        {CURLOPT_CUSTOMREQUEST, request->method},
-    };
-
-    set_plain(job, request);
-    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-        if (curl_easy_setopt(job->easy, texts[i].option, texts[i].text) != CURLE_OK)
-            return -MU_ENOMEM;
-    if (set_body(job, request) != 0 || set_headers(job, request) != 0)
-        return -MU_ENOMEM;
-    return request->tls == NULL ? 0 : set_tls(job, request);
-}
-
 /* `wanted`: the request itself when somebody waits for its answer, else NULL. */
 static int begin(struct mu__http_client *http, const struct mu__http_request *request,
-                 struct mu__http_request *wanted, struct job **ret_job,
+                 struct mu__http_request *wanted, struct mu__curl_job **ret_job,
                  mu_error *ret_error)
 {
     int rv = need_multi(http, ret_error);
-    struct job *job;
+    struct mu__curl_job *job;
 
     if (rv != 0)
         return rv;
@@ -698,15 +292,12 @@ static int begin(struct mu__http_client *http, const struct mu__http_request *re
     if (job == NULL)
         return out_of_memory(ret_error);
     job->request = wanted;
-    job->answer_max = request->answer_max == 0 || request->answer_max > ANSWER_BYTES_MAX
-                          ? ANSWER_BYTES_MAX
-                          : request->answer_max;
     job->done = mu__msg_heap(http->config.done_kind, sizeof(void *));
     job->easy = curl_easy_init();
     if (job->done == NULL || job->easy == NULL)
         rv = -MU_ENOMEM;
     if (rv == 0)
-        rv = set_options(job, request);
+        rv = mu__curl_set_options(job, request);
     if (rv == 0 && curl_multi_add_handle(http->multi, job->easy) != CURLM_OK)
         rv = -MU_ENOMEM;
     if (rv != 0) {
@@ -734,7 +325,7 @@ static void refuse(struct mu__http_client *http, struct mu__http_request *reques
 {
     struct mu__msg *done = mu__msg_heap(http->config.done_kind, sizeof(void *));
 
-    set_words(request, code, words);
+    mu__curl_set_words(request, code, words);
     if (done == NULL)
         starve(http, request);
     else
@@ -776,7 +367,7 @@ static void op_send(struct mu__http *door, struct mu__http_request *request)
 {
     struct mu__http_client *http = from_door(door);
     mu_error error;
-    struct job *job;
+    struct mu__curl_job *job;
     int rv;
 
     assert(!http->closing);
@@ -800,7 +391,7 @@ static void op_send(struct mu__http *door, struct mu__http_request *request)
 static void op_cancel(struct mu__http *door, struct mu__http_request *request)
 {
     struct mu__http_client *http = from_door(door);
-    struct job *job;
+    struct mu__curl_job *job;
 
     if (starved_take_out(http, request) || request->own == NULL)
         return;
@@ -814,7 +405,7 @@ static void op_cancel(struct mu__http *door, struct mu__http_request *request)
 static void op_tell(struct mu__http *door, const struct mu__http_request *request)
 {
     struct mu__http_client *http = from_door(door);
-    struct job *job;
+    struct mu__curl_job *job;
 
     assert(!http->closing);
     if (http->jobs_count < MU__HTTP_REQUESTS_MAX)
@@ -890,14 +481,14 @@ static void drop_starved(struct mu__http_client *http)
 
 void mu__curl_close(struct mu__http_client *http, void (*closed)(void *arg), void *arg)
 {
-    struct job *next;
+    struct mu__curl_job *next;
 
     assert(!http->closing);
     http->closing = true;
     http->closed = closed;
     http->closed_arg = arg;
     drop_starved(http);
-    for (struct job *job = http->jobs; job != NULL; job = next) {
+    for (struct mu__curl_job *job = http->jobs; job != NULL; job = next) {
         next = job->next;
         if (job->request == NULL)
             continue;

@@ -1,5 +1,5 @@
 /* libmuster-cloud's one exported function. */
-#include "resolver/cloud/google/tpu_state.h"
+#include "resolver/cloud/google/tpu.h"
 #include "resolver/cloud/resolvers.h"
 #include "resolver/cloud/uv/uv.h"
 
