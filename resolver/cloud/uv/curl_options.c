@@ -36,7 +36,8 @@ static int set_body(struct mu__curl_job *job, const struct mu__http_request *req
     return rv == CURLE_OK ? 0 : -MU_ENOMEM;
 }
 
-static long limit_of(const struct mu__curl_job *job, const struct mu__http_request *request)
+static long limit_of(const struct mu__curl_job *job,
+                     const struct mu__http_request *request)
 {
     if (job->request == NULL && request->timeout_ms > TOLD_MS_MAX)
         return TOLD_MS_MAX;
@@ -116,7 +117,8 @@ out:
 }
 
 /* A url that is none is left for libcurl to complain about. */
-static int use_server_name(struct mu__curl_job *job, const struct mu__http_request *request)
+static int use_server_name(struct mu__curl_job *job,
+                           const struct mu__http_request *request)
 {
     CURLU *url = curl_url();
     int rv = 0;

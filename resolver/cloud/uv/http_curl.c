@@ -100,7 +100,8 @@ static void post(struct mu__http_client *http, struct mu__http_request *request,
 }
 
 /* A job that libcurl has nothing to do with any more. */
-static void job_finish(struct mu__http_client *http, struct mu__curl_job *job, CURLcode result)
+static void job_finish(struct mu__http_client *http, struct mu__curl_job *job,
+                       CURLcode result)
 {
     struct mu__http_request *request = job->request;
 
