@@ -5,7 +5,7 @@
 
 #include "muster/server.h"
 
-#include "node/discovery/finding.h"
+#include "node/discovery/discover.h"
 
 /* What a server was told by a client. */
 struct mu__server_offered {
@@ -28,10 +28,11 @@ int mu__server_take(mu_node *waiting, int64_t timeout_ms, mu_error *ret_error,
 void mu__server_apply(const struct mu__server_offered *offered, mu_node_options *options);
 void mu__server_offered_done(struct mu__server_offered *offered);
 
-/* Start one with what mu__find has found for options->node, which may be nothing. The
- * caller calls mu__found_done. */
-int mu__server_start_found(const mu_server_options *options, struct mu__found *found,
-                           mu_error *ret_error, mu_server **ret_server);
+/* Start one with what mu__discover has found for options->node, which may be nothing. The
+ * caller calls mu__discovered_done. */
+int mu__server_start_discovered(const mu_server_options *options,
+                                struct mu__discovered *found, mu_error *ret_error,
+                                mu_server **ret_server);
 
 /* The parts of a session config that are settings of the node. */
 int mu__server_settings(mu_node *node, const mu_session_config *config);

@@ -55,7 +55,7 @@ static int read_output(const struct mu__answer *answer, mu_error *ret_error,
                                              WHAT ": out of memory");
 }
 
-int mu__token_command(struct mu__notes *notes, const char *command, unsigned again,
+int mu__token_command(struct mu__requests *requests, const char *command, unsigned again,
                       mu_error *ret_error, char **ret_token)
 {
     const struct mu__answer *answer = NULL;
@@ -69,8 +69,8 @@ int mu__token_command(struct mu__notes *notes, const char *command, unsigned aga
     if (!mu__build_whole(&words))
         rv = mu_error_set(ret_error, -MU_ENOMEM, WHAT ": out of memory");
     else
-        answer = mu__ask(notes, &(struct mu__question){
-                                    .kind = MU__ASK_PROGRAM,
+        answer = mu__requests_get(requests, &(struct mu__request){
+                                    .kind = MU__REQUEST_PROGRAM,
                                     .name = "/bin/sh",
                                     .again = again,
                                     .body = words.text,
@@ -78,7 +78,7 @@ int mu__token_command(struct mu__notes *notes, const char *command, unsigned aga
                                     .tries = 1,
                                     .timeout_ms = MU__TOKEN_COMMAND_TIMEOUT_MS,
                                     .bytes_max = MU__TOKEN_COMMAND_BYTES_MAX,
-                                    .keep_ms = MU__TOKEN_COMMAND_KEEP_MS,
+                                    .cache_ms = MU__TOKEN_COMMAND_KEEP_MS,
                                 });
     mu__build_done(&words);
     if (rv != 0)

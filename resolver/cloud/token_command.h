@@ -4,7 +4,7 @@
 #ifndef MU_RESOLVER_TOKEN_COMMAND_H
 #define MU_RESOLVER_TOKEN_COMMAND_H
 
-#include "resolver/engine/ask.h"
+#include "resolver/engine/requests.h"
 
 enum {
     MU__TOKEN_COMMAND_TIMEOUT_MS = 60000,
@@ -19,8 +19,8 @@ enum {
  * Owns:    the caller frees *ret_token, without blanks at its ends, and overwrites it
  *          first.
  * Returns: MU__LATER; -MU_EINVALID: it prints something else; -MU_ENOMEM; the errors of
- *          MU__ASK_PROGRAM. Nothing of what it printed is in the words. */
-int mu__token_command(struct mu__notes *notes, const char *command, unsigned again,
+ *          MU__REQUEST_PROGRAM. Nothing of what it printed is in the words. */
+int mu__token_command(struct mu__requests *requests, const char *command, unsigned again,
                       mu_error *ret_error, char **ret_token);
 
 #endif

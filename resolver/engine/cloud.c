@@ -13,11 +13,17 @@ void mu__cloud_set(const struct mu__cloud *cloud)
 
 uint32_t mu__cloud_layout(void)
 {
-    static const size_t sizes[] = {
-        sizeof(struct mu__question), sizeof(struct mu__answer), sizeof(struct mu__note),
-        sizeof(struct mu__settings), sizeof(mu_resolution),     sizeof(struct mu__cloud),
-        sizeof(mu_tpu_state),        MU__ASK_KINDS,
-        MU_VERSION_MAJOR,            MU_VERSION_MINOR,          MU_VERSION_PATCH};
+    static const size_t sizes[] = {sizeof(struct mu__request),
+                                   sizeof(struct mu__answer),
+                                   sizeof(struct mu__exchange),
+                                   sizeof(struct mu__settings),
+                                   sizeof(mu_resolution),
+                                   sizeof(struct mu__cloud),
+                                   sizeof(mu_tpu_state),
+                                   MU__REQUEST_KINDS,
+                                   MU_VERSION_MAJOR,
+                                   MU_VERSION_MINOR,
+                                   MU_VERSION_PATCH};
     uint32_t sum = 0;
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
@@ -25,7 +31,7 @@ uint32_t mu__cloud_layout(void)
     return sum;
 }
 
-int mu__cloud_need(struct mu__notes *notes, mu_error *ret_error,
+int mu__cloud_need(struct mu__requests *requests, mu_error *ret_error,
                    const struct mu__cloud **ret_cloud)
 {
     const struct mu__answer *answer;
@@ -33,7 +39,7 @@ int mu__cloud_need(struct mu__notes *notes, mu_error *ret_error,
     *ret_cloud = atomic_load(&the_cloud);
     if (*ret_cloud != NULL)
         return 0;
-    answer = mu__ask(notes, &(struct mu__question){.kind = MU__ASK_LIBRARY,
+    answer = mu__requests_get(requests, &(struct mu__request){.kind = MU__REQUEST_LIBRARY,
                                                    .name = MU__CLOUD_LIBRARY,
                                                    .tries = 1});
     if (answer == NULL)
@@ -46,13 +52,14 @@ int mu__cloud_need(struct mu__notes *notes, mu_error *ret_error,
     return 0;
 }
 
-int mu__cloud_resolve(enum mu__cloud_resolver resolver, struct mu__notes *notes,
+int mu__cloud_resolve(enum mu__cloud_resolver resolver, struct mu__requests *requests,
                       const struct mu__settings *settings, mu_error *ret_error,
                       mu_resolution *ret_resolution)
 {
     const struct mu__cloud *cloud;
-    int rv = mu__cloud_need(notes, ret_error, &cloud);
+    int rv = mu__cloud_need(requests, ret_error, &cloud);
 
-    return rv != 0 ? rv
-                   : cloud->resolve[resolver](notes, settings, ret_error, ret_resolution);
+    return rv != 0
+               ? rv
+               : cloud->resolve[resolver](requests, settings, ret_error, ret_resolution);
 }

@@ -23,7 +23,7 @@ enum mu__cloud_resolver {
 };
 
 /* As struct mu__resolver_kind's. */
-typedef int mu__cloud_resolve_fn(struct mu__notes *notes,
+typedef int mu__cloud_resolve_fn(struct mu__requests *requests,
                                  const struct mu__settings *settings, mu_error *ret_error,
                                  mu_resolution *ret_resolution);
 
@@ -36,14 +36,14 @@ struct mu__cloud {
     mu__cloud_resolve_fn *resolve[MU__CLOUD_RESOLVERS];
 
     /* resolver/cloud/resolvers.h and google/tpu.h say what these do. */
-    int (*tpu_detect)(struct mu__notes *notes, const struct mu__settings *settings,
+    int (*tpu_detect)(struct mu__requests *requests, const struct mu__settings *settings,
                       mu_error *ret_why);
-    int (*tpu_describe)(struct mu__notes *notes, const struct mu__settings *settings,
-                        mu_error *ret_error, mu_tpu_state *ret_states, size_t room,
-                        size_t *ret_count);
+    int (*tpu_describe)(struct mu__requests *requests,
+                        const struct mu__settings *settings, mu_error *ret_error,
+                        mu_tpu_state *ret_states, size_t room, size_t *ret_count);
     int (*tpu_check_health)(const mu_tpu_state *states, size_t count,
                             mu_error *ret_error);
-    int (*tpu_request_version)(struct mu__notes *notes,
+    int (*tpu_request_version)(struct mu__requests *requests,
                                const struct mu__settings *settings, const char *version,
                                const char *restart_type, mu_error *ret_error);
 
@@ -67,12 +67,12 @@ uint32_t mu__cloud_layout(void);
 
 /* The library that mu__cloud_set() has; without one the requester is asked to load it.
  * -MU_EPRECONDITION: it cannot be loaded. MU__LATER. */
-int mu__cloud_need(struct mu__notes *notes, mu_error *ret_error,
+int mu__cloud_need(struct mu__requests *requests, mu_error *ret_error,
                    const struct mu__cloud **ret_cloud);
 void mu__cloud_set(const struct mu__cloud *cloud);
 
 /* Have one of its resolvers resolve. */
-int mu__cloud_resolve(enum mu__cloud_resolver resolver, struct mu__notes *notes,
+int mu__cloud_resolve(enum mu__cloud_resolver resolver, struct mu__requests *requests,
                       const struct mu__settings *settings, mu_error *ret_error,
                       mu_resolution *ret_resolution);
 

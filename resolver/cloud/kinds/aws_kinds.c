@@ -26,17 +26,18 @@ static const struct mu__setting_spec batch_settings[] = {
     {.name = NULL},
 };
 
-static int detect_batch(struct mu__notes *notes, const struct mu__settings *settings,
-                        mu_error *ret_why)
+static int detect_batch(struct mu__requests *requests,
+                        const struct mu__settings *settings, mu_error *ret_why)
 {
     (void)settings;
-    return mu__variable_detect(notes, MU__BATCH_NODE_INDEX, ret_why);
+    return mu__variable_detect(requests, MU__BATCH_NODE_INDEX, ret_why);
 }
 
-static int resolve_batch(struct mu__notes *notes, const struct mu__settings *settings,
-                         mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve_batch(struct mu__requests *requests,
+                         const struct mu__settings *settings, mu_error *ret_error,
+                         mu_resolution *ret_resolution)
 {
-    return mu__cloud_resolve(MU__CLOUD_AWS, notes, settings, ret_error,
+    return mu__cloud_resolve(MU__CLOUD_AWS, requests, settings, ret_error,
                              ret_resolution);
 }
 
@@ -72,16 +73,16 @@ static const struct mu__setting_spec sagemaker_settings[] = {
     {.name = NULL},
 };
 
-static int detect_sagemaker(struct mu__notes *notes, const struct mu__settings *settings,
-                            mu_error *ret_why)
+static int detect_sagemaker(struct mu__requests *requests,
+                            const struct mu__settings *settings, mu_error *ret_why)
 {
     const struct mu__answer *answer;
 
     (void)settings;
-    if (mu__ask_variable(notes, "SM_HOSTS") != NULL ||
-        mu__ask_variable(notes, "SM_RESOURCE_CONFIG") != NULL)
+    if (mu__request_variable(requests, "SM_HOSTS") != NULL ||
+        mu__request_variable(requests, "SM_RESOURCE_CONFIG") != NULL)
         return 1;
-    answer = mu__ask_file(notes, MU__SAGEMAKER_CONFIG);
+    answer = mu__request_file(requests, MU__SAGEMAKER_CONFIG);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code == 0)
@@ -92,10 +93,11 @@ static int detect_sagemaker(struct mu__notes *notes, const struct mu__settings *
     return 0;
 }
 
-static int resolve_sagemaker(struct mu__notes *notes, const struct mu__settings *settings,
-                             mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve_sagemaker(struct mu__requests *requests,
+                             const struct mu__settings *settings, mu_error *ret_error,
+                             mu_resolution *ret_resolution)
 {
-    return mu__cloud_resolve(MU__CLOUD_SAGEMAKER, notes, settings, ret_error,
+    return mu__cloud_resolve(MU__CLOUD_SAGEMAKER, requests, settings, ret_error,
                              ret_resolution);
 }
 

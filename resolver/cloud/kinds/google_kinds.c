@@ -11,11 +11,11 @@
 
 /* ---- Is this a machine of Google's? ---- */
 
-const char *mu__google_metadata_host(struct mu__notes *notes)
+const char *mu__google_metadata_host(struct mu__requests *requests)
 {
-    const char *host = mu__ask_variable(notes, "GCE_METADATA_HOST");
+    const char *host = mu__request_variable(requests, "GCE_METADATA_HOST");
 
-    return host != NULL ? host : mu__ask_variable(notes, "GCE_METADATA_IP");
+    return host != NULL ? host : mu__request_variable(requests, "GCE_METADATA_IP");
 }
 
 /* "Google Compute Engine", or "Google" alone. */
@@ -26,19 +26,19 @@ static bool is_product(const char *text)
             text[6 + strspn(text + 6, " \r\n")] == '\0');
 }
 
-int mu__google_here(struct mu__notes *notes, mu_error *ret_why)
+int mu__google_here(struct mu__requests *requests, mu_error *ret_why)
 {
-    const char *no_check = mu__ask_variable(notes, "NO_GCE_CHECK");
+    const char *no_check = mu__request_variable(requests, "NO_GCE_CHECK");
     const struct mu__answer *answer;
 
-    if (mu__google_metadata_host(notes) != NULL)
+    if (mu__google_metadata_host(requests) != NULL)
         return 1;
     if (no_check != NULL && strcmp(no_check, "true") == 0) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                            "NO_GCE_CHECK says that this is no machine of Google's");
         return 0;
     }
-    answer = mu__ask_file(notes, PRODUCT_FILE);
+    answer = mu__request_file(requests, PRODUCT_FILE);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code == -MU_ENOMEM)
@@ -122,26 +122,27 @@ static const struct mu__setting_spec gce_settings[] = {
     {.name = NULL},
 };
 
-static int detect_gce(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect_gce(struct mu__requests *requests, const struct mu__settings *settings,
                       mu_error *ret_why)
 {
-    bool located = (mu__setting_given(notes, settings, MU__GCE_SET_ZONE) ||
-                    mu__setting_given(notes, settings, MU__GCE_SET_REGION)) &&
-                   (mu__setting_given(notes, settings, MU__GCE_SET_PROJECT) ||
-                    mu__ask_variable(notes, "GOOGLE_CLOUD_PROJECT") != NULL);
+    bool located = (mu__setting_given(requests, settings, MU__GCE_SET_ZONE) ||
+                    mu__setting_given(requests, settings, MU__GCE_SET_REGION)) &&
+                   (mu__setting_given(requests, settings, MU__GCE_SET_PROJECT) ||
+                    mu__request_variable(requests, "GOOGLE_CLOUD_PROJECT") != NULL);
 
-    if (!mu__setting_given(notes, settings, MU__GCE_SET_INSTANCE_GROUP)) {
+    if (!mu__setting_given(requests, settings, MU__GCE_SET_INSTANCE_GROUP)) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                            "MUSTER_GCE_INSTANCE_GROUP is not set");
         return 0;
     }
-    return located ? 1 : mu__google_here(notes, ret_why);
+    return located ? 1 : mu__google_here(requests, ret_why);
 }
 
-static int resolve_gce(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve_gce(struct mu__requests *requests, const struct mu__settings *settings,
                        mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    return mu__cloud_resolve(MU__CLOUD_GCE, notes, settings, ret_error, ret_resolution);
+    return mu__cloud_resolve(MU__CLOUD_GCE, requests, settings, ret_error,
+                             ret_resolution);
 }
 
 const struct mu__resolver_kind mu__resolver_gce = {
@@ -234,16 +235,16 @@ const struct mu__setting_spec mu__tpu_settings[] = {
     [MU__TPU_SETTINGS] = {.name = NULL},
 };
 
-bool mu__tpu_skips_metadata(struct mu__notes *notes)
+bool mu__tpu_skips_metadata(struct mu__requests *requests)
 {
-    const char *skip = mu__ask_variable(notes, "TPU_SKIP_MDS_QUERY");
+    const char *skip = mu__request_variable(requests, "TPU_SKIP_MDS_QUERY");
 
     return skip != NULL && (strcmp(skip, "1") == 0 || strcmp(skip, "true") == 0);
 }
 
 /* Only the metadata server of a machine of Google's, which is asked by libmuster-cloud,
  * knows whether it is a host of a TPU. */
-static int detect_tpu(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect_tpu(struct mu__requests *requests, const struct mu__settings *settings,
                       mu_error *ret_why)
 {
     static const char *const variables[] = {"KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS",
@@ -253,21 +254,21 @@ static int detect_tpu(struct mu__notes *notes, const struct mu__settings *settin
     mu_error why;
     int rv;
 
-    if (mu__setting_given(notes, settings, MU__TPU_SET_TPU))
+    if (mu__setting_given(requests, settings, MU__TPU_SET_TPU))
         return 1;
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
-        if (mu__ask_variable(notes, variables[i]) != NULL)
+        if (mu__request_variable(requests, variables[i]) != NULL)
             return 1;
-    rv = mu__google_here(notes, &why);
-    if (rv == 1 && mu__tpu_skips_metadata(notes)) {
+    rv = mu__google_here(requests, &why);
+    if (rv == 1 && mu__tpu_skips_metadata(requests)) {
         rv = 0;
         (void)mu_error_set(&why, -MU_ENOTFOUND,
                            "TPU_SKIP_MDS_QUERY forbids to ask the metadata server");
     }
     if (rv == 1) {
-        rv = mu__cloud_need(notes, &why, &cloud);
+        rv = mu__cloud_need(requests, &why, &cloud);
         if (rv == 0)
-            return cloud->tpu_detect(notes, settings, ret_why);
+            return cloud->tpu_detect(requests, settings, ret_why);
         rv = rv == MU__LATER || rv == -MU_ENOMEM ? rv : 0;
     }
     if (rv == 0)
@@ -278,10 +279,11 @@ static int detect_tpu(struct mu__notes *notes, const struct mu__settings *settin
     return rv;
 }
 
-static int resolve_tpu(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve_tpu(struct mu__requests *requests, const struct mu__settings *settings,
                        mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    return mu__cloud_resolve(MU__CLOUD_TPU, notes, settings, ret_error, ret_resolution);
+    return mu__cloud_resolve(MU__CLOUD_TPU, requests, settings, ret_error,
+                             ret_resolution);
 }
 
 const struct mu__resolver_kind mu__resolver_tpu = {

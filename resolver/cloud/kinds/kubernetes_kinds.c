@@ -80,10 +80,10 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-int mu__kubernetes_is_within(struct mu__notes *notes, const char *location,
+int mu__kubernetes_is_within(struct mu__requests *requests, const char *location,
                              mu_error *ret_error, bool *ret_within)
 {
-    bool has_service = mu__ask_variable(notes, "KUBERNETES_SERVICE_HOST") != NULL;
+    bool has_service = mu__request_variable(requests, "KUBERNETES_SERVICE_HOST") != NULL;
     char shown[MU__QUOTE_BYTES];
 
     if (strcmp(location, "auto") == 0) {
@@ -107,16 +107,17 @@ int mu__kubernetes_is_within(struct mu__notes *notes, const char *location,
 
 /* Every pod has KUBERNETES_SERVICE_HOST, whatever it is: only with selectors is it known
  * that pods are to be found. */
-static int detect_pods(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect_pods(struct mu__requests *requests, const struct mu__settings *settings,
                        mu_error *ret_why)
 {
     bool within = false;
     int rv = mu__kubernetes_is_within(
-        notes, mu__setting(notes, settings, MU__KUBE_SET_LOCATION), ret_why, &within);
+        requests, mu__setting(requests, settings, MU__KUBE_SET_LOCATION), ret_why,
+        &within);
 
     if (rv != 0)
         return rv;
-    if (!mu__setting_given(notes, settings, MU__KUBE_SET_SELECTORS)) {
+    if (!mu__setting_given(requests, settings, MU__KUBE_SET_SELECTORS)) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                            within ? "this is a pod, but MUSTER_KUBERNETES_SELECTORS is "
                                     "not set"
@@ -126,10 +127,11 @@ static int detect_pods(struct mu__notes *notes, const struct mu__settings *setti
     return 1;
 }
 
-static int resolve_pods(struct mu__notes *notes, const struct mu__settings *settings,
-                        mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve_pods(struct mu__requests *requests,
+                        const struct mu__settings *settings, mu_error *ret_error,
+                        mu_resolution *ret_resolution)
 {
-    return mu__cloud_resolve(MU__CLOUD_KUBERNETES, notes, settings, ret_error,
+    return mu__cloud_resolve(MU__CLOUD_KUBERNETES, requests, settings, ret_error,
                              ret_resolution);
 }
 
@@ -235,19 +237,19 @@ const struct mu__setting_spec mu__kube_job_settings[] = {
     {.name = NULL},
 };
 
-static int detect_job(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect_job(struct mu__requests *requests, const struct mu__settings *settings,
                       mu_error *ret_why)
 {
-    bool indexed = mu__setting(notes, settings, MU__KUBE_JOB_INDEX) != NULL;
+    bool indexed = mu__setting(requests, settings, MU__KUBE_JOB_INDEX) != NULL;
 
-    if (!indexed && !mu__setting_given(notes, settings, MU__KUBE_JOB_SERVICE)) {
+    if (!indexed && !mu__setting_given(requests, settings, MU__KUBE_JOB_SERVICE)) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                            "neither JOB_COMPLETION_INDEX nor "
                            "MUSTER_KUBERNETES_JOB_SERVICE is set");
         return 0;
     }
-    if (mu__setting_given(notes, settings, MU__KUBE_JOB_TASKS) ||
-        mu__setting_given(notes, settings, MU__KUBE_JOB_GROUPS))
+    if (mu__setting_given(requests, settings, MU__KUBE_JOB_TASKS) ||
+        mu__setting_given(requests, settings, MU__KUBE_JOB_GROUPS))
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                        "neither MUSTER_KUBERNETES_JOB_TASKS nor "
@@ -255,10 +257,10 @@ static int detect_job(struct mu__notes *notes, const struct mu__settings *settin
     return 0;
 }
 
-static int resolve_job(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve_job(struct mu__requests *requests, const struct mu__settings *settings,
                        mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    return mu__cloud_resolve(MU__CLOUD_KUBERNETES_JOB, notes, settings, ret_error,
+    return mu__cloud_resolve(MU__CLOUD_KUBERNETES_JOB, requests, settings, ret_error,
                              ret_resolution);
 }
 

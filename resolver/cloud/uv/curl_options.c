@@ -157,7 +157,7 @@ int mu__curl_set_options(struct mu__curl_job *job, const struct mu__http_request
         const char *text;
     } texts[] = {
         {CURLOPT_PROTOCOLS_STR, "http,https"},
-        {CURLOPT_PROXY, request->takes_proxy ? NULL : ""},
+        {CURLOPT_PROXY, request->uses_proxy ? NULL : ""},
         {CURLOPT_USERAGENT, "muster"},
         {CURLOPT_URL, request->url},
         {CURLOPT_CUSTOMREQUEST, request->method},
