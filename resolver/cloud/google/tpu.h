@@ -199,7 +199,7 @@ extern const struct mu__setting_spec mu__tpu_settings[];
     "neither the setting tpu nor KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS, "          \
     "TPU_WORKER_HOSTNAMES, TPU_NAME or TPU_CONFIG says which TPU"
 
-/* ---- How TPUs are: tpu_state.c, which api/tpu.c runs as resolvers are run ---- */
+/* ---- How TPUs are: tpu_state.c, which api/tpu_calls.c runs as resolvers are run ---- */
 
 /* As mu_tpu_describe. */
 int mu__tpu_describe(struct mu__requests *requests, const struct mu__settings *settings,
