@@ -22,7 +22,6 @@ enum { MU__LANE_THREADS_MAX = 8 };
 enum mu__lane {
     MU__LANE_FILES,
     MU__LANE_NAMES,     /* what the system looks up */
-    MU__LANE_SERVERS,   /* DNS servers that are asked */
     MU__LANE_SUMS,      /* signatures: they never hang */
     MU__LANE_CALLS,     /* functions of the program's own */
     MU__LANE_PROGRAMS,  /* other programs */
