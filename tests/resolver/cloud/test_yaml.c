@@ -1,5 +1,5 @@
 /* YAML as a tree, by rows: what a text is as JSON, or what is said of it. */
-#include "runtime/base/yaml.h"
+#include "resolver/cloud/kubernetes/yaml.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
-/* What a SageMaker training job says of its hosts, and of the groups of instances that
- * they are in. For resolver/sagemaker*.c only. */
-#ifndef MU_RESOLVER_SAGEMAKER_H
-#define MU_RESOLVER_SAGEMAKER_H
+/* What the resolvers aws and sagemaker go by; of the latter also what a training job says
+ * of its hosts, and of the groups of instances that they are in. */
+#ifndef MU_RESOLVER_AWS_H
+#define MU_RESOLVER_AWS_H
 
 #include "resolver/engine/kind.h"
 #include "resolver/spec/host_list.h"
@@ -13,6 +13,21 @@ enum {
     MU__SAGEMAKER_PARTS_MAX = 8     /* of the setting groups */
 };
 
+/* The settings, in the order of their tables. */
+enum {
+    MU__BATCH_SET_JOBS,
+    MU__BATCH_SET_PORT,
+    MU__BATCH_SET_BIND_ADDRESS,
+    MU__BATCH_SET_RPC_LAYER
+};
+enum {
+    MU__SAGEMAKER_SET_PORT,
+    MU__SAGEMAKER_SET_JOBS,
+    MU__SAGEMAKER_SET_GROUPS,
+    MU__SAGEMAKER_SET_RPC_LAYER
+};
+
+#define MU__BATCH_NODE_INDEX "AWS_BATCH_JOB_NODE_INDEX"
 #define MU__SAGEMAKER_CONFIG "/opt/ml/input/config/resourceconfig.json"
 
 struct mu__sagemaker_groups {

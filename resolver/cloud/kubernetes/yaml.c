@@ -1,4 +1,4 @@
-#include "runtime/base/yaml.h"
+#include "resolver/cloud/kubernetes/yaml.h"
 
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
