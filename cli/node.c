@@ -8,7 +8,7 @@
  * With --preempt-on-sigterm a first SIGTERM is a notice before all that: the program ends
  * by itself, at the step that the tasks agree on, or the grace does, or the next signal
  * is the first one. */
-#include "api/server.h"
+#include "api/compat/server.h"
 #include "cli/options/settings.h"
 #include "cli/resolve/resolver.h"
 #include "cli/resolve/spec.h"
@@ -55,7 +55,7 @@ struct task {
     _Atomic(const char *) name; /* one of them */
     atomic_bool drains;         /* it is a worker */
     atomic_bool opens;          /* a node is opened: there is nothing to end yet */
-    struct mu__find_stop find_stop; /* but its search for the cluster */
+    struct mu__discover_stop find_stop; /* but its search for the cluster */
     atomic_int signal;          /* the first one, 0: none */
     pthread_t watcher;
     pthread_t notifier;         /* the watcher's, which gives a preemption notice */
@@ -207,7 +207,8 @@ static void *give_notice(void *arg)
         tell_watcher(SIGTERM);
         return NULL;
     }
-    if (mu_preempt_notice(node, "SIGTERM", task->grace_ms, task->grace_ms, &error) != 0 &&
+    if (mu_preemption_notify(node, "SIGTERM", task->grace_ms, task->grace_ms, &error) !=
+            0 &&
         error.code != -MU_ECLOSED) {
         cmd_log_say(&task->log, MU_LOG_WARN, task->name,
                     "the preemption notice was not given: %s", error.message);
@@ -238,7 +239,7 @@ static int preempt(struct task *task)
  * the process at once, and so does the end of all patience. */
 static void end_opening(struct task *task, int number)
 {
-    if (mu__find_stop(&task->find_stop)) {
+    if (mu__discover_stop(&task->find_stop)) {
         if (next_signal(task->grace_ms + CLOSING_MS) == 0)
             return;
         cmd_log_say(&task->log, MU_LOG_WARN, task->name,
@@ -439,7 +440,7 @@ static int apply_setting(struct task *task, const char *text, mu_error *error)
 
     if (rv != 0)
         return rv;
-    rv = mu_node_set(task->node, key, value);
+    rv = mu_node_set_setting(task->node, key, value);
     free(key);
     return rv == 0 ? 0 : mu_error_set(error, rv, "out of memory");
 }
@@ -455,7 +456,7 @@ static int prepare(struct task *task, mu_error *error)
     for (size_t i = 0; rv == 0 && i < settings->items_count; i++)
         rv = apply_setting(task, settings->items[i], error);
     for (size_t i = 0; rv == 0 && i < plugins->items_count; i++)
-        rv = mu_node_load(task->node, plugins->items[i], error);
+        rv = mu_node_load_plugin(task->node, plugins->items[i], error);
     return rv == 0 ? cli_python_load(task->options, task->node, error) : rv;
 }
 
@@ -521,7 +522,7 @@ static void end_job(struct task *task, int rv, const mu_error *why)
 
     if (task->node->distribute == NULL)
         await_tasks(task);
-    rv = mu_node_job_done(task->node, code, code == 0 ? "" : why->message,
+    rv = mu_node_finish_job(task->node, code, code == 0 ? "" : why->message,
                           task->grace_ms, &error);
     if (rv != 0 && atomic_load(&task->signal) == 0)
         cmd_log_say(&task->log, MU_LOG_WARN, task->name, "%s", error.message);

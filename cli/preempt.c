@@ -34,21 +34,21 @@ static int wait_round(struct cmd_ask *ask, int64_t grace_ms, mu_error *error,
 {
     mu_preemption last = {.round = 0};
 
-    if (grace_ms > MU_PREEMPT_EARLY_MS)
-        (void)mu_preempt_wait(ask->node, 0, 0, 0, NULL, &last);
-    return mu_preempt_wait(ask->node, last.round, 1, cmd_limit(ask), error,
+    if (grace_ms > MU_PREEMPTION_EARLY_MS)
+        (void)mu_preemption_wait(ask->node, 0, 0, 0, NULL, &last);
+    return mu_preemption_wait(ask->node, last.round, 1, cmd_limit(ask), error,
                            ret_preemption);
 }
 
 /* The tasks agree so long from now that nobody waits for it here. */
 static bool is_later(const struct cmd_ask *ask, int64_t grace_ms)
 {
-    return grace_ms - MU_PREEMPT_EARLY_MS >= cmd_limit(ask);
+    return grace_ms - MU_PREEMPTION_EARLY_MS >= cmd_limit(ask);
 }
 
 static int print_later(const struct cmd_ask *ask, int64_t grace_ms)
 {
-    int64_t wait_ms = grace_ms - MU_PREEMPT_EARLY_MS;
+    int64_t wait_ms = grace_ms - MU_PREEMPTION_EARLY_MS;
     cJSON *map;
 
     if (!cmd_wants_json(ask)) {
@@ -69,7 +69,7 @@ static int preempt(struct cmd_ask *ask, mu_error *error)
 {
     int64_t grace_ms = (int64_t)cmd_number(ask->options, CMD_FLAG_GRACE_MS);
     mu_preemption preemption;
-    int rv = mu_preempt_notice(ask->node, ask->options->operands[0], grace_ms,
+    int rv = mu_preemption_notify(ask->node, ask->options->operands[0], grace_ms,
                                cmd_limit(ask), error);
 
     if (rv == 0 && is_later(ask, grace_ms))

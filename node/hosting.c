@@ -183,7 +183,7 @@ void mu__hosting_config(const struct mu__hosting *hosting, const mu_node_options
     config->run = options->run;
     config->coordination = (struct mu__coordination_config){
         .store = hosting->kind,
-        .store_place = hosting->place,
+        .store_location = hosting->place,
         .storage = hosting->storage,
         .http = hosting->http == NULL ? NULL : mu__http_curl_door(hosting->http),
         .access = &hosting->etcd.access,

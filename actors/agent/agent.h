@@ -103,16 +103,16 @@ enum mu__agent_operation {
 /* One watch of the program. The program and, from WATCH to WATCH_CLOSE or its own end,
  * the actor have a hold on it each; what is inside is the actor's. */
 struct mu__agent_watch;
-struct mu__asked_kind;
+struct mu__request_kind;
 
 /* Something that was asked, or is to be, under a token: the actor's part of a call or a
  * request, from its arrival to its answer. */
-struct mu__asked {
-    struct mu__asked *next;         /* in the order of tokens */
-    struct mu__asked *prev;
-    struct mu__asked *later;        /* in its queue of limits */
-    struct mu__asked *sooner;
-    const struct mu__asked_kind *kind;
+struct mu__request {
+    struct mu__request *next;         /* in the order of tokens */
+    struct mu__request *prev;
+    struct mu__request *later;        /* in its queue of limits */
+    struct mu__request *sooner;
+    const struct mu__request_kind *kind;
     uint64_t token;                 /* 0: it is in no list */
     uint64_t due_ms;                /* UINT64_MAX: no limit */
     int64_t timeout_ms;
@@ -146,7 +146,7 @@ struct mu__agent_call {
     mu_preemption preemption;
     mu_kv_event event;
 
-    struct mu__asked asked;     /* the actor's, as what follows */
+    struct mu__request pending;     /* the actor's, as what follows */
     struct mu__agent_call *next;
     struct mu__agent_barrier *meeting;
     char *after;                /* LIST: the last key of the page before */
@@ -155,7 +155,7 @@ struct mu__agent_call {
 /* A request about one key, with its key and value: in one block of memory, that of the
  * KEY_ASK message which brings it to the agent. */
 struct mu__key_request {
-    struct mu__asked asked;
+    struct mu__request pending;
     struct mu__key_request *change_next;    /* of those that change something */
     struct mu__key_request *change_prev;
     struct mu__buf bytes;       /* what messages about it borrow */
@@ -184,7 +184,7 @@ enum { MU__KV_TRANSACT = MU_KV_DELETE + 1 };
  * becomes of the message. With `ret_id` it can be cancelled: by a KEY_CANCEL message with
  * that token from the node's own program. Any thread. -MU_ENOMEM; -MU_EAGAIN when too
  * many are under way, with words. */
-int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_ask *ask,
+int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_request *ask,
                         mu_kv_done_fn done, void *user, mu_error *ret_error,
                         uint64_t *ret_id, struct mu__msg **ret_msg);
 

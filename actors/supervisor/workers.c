@@ -424,7 +424,7 @@ void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t nod
 void mu__sup_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
-    const struct mu__cluster_added *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     const struct mu__worker_id id = {mu__worker_types_find(&s->config.types, body->type),
                                      body->index};
     uint32_t number;
@@ -446,7 +446,7 @@ void mu__sup_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *
 void mu__sup_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
-    const struct mu__cluster_removed *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     const struct mu__worker_id id = {mu__worker_types_find(&s->config.types, body->type),
                                      body->index};
     uint32_t number = mu__membership_find(&s->members, id);

@@ -46,7 +46,7 @@ void mu_run_return(mu_run *run, mu_value *value)
     run->no_memory = false;
 }
 
-uint64_t mu_run_closure(const mu_run *run)
+uint64_t mu_run_closure_id(const mu_run *run)
 {
     MU__REQUIRE_OR(0, run);
     return run->closure;
@@ -142,7 +142,7 @@ static struct mu__run_extra *extra_of(struct mu_run *run)
 }
 
 /* Without memory it has no name. The thread that runs has the run to itself. */
-const char *mu_run_name(const mu_run *run)
+const char *mu_run_closure_name(const mu_run *run)
 {
     MU__REQUIRE_OR(NULL, run);
 
@@ -171,7 +171,7 @@ static size_t cut(const char *text, size_t room)
     return room;
 }
 
-void mu_run_stack(mu_run *run, const char *text)
+void mu_run_set_stack_trace(mu_run *run, const char *text)
 {
     MU__REQUIRE_OR(, run);
 

@@ -342,7 +342,7 @@ static void on_work_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__work_done *body = mu__body(msg);
-    struct mu_run *run = body->work;
+    struct mu_run *run = (struct mu_run *)body->work;
 
     mu__worker_unlist_run(run);
     end_or_send(ctx, w, run);

@@ -156,7 +156,7 @@ static int get_one(struct cmd_ask *ask, mu_error *error)
     if (rv != 0)
         return code_of(rv);
     rv = print_item(ask, &item);
-    mu_kv_item_done(&item);
+    mu_kv_item_clear(&item);
     return rv;
 }
 

@@ -3,7 +3,7 @@
  *
  * While it is read our key keeps all others from writing, if our lease held when the last
  * page was asked for: that is looked at before the owner is told. */
-#include "actors/coordination/store/etcd_internal.h"
+#include "actors/coordination/store/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -229,7 +229,7 @@ static int page_behind(struct etcd_store *store, struct mu__view key, mu_error *
     return 0;
 }
 
-bool mu__etcd_ask_less(struct etcd_store *store)
+bool mu__etcd_shrink_pages(struct etcd_store *store)
 {
     if ((store->phase != ETCD_GATHERING && store->phase != ETCD_READING) ||
         store->page == 1)

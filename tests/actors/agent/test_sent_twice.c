@@ -39,21 +39,23 @@ static bool is_sent_again(void *arg)
 {
     const struct agent *a = agent_of(arg);
 
-    return a->registered && a->first != NULL && a->first->session == a->session;
+    return a->registration.registered && a->requests.first != NULL &&
+           a->requests.first->session == a->registration.session;
 }
 
 static bool is_put_back(void *arg)
 {
     const struct agent *a = agent_of(arg);
 
-    return a->first != NULL && a->first->session == 0;
+    return a->requests.first != NULL && a->requests.first->session == 0;
 }
 
 static bool asks_to_register(void *arg)
 {
     const struct agent *a = agent_of(arg);
 
-    return a->host != NULL && !a->registered && a->register_token != 0;
+    return a->hosts.followed != NULL && !a->registration.registered &&
+           a->registration.token != 0;
 }
 
 static void run_to(struct cluster *cluster, bool (*is_so)(void *arg),
@@ -67,7 +69,7 @@ static void run_to(struct cluster *cluster, bool (*is_so)(void *arg),
 static struct cluster_call *put_refused_later(struct cluster *cluster, int64_t timeout_ms)
 {
     struct cluster_task *worker = cluster->workers[0];
-    struct cluster_call *call = cluster_key(worker, &(mu_kv_ask){
+    struct cluster_call *call = cluster_key(worker, &(mu_kv_request){
         .operation = MU_KV_PUT, .key = "a", .value = "1", .size = 1,
         .timeout_ms = timeout_ms});
 
@@ -81,13 +83,13 @@ static struct cluster_call *put_refused_later(struct cluster *cluster, int64_t t
     assert_false(is_put_back(worker));
     run_to(cluster, is_put_back, worker);
     assert_false(call->done);
-    assert_true(agent_of(worker)->registered);
+    assert_true(agent_of(worker)->registration.registered);
     return call;
 }
 
 static void expect_applied(struct cluster *cluster)
 {
-    struct cluster_call *call = cluster_key(cluster->workers[1], &(mu_kv_ask){
+    struct cluster_call *call = cluster_key(cluster->workers[1], &(mu_kv_request){
         .operation = MU_KV_TRY_GET, .key = "a", .timeout_ms = 1000});
 
     sim_heal(cluster->sim);
@@ -148,7 +150,7 @@ static void test_never_sent(void **state)
     (void)state;
     sim_crash(cluster->chief->node);
     run_for(cluster, 100);
-    call = cluster_key(worker, &(mu_kv_ask){.operation = MU_KV_PUT, .key = "a",
+    call = cluster_key(worker, &(mu_kv_request){.operation = MU_KV_PUT, .key = "a",
                                             .value = "1", .size = 1, .timeout_ms = -1});
     run_for(cluster, 100);
     cluster_key_cancel(call);

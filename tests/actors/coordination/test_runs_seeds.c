@@ -7,8 +7,8 @@
  *   - keys that were put are there in all later runs;
  *   - of dead runs nothing stays but a short history;
  *   - a task that is left over from a former run is told so, and not taken. */
-#include "actors/coordination/runs.h"
-#include "actors/coordination/store/etcd.h"
+#include "actors/coordination/job_runs.h"
+#include "actors/coordination/store/etcd_store.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/etcd.h"
 #include "tests/sim/random.h"
@@ -231,7 +231,7 @@ static struct cluster_task *any_task(struct job *job)
 static void put(struct job *job, const char *key, int number)
 {
     char value[16];
-    const mu_kv_ask ask = {
+    const mu_kv_request ask = {
         .operation = MU_KV_PUT,
         .key = key,
         .value = value,
@@ -454,7 +454,7 @@ static void begin(struct job *job, uint64_t seed, uint64_t *reached)
         .hosts = is_shared ? "chief:0,worker:0" : "chief:0",
         .coordination = {
             .store = is_shared ? &mu__store_etcd : &mu__store_journal,
-            .store_place = is_shared ? SIM_ETCD_PLACE : "store",
+            .store_location = is_shared ? SIM_ETCD_PLACE : "store",
             .cluster_name = "test",
             .lease_ms = 2000,
         },

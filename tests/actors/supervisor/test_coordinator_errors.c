@@ -32,7 +32,7 @@ static int run_break(mu_run *run, void *user)
         return mu_run_fail_with(run, &silent);
     case WITH_STACK:
         mu_run_log(run, "not this line");
-        mu_run_stack(run, "at main\nat loss");
+        mu_run_set_stack_trace(run, "at main\nat loss");
         break;
     case WITH_LINES:
         mu_run_log(run, "step 1");
@@ -279,7 +279,7 @@ static void test_own_error(void **state)
     (void)state;
     open_at(cluster->chief);
     failed = cluster_schedule_with(cluster->chief, "fail",
-                                   ASK(.flags = MU_CLOSURE_OWN_ERROR));
+                                   ASK(.flags = MU_CLOSURE_RAISE_ON_FETCH));
     good = cluster_schedule(cluster->chief, "square");
     assert_int_equal(join(cluster->chief), 0);
     expect_squares(&good, 1);
@@ -288,7 +288,7 @@ static void test_own_error(void **state)
     assert_null(atomic_load(&cluster->chief->session->shared.errors));
     set_work_ms(cluster, 1000);
     lost = cluster_schedule_with(cluster->chief, "square",
-                                 ASK(.flags = MU_CLOSURE_OWN_ERROR));
+                                 ASK(.flags = MU_CLOSURE_RAISE_ON_FETCH));
     run_for(cluster, 100);
     assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
     assert_int_equal(join(cluster->chief), 0);

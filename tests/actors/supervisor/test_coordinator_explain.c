@@ -320,7 +320,7 @@ static void test_watchdog_of_kept(void **state)
     (void)state;
     failures_left = 0;
     open_at(cluster->chief);
-    kept = call_with(cluster->chief, "trouble", 0, ASK(.flags = MU_CLOSURE_KEEP));
+    kept = call_with(cluster->chief, "trouble", 0, ASK(.flags = MU_CLOSURE_PIN_RESULT));
     assert_int_equal(join(cluster->chief), 0);
     sim_crash(cluster->workers[0]->node);
     run_until(cluster, 5000);

@@ -405,7 +405,7 @@ static void test_pinned(void **state)
     open_at(client);
     for (int i = 0; i < 3; i++) {
         closure = call_with(client, "fragile", 3,
-                            ASK(.name = "f", .flags = MU_CLOSURE_KEEP));
+                            ASK(.name = "f", .flags = MU_CLOSURE_PIN_RESULT));
         assert_int_equal(cluster_wait(cluster_fetch(closure, -1)), 0);
         assert_int_equal(cluster_result(closure), 21);
         if (i == 1)
@@ -431,7 +431,7 @@ static void test_inputs(void **state)
     sums = 0;
     for (int i = 0; i < 4; i++) {
         struct cluster_closure *input =
-            call_with(client, "fragile", 2, ASK(.flags = MU_CLOSURE_KEEP));
+            call_with(client, "fragile", 2, ASK(.flags = MU_CLOSURE_PIN_RESULT));
         mu_value *list = mu_value_list();
 
         run_for(cluster, 100);

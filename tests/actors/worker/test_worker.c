@@ -13,8 +13,8 @@ static int run_about(mu_run *run, void *user)
     char text[160];
 
     (void)lone_called(run, user);
-    (void)snprintf(text, sizeof text, "%s/%llu/%u/%d", mu_run_name(run),
-                   (unsigned long long)mu_run_closure(run), mu_run_attempt(run),
+    (void)snprintf(text, sizeof text, "%s/%llu/%u/%d", mu_run_closure_name(run),
+                   (unsigned long long)mu_run_closure_id(run), mu_run_attempt(run),
                    mu_run_worker(run));
     mu_run_return(run, mu_value_string(text));
     return 0;
@@ -73,7 +73,7 @@ static int run_error(mu_run *run, void *user)
     row = &error_rows[i];
     rv = mu_run_fail_with(run, &row->error);
     if (row->stack != NULL)
-        mu_run_stack(run, row->stack);
+        mu_run_set_stack_trace(run, row->stack);
     return row->returns == 0 ? rv : row->returns;
 }
 

@@ -1,6 +1,6 @@
 /* The store over real etcd servers, which are killed and started again: that the one of
  * the simulator answers as they do, elections, fencing, and an etcd that is away. */
-#include "actors/coordination/store/etcd.h"
+#include "actors/coordination/store/etcd_store.h"
 #include "actors/messages.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/uv/http_curl.h"
@@ -120,7 +120,7 @@ static int actor_init(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct holder *h = *(struct holder *const *)arg;
     const struct mu__store_config config = {
-        .place = h->fixture->place,
+        .location = h->fixture->place,
         .cluster_name = h->fixture->cluster_name,
         .task = h->name,
         .incarnation = mu__random(ctx) | 1,

@@ -161,7 +161,7 @@ struct cluster_call *cluster_agent(struct cluster_task *task,
     return cluster__post(call, MU__AGENT);
 }
 
-static void note_key(void *user, const mu_kv_answer *answer)
+static void note_key(void *user, const mu_kv_response *answer)
 {
     struct cluster_call *call = user;
     struct cluster_key_answer *key = &call->of.key;
@@ -178,7 +178,7 @@ static void note_key(void *user, const mu_kv_answer *answer)
     complete(&call->of.call);
 }
 
-struct cluster_call *cluster_key(struct cluster_task *task, const mu_kv_ask *ask)
+struct cluster_call *cluster_key(struct cluster_task *task, const mu_kv_request *ask)
 {
     struct cluster_call *call = cluster__call_new(task, 0, ask->timeout_ms);
     struct mu__msg *msg = NULL;
@@ -240,13 +240,13 @@ int cluster_wait(struct cluster_call *call)
 
 /* ---- What is held at the supervisor ---- */
 
-static void holding_unref(struct mu__home *home)
+static void holding_unref(struct mu__future_owner *home)
 {
     ((struct cluster_holding *)(void *)home)->given = NULL;
 }
 
 /* As the public node does it. */
-static void holding_give_back(struct mu__home *home, struct mu__held *held)
+static void holding_give_back(struct mu__future_owner *home, struct mu__held *held)
 {
     struct cluster_holding *holding = (struct cluster_holding *)(void *)home;
     struct mu__msg *msg;
@@ -255,15 +255,15 @@ static void holding_give_back(struct mu__home *home, struct mu__held *held)
         mu__held_free(held);
         return;
     }
-    msg = mu__msg_heap(MU__RELEASE, sizeof(struct mu__release));
+    msg = mu__msg_heap(MU__RELEASE_HELD, sizeof(struct mu__release_held));
     assert(msg != NULL);
-    ((struct mu__release *)(void *)msg->body)->input = (uint64_t)(uintptr_t)held;
+    ((struct mu__release_held *)(void *)msg->body)->held = held;
     msg->to.actor = MU__CLIENT;
     holding->given = held;
     sim_post(holding->task->node, msg);
 }
 
-const struct mu__home cluster__holding_home = {
+const struct mu__future_owner cluster__holding_home = {
     NULL, cluster__home_ref, holding_unref, holding_give_back};
 
 uint64_t cluster_kept(const struct cluster_closure *closure)
@@ -292,7 +292,7 @@ struct cluster_per_worker *cluster_note_mine(const struct cluster_call *call)
     per_worker->value = mu__per_worker_new(&per_worker->holding.home);
     assert(per_worker->value != NULL);
     per_worker->value->held.number = call->of.client.input;
-    per_worker->value->held.life = call->of.client.life;
+    per_worker->value->held.chief_epoch = call->of.client.chief_epoch;
     return per_worker;
 }
 
@@ -327,7 +327,7 @@ struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *f
     if (args != NULL)
         msg->backing = mu__pack_value(args, &body->args);
     mu_value_free(args);
-    return post_question(cluster__call_new(task, MU__CLIENT_ASK, timeout_ms), msg);
+    return post_question(cluster__call_new(task, MU__CLIENT_REQUEST, timeout_ms), msg);
 }
 
 struct mu__held *cluster_per_worker_made(struct cluster_call *call)
@@ -336,15 +336,15 @@ struct mu__held *cluster_per_worker_made(struct cluster_call *call)
 
     assert(made != NULL);
     made->held.number = call->of.client.input;
-    made->held.life = call->of.client.life;
+    made->held.chief_epoch = call->of.client.chief_epoch;
     return &made->held;
 }
 
 struct cluster_call *cluster_explain(struct cluster_task *task,
                                      struct cluster_closure *closure, const char *name)
 {
-    struct cluster_call *call =
-        cluster__call_new(task, name == NULL ? MU__CLIENT_EXPLAIN : MU__CLIENT_ASK, 1000);
+    struct cluster_call *call = cluster__call_new(
+        task, name == NULL ? MU__CLIENT_EXPLAIN : MU__CLIENT_REQUEST, 1000);
     struct mu__msg *msg;
 
     if (name == NULL) {
@@ -372,7 +372,7 @@ struct cluster_call *cluster_drain_task(struct cluster_task *task, const char *t
     assert(msg != NULL);
     body->worker = (uint32_t)(index + 1);
     body->worker_type = mu__view_str(type);
-    return post_question(cluster__call_new(task, MU__CLIENT_ASK, timeout_ms), msg);
+    return post_question(cluster__call_new(task, MU__CLIENT_REQUEST, timeout_ms), msg);
 }
 
 struct cluster_call *cluster_forget(struct cluster_task *task, int64_t timeout_ms)
@@ -380,5 +380,5 @@ struct cluster_call *cluster_forget(struct cluster_task *task, int64_t timeout_m
     struct mu__msg *msg = mu__msg_heap(MU__FORGET, sizeof(struct mu__forget));
 
     assert(msg != NULL);
-    return post_question(cluster__call_new(task, MU__CLIENT_ASK, timeout_ms), msg);
+    return post_question(cluster__call_new(task, MU__CLIENT_REQUEST, timeout_ms), msg);
 }

@@ -59,7 +59,7 @@ static bool may_fail_with(const struct cluster_closure *closure, const mu_error 
 {
     int code = error->code;
 
-    if (closure->task->cluster->options.starves &&
+    if (closure->task->cluster->options.allocs_fail &&
         (code == -MU_ENOMEM || code == -MU_EDATALOSS ||
          (code == -MU_EEXHAUSTED && error->attempt > 0)))
         return true;
@@ -111,7 +111,7 @@ static void check_failed(struct cluster *cluster, struct cluster_closure *closur
 static void look_at_content(struct cluster *cluster, struct cluster_closure *closure)
 {
     if (closure->content_seen || !closure->finished ||
-        mu__future_is(closure->future, MU__REMOTE_KEPT))
+        mu__future_is(closure->future, MU__REMOTE_PINNED))
         return;
     closure->content_seen = true;
     if (closure->future->error == NULL)

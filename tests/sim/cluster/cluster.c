@@ -203,17 +203,17 @@ static const struct sim_program program = {start_process, stop_process};
 /* ---- Clusters ---- */
 
 /* A home is in its task, which outlives what is held. */
-void cluster__home_ref(struct mu__home *home)
+void cluster__home_ref(struct mu__future_owner *home)
 {
     (void)home;
 }
 
-static void home_unref(struct mu__home *home)
+static void home_unref(struct mu__future_owner *home)
 {
     (void)home;
 }
 
-static void home_give_back(struct mu__home *home, struct mu__held *held)
+static void home_give_back(struct mu__future_owner *home, struct mu__held *held)
 {
     struct cluster_task *task =
         (void *)((char *)home - offsetof(struct cluster_task, home));
@@ -223,9 +223,9 @@ static void home_give_back(struct mu__home *home, struct mu__held *held)
         mu__held_free(held);
         return;
     }
-    msg = mu__msg_heap(MU__RELEASE, sizeof(struct mu__release));
+    msg = mu__msg_heap(MU__RELEASE_HELD, sizeof(struct mu__release_held));
     assert(msg != NULL);
-    ((struct mu__release *)(void *)msg->body)->input = (uint64_t)(uintptr_t)held;
+    ((struct mu__release_held *)(void *)msg->body)->held = held;
     msg->to.actor = MU__CLIENT;
     sim_post(task->node, msg);
 }
@@ -248,7 +248,7 @@ struct cluster_task *cluster_add(struct cluster *cluster, const char *type,
     for (char *at = task->address + strlen("tcp://"); *at != '\0'; at++)
         if (*at == '/')
             *at = '-';
-    task->home = (struct mu__home){
+    task->home = (struct mu__future_owner){
         .ref = cluster__home_ref, .unref = home_unref, .give_back = home_give_back};
     task->node = sim_node_add(cluster->sim, task->name, task->address, &program, task);
     return task;

@@ -24,12 +24,12 @@ static inline void *cluster__get(size_t size)
 }
 
 /* What sends RELEASE when nobody holds a value of the supervisor any more. */
-extern const struct mu__home cluster__holding_home;
+extern const struct mu__future_owner cluster__holding_home;
 
 struct cluster_call *cluster__call_new(struct cluster_task *task, int operation,
                                        int64_t timeout_ms);
 
-void cluster__home_ref(struct mu__home *home);
+void cluster__home_ref(struct mu__future_owner *home);
 struct cluster_call *cluster__post(struct cluster_call *call, uint32_t actor);
 void cluster__register_functions(struct cluster_task *task);
 uint64_t cluster__work_us(const struct mu__work *work);

@@ -76,12 +76,12 @@ static void give_key(struct cluster_closure *closure, const struct cluster_ask *
     }
 }
 
-static void fill_schedule(struct mu__schedule *body,
-                          const struct cluster_closure *closure)
+static void fill_submit(struct mu__msg *msg, const struct cluster_closure *closure)
 {
     const struct cluster_ask *ask = &closure->ask;
+    struct mu__schedule *body = (void *)msg->body;
 
-    body->token = (uint64_t)(uintptr_t)closure->future;
+    ((struct mu__submit *)(void *)msg->body)->future = closure->future;
     body->function = mu__view_str(closure->function);
     body->flags = ask->flags;
     body->priority = ask->priority;
@@ -102,13 +102,13 @@ static void fill_schedule(struct mu__schedule *body,
 /* The bytes of its arguments. */
 static uint64_t post_admitted(struct cluster_closure *closure, mu_value *args)
 {
-    struct mu__msg *msg = mu__msg_heap(MU__SCHEDULE, sizeof(struct mu__schedule));
+    struct mu__msg *msg = mu__msg_heap(MU__SUBMIT, sizeof(struct mu__submit));
     struct mu__schedule *body;
     uint64_t bytes;
 
     assert(msg != NULL && args != NULL);
     body = (void *)msg->body;
-    fill_schedule(body, closure);
+    fill_submit(msg, closure);
     msg->backing = mu__pack_value(args, &body->args);
     assert(msg->backing != NULL);
     mu_value_free(args);
@@ -297,34 +297,21 @@ struct cluster_closure *cluster_write(struct cluster_task *task,
 
 /* ---- Inputs ---- */
 
-static void post_pointer(struct cluster_task *task, uint16_t kind, size_t size,
-                         void *pointer)
-{
-    struct mu__msg *msg = mu__msg_heap(kind, size);
-    uint64_t number = (uint64_t)(uintptr_t)pointer;
-
-    assert(msg != NULL);
-    memcpy(msg->body, &number, sizeof number);
-    msg->to.actor = MU__CLIENT;
-    sim_post(task->node, msg);
-}
-
 /* As the public coordinator does with per-worker values. */
 static void post_holds(struct cluster_closure *closure, const mu_value *args,
                        const struct mu__references *inputs)
 {
     struct mu__session *shared = &closure->task->session->shared;
     struct mu__msg *msg = mu__msg_heap(
-        MU__SCHEDULE, sizeof(struct mu__schedule) + inputs->count * sizeof(uint64_t));
+        MU__SUBMIT, sizeof(struct mu__submit) + inputs->count * sizeof(uint64_t));
     struct mu__schedule *body;
 
     assert(msg != NULL);
     body = (void *)msg->body;
-    fill_schedule(body, closure);
-    body->token = (uint64_t)(uintptr_t)closure->future;
+    fill_submit(msg, closure);
     msg->backing = mu__pack_value(args, &body->args);
     assert(msg->backing != NULL);
-    mu__holds_take(body, body + 1, inputs);
+    mu__holds_take(body, (uint8_t *)body + sizeof(struct mu__submit), inputs);
     msg->to.actor = MU__CLIENT;
     (void)atomic_fetch_add(&shared->scheduled, 1);
     sim_post(closure->task->node, msg);
@@ -335,16 +322,16 @@ static void post_pending(struct cluster_closure *closure, mu_value *args,
 {
     struct mu__session *shared = &closure->task->session->shared;
     struct mu__msg *msg = mu__msg_heap(
-        MU__SCHEDULE, sizeof(struct mu__schedule) + inputs->count * sizeof(uint64_t));
+        MU__SUBMIT, sizeof(struct mu__submit) + inputs->count * sizeof(uint64_t));
     struct mu__msg *wrap =
         mu__msg_heap(MU__SCHEDULE_PENDING, sizeof(struct mu__schedule_pending));
     struct mu__pending_closure *pending =
         mu__pending_new(inputs->held, (uint32_t)inputs->count, args);
 
     assert(msg != NULL && wrap != NULL && pending != NULL);
-    fill_schedule((void *)msg->body, closure);
+    fill_submit(msg, closure);
     pending->msg = msg;
-    pending->numbers = (uint8_t *)msg->body + sizeof(struct mu__schedule);
+    pending->numbers = (uint8_t *)msg->body + sizeof(struct mu__submit);
     pending->future = closure->future;
     ((struct mu__schedule_pending *)(void *)wrap->body)->pending = pending;
     wrap->to.actor = MU__CLIENT;
@@ -381,10 +368,15 @@ mu_value *cluster_reference(struct cluster_closure *closure)
 
 void cluster_cancel(struct cluster_closure *closure)
 {
+    struct mu__msg *msg =
+        mu__msg_heap(MU__CANCEL_FUTURE, sizeof(struct mu__cancel_future));
+
+    assert(msg != NULL);
     closure->cancelled = true;
     mu__held_ref(&closure->future->held);
-    post_pointer(closure->task, MU__CANCEL_CLOSURE, sizeof(struct mu__cancel_closure),
-                 closure->future);
+    ((struct mu__cancel_future *)(void *)msg->body)->future = closure->future;
+    msg->to.actor = MU__CLIENT;
+    sim_post(closure->task->node, msg);
 }
 
 void cluster_let_go(struct cluster_closure *closure)

@@ -50,7 +50,7 @@ static bool is_listed(const struct swarm_program *program)
  * played it before, or since nobody has heard that it left. */
 static bool may_hear_of_error(const struct swarm_program *program)
 {
-    return is_changing(program) || !agent_of(program)->wants;
+    return is_changing(program) || !agent_of(program)->registration.wanted;
 }
 
 static void newcomers_register(struct swarm *run)
@@ -88,7 +88,7 @@ static void everybody_puts(struct swarm *run)
         (void)snprintf(key, sizeof key, "f/%u", i);
         if (!is_listed(&run->programs[i]))
             continue;
-        calls[i] = cluster_key(run->programs[i].task, &(mu_kv_ask){
+        calls[i] = cluster_key(run->programs[i].task, &(mu_kv_request){
             .operation = MU_KV_PUT, .key = key, .value = "1", .size = 1,
             .timeout_ms = 5000});
     }

@@ -488,7 +488,7 @@ static struct mu__schema other_schema(struct mu__row *rows, uint16_t kind, uint1
 {
     memcpy(rows, mu__messages.rows, MU__KINDS_END * sizeof *rows);
     rows[kind] = mu__messages.rows[like];
-    return (struct mu__schema){rows, MU__KINDS_END};
+    return (struct mu__schema){.rows = rows, .rows_count = MU__KINDS_END};
 }
 
 /* One more message, by another version that calls it `kind`. */
@@ -576,8 +576,8 @@ static void test_records_made_by_hand(void **state)
     } rows[] = {
         {{5, 0, 0, 0, 0, 0, 0, 0, 0x94, 57, 0, 0, 6}, 13, 0, ""},
         {{4, 0, 0, 0, 0, 0, 0, 0, 0x93, 57, 0, 0}, 12, -MU_EDATALOSS, "journal_removed"},
-        {{5, 0, 0, 0, 0, 0, 0, 0, 0x94, 48, 0, 0, 6}, 13, -MU_EDATALOSS,
-         "does not travel"},
+        {{7, 0, 0, 0, 0, 0, 0, 0, 0x94, 0xcd, 1, 16, 0, 0, 6}, 15, -MU_EDATALOSS,
+         "call_msg does not travel"},
     };
     struct fixture *f = *state;
 

@@ -1,0 +1,267 @@
+/* A packed value behind a header of 32 bytes:
+ *
+ *     0   "mu data\n"
+ *     8   format, 1                        (32 bits, as all numbers little end first)
+ *     12  bytes of the value's head
+ *     16  bytes of the value's tail
+ *     20  0
+ *     24  checksum of what follows         (64 bits)
+ *
+ * Then the tail, filled up to a multiple of 16, and the head. */
+#include "node/dataset_file.h"
+
+#include "actors/packing.h"
+#include "node/file_read.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    HEADER_BYTES = 32,
+    FORMAT = 1,
+    AT_FORMAT = 8,
+    AT_HEAD = 12,
+    AT_TAIL = 16,
+    AT_CHECKSUM = 24,
+    TAIL_STEP = 16,
+    CONTENT_BYTES_MAX = 1 << 30,
+    PATH_BYTES = 4096
+};
+
+static const char magic[] = "mu data\n";
+
+/* ---- parts ---- */
+
+static void put(uint8_t *at, uint64_t number, unsigned bytes)
+{
+    for (unsigned i = 0; i < bytes; i++)
+        at[i] = (uint8_t)(number >> (8 * i));
+}
+
+static uint64_t get(const uint8_t *at, unsigned bytes)
+{
+    uint64_t number = 0;
+
+    for (unsigned i = bytes; i > 0; i--)
+        number = number << 8 | at[i - 1];
+    return number;
+}
+
+/* FNV-1a: against damage, not against malice. */
+static uint64_t checksum(const uint8_t *data, size_t size)
+{
+    uint64_t sum = UINT64_C(0xCBF29CE484222325);
+
+    for (size_t i = 0; i < size; i++)
+        sum = (sum ^ data[i]) * UINT64_C(0x100000001B3);
+    return sum;
+}
+
+/* What the system said about a file, as an error. */
+static int fail(const char *path, const char *what, int number, mu_error *error)
+{
+    int code = -MU_EUNKNOWN;
+
+    if (number == ENOENT || number == ENOTDIR)
+        code = -MU_ENOTFOUND;
+    else if (number == EACCES || number == EPERM || number == EROFS)
+        code = -MU_EPERMISSION;
+    else if (number == ENOSPC || number == EDQUOT || number == EMFILE)
+        code = -MU_EEXHAUSTED;
+    return mu_error_set(error, code, "\"%.200s\" cannot be %s: %s", path, what,
+                        strerror(number));
+}
+
+/* ---- writing ---- */
+
+/* 0, or the system's number. */
+static int write_all(int fd, const uint8_t *data, size_t size)
+{
+    while (size > 0) {
+        ssize_t written = write(fd, data, size);
+
+        if (written < 0 && errno != EINTR)
+            return errno;
+        if (written > 0) {
+            data += written;
+            size -= (size_t)written;
+        }
+    }
+    return 0;
+}
+
+static int write_file(const char *path, const uint8_t *header, const struct mu__buf *buf)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int number;
+
+    if (fd < 0)
+        return errno;
+    number = write_all(fd, header, HEADER_BYTES);
+    if (number == 0)
+        number = write_all(fd, buf->data, buf->size);
+    if (number == 0 && fsync(fd) != 0)
+        number = errno;
+    if (close(fd) != 0 && number == 0)
+        number = errno;
+    return number;
+}
+
+/* So that the new name survives a power cut, too. Where folders cannot be flushed there
+ * is nothing to be done about it. */
+static void flush_folder(const char *path)
+{
+    char folder[PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    int fd;
+
+    (void)snprintf(folder, sizeof folder, "%.*s",
+                   slash == NULL ? 1 : (int)(slash - path) + 1,
+                   slash == NULL ? "." : path);
+    fd = open(folder, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    (void)fsync(fd);
+    (void)close(fd);
+}
+
+static void make_header(uint8_t *header, const struct mu__buf *buf,
+                        const struct mu__packed *packed)
+{
+    memset(header, 0, HEADER_BYTES);
+    memcpy(header, magic, sizeof magic - 1);
+    put(header + AT_FORMAT, FORMAT, 4);
+    put(header + AT_HEAD, packed->head_size, 4);
+    put(header + AT_TAIL, packed->tail_size, 4);
+    put(header + AT_CHECKSUM, checksum(buf->data, buf->size), 8);
+}
+
+int mu__dataset_file_write(const char *path, const mu_value *value, mu_error *ret_error)
+{
+    uint8_t header[HEADER_BYTES];
+    char beside[PATH_BYTES];
+    struct mu__packed packed;
+    struct mu__buf *buf;
+    int number;
+
+    if (snprintf(beside, sizeof beside, "%s.new", path) >= (int)sizeof beside)
+        return mu_error_set(ret_error, -MU_EINVALID, "\"%.200s...\" is too long", path);
+    buf = mu__pack_value(value, &packed);
+    if (buf == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to save \"%.200s\"", path);
+    make_header(header, buf, &packed);
+    number = write_file(beside, header, buf);
+    mu__buf_unref(buf);
+    if (number != 0)
+        return fail(beside, "written", number, ret_error);
+    if (rename(beside, path) != 0)
+        return fail(path, "replaced", errno, ret_error);
+    flush_folder(path);
+    return 0;
+}
+
+/* ---- reading ---- */
+
+/* Bytes that were read; fewer at the end of the file. -1: errno says why. */
+static ssize_t read_all(int fd, uint8_t *data, size_t size)
+{
+    size_t used = 0;
+
+    while (used < size) {
+        ssize_t got = read(fd, data + used, size - used);
+
+        if (got < 0 && errno != EINTR)
+            return -1;
+        if (got == 0)
+            break;
+        if (got > 0)
+            used += (size_t)got;
+    }
+    return (ssize_t)used;
+}
+
+static int broken(const char *path, const char *why, mu_error *error)
+{
+    return mu_error_set(error, -MU_EDATALOSS,
+                        "\"%.200s\" is no dataset that was saved: %s", path, why);
+}
+
+static int unpack(const char *path, const uint8_t *header, struct mu__buf *buf,
+                  mu_error *error, mu_value **ret_value)
+{
+    struct mu__packed packed = {
+        .head_size = (uint32_t)get(header + AT_HEAD, 4),
+        .tail_size = (uint32_t)get(header + AT_TAIL, 4),
+    };
+    char why[128];
+    int rv;
+
+    if (checksum(buf->data, buf->size) != get(header + AT_CHECKSUM, 8))
+        return broken(path, "the checksum is another one", error);
+    packed.head = buf->data + buf->size - packed.head_size;
+    packed.tail = packed.tail_size == 0 ? NULL : buf->data;
+    rv = mu__value_unpack(&packed, why, sizeof why, ret_value);
+    if (rv == -MU_ENOMEM)
+        return mu_error_set(error, rv, "no memory to read \"%.200s\"", path);
+    return rv == 0 ? 0 : broken(path, why, error);
+}
+
+static int read_content(const char *path, int fd, const uint8_t *header, mu_error *error,
+                        mu_value **ret_value)
+{
+    uint64_t tail = (get(header + AT_TAIL, 4) + TAIL_STEP - 1) / TAIL_STEP * TAIL_STEP;
+    uint64_t size = tail + get(header + AT_HEAD, 4);
+    struct mu__buf *buf;
+    struct stat about;
+    ssize_t got;
+    int rv;
+
+    if (fstat(fd, &about) != 0)
+        return fail(path, "read", errno, error);
+    if (size > CONTENT_BYTES_MAX || (uint64_t)about.st_size != HEADER_BYTES + size)
+        return broken(path, "it has another size than its header says", error);
+    buf = mu__buf_new(size);
+    if (buf == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "no memory to read \"%.200s\"", path);
+    buf->size = (uint32_t)size;
+    got = read_all(fd, buf->data, buf->size);
+    if (got < 0)
+        rv = fail(path, "read", errno, error);
+    else if ((uint64_t)got < size)
+        rv = broken(path, "it is cut short", error);
+    else
+        rv = unpack(path, header, buf, error, ret_value);
+    mu__buf_unref(buf);
+    return rv;
+}
+
+static int read_open(const char *path, int fd, mu_error *error, mu_value **ret_value)
+{
+    uint8_t header[HEADER_BYTES];
+    ssize_t size = read_all(fd, header, sizeof header);
+
+    if (size < 0)
+        return fail(path, "read", errno, error);
+    if (size < HEADER_BYTES || memcmp(header, magic, sizeof magic - 1) != 0)
+        return broken(path, "it does not begin like one", error);
+    if (get(header + AT_FORMAT, 4) != FORMAT)
+        return broken(path, "it has another format than 1", error);
+    return read_content(path, fd, header, error, ret_value);
+}
+
+int mu__dataset_file_read(const char *path, mu_error *ret_error, mu_value **ret_value)
+{
+    int fd = -1;
+    int rv = mu__file_open(path, ret_error, &fd);
+
+    if (rv != 0)
+        return rv;
+    rv = read_open(path, fd, ret_error, ret_value);
+    (void)close(fd);
+    return rv;
+}
