@@ -1,5 +1,5 @@
 /* Results that stay on the workers that made them. */
-#include "actors/supervisor/pinned_results.h"
+#include "actors/supervisor/state/pinned_results.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The closures that a journal knows by name. */
-#include "actors/supervisor/named_closures.h"
+#include "actors/supervisor/state/named_closures.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Numbers that programs report under names. */
-#include "actors/supervisor/reported_metrics.h"
+#include "actors/supervisor/state/reported_metrics.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The rarely used fields of closures. */
-#include "actors/supervisor/closure_extra.h"
+#include "actors/supervisor/state/closure_extra.h"
 
 #include "actors/packing.h"
 

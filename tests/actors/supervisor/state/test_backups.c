@@ -1,5 +1,5 @@
 /* Which closures have a backup attempt, and which should get one. */
-#include "actors/supervisor/backups.h"
+#include "actors/supervisor/state/backups.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

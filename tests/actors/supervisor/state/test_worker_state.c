@@ -1,5 +1,5 @@
 /* What the supervisor keeps about workers: abandoned attempts. */
-#include "actors/supervisor/worker_state.h"
+#include "actors/supervisor/state/worker_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* The nodes whose links are up. */
-#include "actors/supervisor/live_nodes.h"
+#include "actors/supervisor/state/live_nodes.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
