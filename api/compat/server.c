@@ -1,7 +1,7 @@
 /* Servers. A server is a node and what was said when it was started. */
 #include "muster/compat/server.h"
 
-#include "api/compat/server.h"
+#include "api/compat/compat.h"
 #include "actors/packing.h"
 #include "actors/task_set.h"
 #include "node/discovery/route.h"

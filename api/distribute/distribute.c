@@ -1,7 +1,7 @@
 /* The distribute coordinator: from options to a plan, from the plan to a server and
  * calls, and all of it down again. */
-#include "api/distribute/distribute.h"
-#include "api/compat/server.h"
+#include "api/distribute/internal.h"
+#include "api/compat/compat.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
 

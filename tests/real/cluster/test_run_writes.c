@@ -2,7 +2,7 @@
  * mu_run_apply. No node runs: a run and variables that are made by hand are enough. */
 #include "actors/ps/variable_store.h"
 #include "actors/worker/function_run.h"
-#include "api/variable.h"
+#include "api/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
