@@ -1,4 +1,4 @@
-#include "actors/supervisor/named_closures.h"
+#include "actors/supervisor/state/named_closures.h"
 
 #include "actors/packing.h"
 #include "runtime/base/sip_hash.h"

@@ -1,4 +1,4 @@
-#include "actors/supervisor/shares.h"
+#include "actors/supervisor/state/shares.h"
 
 /* Of a share that is not hungry, so much of an equal part stays free for it. */
 enum { IDLE_PART = 8, STEP_PART = 8 };

@@ -1,5 +1,5 @@
 /* Workers by load: the one that is picked has room, and none with room has less to do. */
-#include "actors/supervisor/membership.h"
+#include "actors/supervisor/state/membership.h"
 #include "tests/sim/random.h"
 
 #include <setjmp.h>

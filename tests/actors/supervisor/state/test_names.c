@@ -1,6 +1,6 @@
 /* Numbers for strings: the same string has one number while it is known, two strings have
  * two. */
-#include "actors/supervisor/names.h"
+#include "actors/supervisor/state/names.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,4 +1,4 @@
-#include "actors/supervisor/names.h"
+#include "actors/supervisor/state/names.h"
 
 #include "runtime/base/sip_hash.h"
 

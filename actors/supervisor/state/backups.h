@@ -3,7 +3,7 @@
 #ifndef MU_ACTORS_SUPERVISOR_BACKUPS_H
 #define MU_ACTORS_SUPERVISOR_BACKUPS_H
 
-#include "actors/supervisor/function_times.h"
+#include "actors/supervisor/state/function_times.h"
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "actors/supervisor/membership.h"
+#include "actors/supervisor/state/membership.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #ifndef MU_ACTORS_SUPERVISOR_CLOSURE_EXTRA_H
 #define MU_ACTORS_SUPERVISOR_CLOSURE_EXTRA_H
 
-#include "actors/supervisor/closures.h"
+#include "actors/supervisor/state/closures.h"
 
 enum { MU__EXTRAS_CHUNK = 256 };
 

@@ -1,4 +1,4 @@
-#include "actors/supervisor/live_nodes.h"
+#include "actors/supervisor/state/live_nodes.h"
 
 #include "actors/packing.h"
 

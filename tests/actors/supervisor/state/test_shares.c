@@ -1,5 +1,5 @@
 /* One bound divided among those that use it. */
-#include "actors/supervisor/shares.h"
+#include "actors/supervisor/state/shares.h"
 
 #include "tests/sim/random.h"
 

@@ -1,4 +1,4 @@
-#include "actors/supervisor/backups.h"
+#include "actors/supervisor/state/backups.h"
 
 #include "actors/packing.h"
 

@@ -1,4 +1,4 @@
-#include "actors/supervisor/reported_metrics.h"
+#include "actors/supervisor/state/reported_metrics.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "actors/supervisor/worker_state.h"
+#include "actors/supervisor/state/worker_state.h"
 
 #include "actors/packing.h"
 

@@ -8,7 +8,7 @@
 #define MU_ACTORS_SUPERVISOR_CLOSURE_JOURNAL_H
 
 #include "actors/coordination/store/journal.h"
-#include "actors/supervisor/named_closures.h"
+#include "actors/supervisor/state/named_closures.h"
 #include "runtime/base/id_window.h"
 
 /* Among the flags of a SCHEDULED record: it is of a closure that no other chief can run,

@@ -1,6 +1,6 @@
 /* Closures live in chunks that never move; lists link them by index, which is half the
  * size of a pointer. A million of them queued is a case that is measured. */
-#include "actors/supervisor/closures.h"
+#include "actors/supervisor/state/closures.h"
 
 #include "muster/error.h"
 

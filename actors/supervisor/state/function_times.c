@@ -1,4 +1,4 @@
-#include "actors/supervisor/function_times.h"
+#include "actors/supervisor/state/function_times.h"
 
 #include "actors/packing.h"
 

@@ -1,4 +1,4 @@
-#include "actors/supervisor/pinned_results.h"
+#include "actors/supervisor/state/pinned_results.h"
 
 #include "actors/packing.h"
 

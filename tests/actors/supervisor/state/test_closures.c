@@ -1,6 +1,6 @@
 /* The lists of closures: where each one is, in which order, and that an id never finds
  * another closure. Chance is compared with a naive model. */
-#include "actors/supervisor/closures.h"
+#include "actors/supervisor/state/closures.h"
 #include "tests/sim/random.h"
 
 #include <setjmp.h>

@@ -1,4 +1,4 @@
-#include "actors/supervisor/closure_journal.h"
+#include "actors/supervisor/state/closure_journal.h"
 
 #include <assert.h>
 #include <stdalign.h>

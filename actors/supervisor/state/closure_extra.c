@@ -1,4 +1,4 @@
-#include "actors/supervisor/closure_extra.h"
+#include "actors/supervisor/state/closure_extra.h"
 
 #include "actors/packing.h"
 

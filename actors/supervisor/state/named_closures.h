@@ -4,7 +4,7 @@
 #define MU_ACTORS_SUPERVISOR_NAMED_CLOSURES_H
 
 #include "actors/messages.h"
-#include "actors/supervisor/names.h"
+#include "actors/supervisor/state/names.h"
 #include "runtime/base/map.h"
 #include "runtime/kernel/kernel.h"
 
