@@ -3,7 +3,7 @@
  * shards, which the effects actor sends when the function has returned 0. */
 #include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "api/internal.h"
 #include "runtime/message/arguments.h"
 

@@ -19,7 +19,7 @@ int mu__request_chief(mu_node *node, struct mu__client_call *call,
     int rv;
 
     if (request == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a question");
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a request");
     call->call.operation = MU__CLIENT_REQUEST;
     call->request = request;
     rv = mu__client_call(node, call, timeout_ms, ret_error);

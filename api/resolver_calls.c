@@ -1,10 +1,10 @@
 /* The public calls of muster/resolver.h that ask: each one is an evaluation in a loop of
  * its own, on the calling thread. */
-#include "node/call_loop.h"
-#include "node/discovery/resolver_kinds.h"
-#include "node/discovery/resolving.h"
 #include "resolver/engine/resolver.h"
-#include "resolver/engine/uv/asker.h"
+#include "node/call_loop.h"
+#include "node/discovery/loop_query.h"
+#include "node/discovery/resolver_kinds.h"
+#include "resolver/engine/uv/requester.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
 
@@ -75,12 +75,12 @@ int mu_resolver_new(const char *name, mu_error *ret_error, mu_resolver **ret_res
 
 struct call_loop {
     uv_loop_t loop;
-    struct mu__asker_uv *asker;
-    const struct mu__resolving_config *asked;
-    struct mu__resolved resolved;
+    struct mu__requester_uv *requester;
+    const struct mu__loop_query_config *asked;
+    struct mu__query_result resolved;
 };
 
-static void on_asker_closed(void *arg)
+static void on_requester_closed(void *arg)
 {
     (void)arg;
 }
@@ -98,7 +98,7 @@ static int loop_begin(struct call_loop **ret_loop, mu_error *ret_error)
         return mu_error_set(ret_error, rv == UV_ENOMEM ? -MU_ENOMEM : -MU_EEXHAUSTED,
                             "a loop to ask in: %s", uv_strerror(rv));
     }
-    if (mu__asker_uv_open(&l->loop, &l->asker) != 0) {
+    if (mu__requester_uv_open(&l->loop, &l->requester) != 0) {
         (void)uv_loop_close(&l->loop);
         free(l);
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
@@ -107,7 +107,7 @@ static int loop_begin(struct call_loop **ret_loop, mu_error *ret_error)
     return 0;
 }
 
-static void on_resolved(void *owner, struct mu__resolved *resolved)
+static void on_resolved(void *owner, struct mu__query_result *resolved)
 {
     struct call_loop *l = owner;
 
@@ -122,19 +122,19 @@ static void on_line(void *owner, const char *line)
     l->asked->progress(l->asked->owner, line);
 }
 
-static int run_in(struct call_loop *l, const struct mu__resolving_config *asked,
+static int run_in(struct call_loop *l, const struct mu__loop_query_config *asked,
                   mu_error *ret_error)
 {
-    struct mu__resolving_config config = *asked;
-    struct mu__resolving *resolving;
+    struct mu__loop_query_config config = *asked;
+    struct mu__loop_query *resolving;
 
     l->asked = asked;
     config.loop = &l->loop;
-    config.asker = mu__asker_uv_asker(l->asker);
+    config.requester = mu__requester_uv_base(l->requester);
     config.done = on_resolved;
     config.progress = asked->progress == NULL ? NULL : on_line;
     config.owner = l;
-    if (mu__resolving_start(&config, &resolving) != 0)
+    if (mu__loop_query_start(&config, &resolving) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     (void)uv_run(&l->loop, UV_RUN_DEFAULT);
     if (l->resolved.code != 0 && ret_error != NULL)
@@ -142,8 +142,8 @@ static int run_in(struct call_loop *l, const struct mu__resolving_config *asked,
     return l->resolved.code;
 }
 
-int mu__resolving_call(const struct mu__resolving_config *config, mu_error *ret_error,
-                       struct mu__resolved *ret_resolved)
+int mu__loop_query_call(const struct mu__loop_query_config *config, mu_error *ret_error,
+                        struct mu__query_result *ret_resolved)
 {
     struct call_loop *l = NULL;
     struct mu__pipe_guard guard;
@@ -157,7 +157,7 @@ int mu__resolving_call(const struct mu__resolving_config *config, mu_error *ret_
     rv = run_in(l, config, ret_error);
     if (rv == 0)
         *ret_resolved = l->resolved;
-    mu__asker_uv_close(l->asker, on_asker_closed, NULL);
+    mu__requester_uv_close(l->requester, on_requester_closed, NULL);
     mu__call_leave(&l->loop, MU__CALL_LEAVE_MS, free, l);
     mu__pipe_unguard(&guard);
     return rv;
@@ -166,18 +166,18 @@ int mu__resolving_call(const struct mu__resolving_config *config, mu_error *ret_
 int mu_resolver_resolve(mu_resolver *resolver, int64_t timeout_ms, mu_error *ret_error,
                         mu_resolution *ret_resolution)
 {
-    const struct mu__resolving_config config = {
+    const struct mu__loop_query_config config = {
         .resolver = resolver,
-        .what = MU__RESOLVING_RESOLVE,
+        .what = MU__QUERY_RESOLVE,
         .timeout_ms = timeout_ms,
     };
-    struct mu__resolved resolved;
+    struct mu__query_result resolved;
     int rv;
 
     if (resolver == NULL || ret_resolution == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected a resolver and room for what it finds, got NULL");
-    rv = mu__resolving_call(&config, ret_error, &resolved);
+    rv = mu__loop_query_call(&config, ret_error, &resolved);
     if (rv == 0)
         *ret_resolution = resolved.resolution;
     return rv;

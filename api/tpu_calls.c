@@ -1,5 +1,5 @@
 /* The public calls of muster/tpu.h: each one is an evaluation in a loop of its own. */
-#include "node/discovery/resolving.h"
+#include "node/discovery/loop_query.h"
 #include "resolver/cloud/google/tpu_state.h"
 #include "runtime/message/arguments.h"
 
@@ -58,7 +58,7 @@ void mu_tpu_on_progress(mu_tpu *tpu, mu_tpu_progress_fn progress, void *user)
 
 struct call {
     mu_tpu *tpu;
-    int (*run)(void *call, struct mu__notes *notes, mu_error *ret_error);
+    int (*run)(void *call, struct mu__requests *requests, mu_error *ret_error);
     mu_tpu_state *states;       /* of describing */
     size_t room;
     size_t count;
@@ -76,33 +76,33 @@ static void on_progress(void *owner, const char *line)
 
 static int call(struct call *c, int64_t timeout_ms, mu_error *ret_error)
 {
-    const struct mu__resolving_config config = {
-        .what = MU__RESOLVING_RESOLVE,
+    const struct mu__loop_query_config config = {
+        .what = MU__QUERY_RESOLVE,
         .run = c->run,
         .run_owner = c,
         .timeout_ms = timeout_ms,
         .progress = on_progress,
         .owner = c,
     };
-    struct mu__resolved resolved;
+    struct mu__query_result resolved;
 
-    return mu__resolving_call(&config, ret_error, &resolved);
+    return mu__loop_query_call(&config, ret_error, &resolved);
 }
 
-static int run_describe(void *owner, struct mu__notes *notes, mu_error *ret_error)
+static int run_describe(void *owner, struct mu__requests *requests, mu_error *ret_error)
 {
     struct call *c = owner;
 
-    return mu__tpu_describe(notes, &c->tpu->settings, ret_error, c->states, c->room,
+    return mu__tpu_describe(requests, &c->tpu->settings, ret_error, c->states, c->room,
                             &c->count);
 }
 
-static int run_request(void *owner, struct mu__notes *notes, mu_error *ret_error)
+static int run_request(void *owner, struct mu__requests *requests, mu_error *ret_error)
 {
     struct call *c = owner;
 
-    return mu__tpu_request_version(notes, &c->tpu->settings, c->version, c->restart_type,
-                                   ret_error);
+    return mu__tpu_request_version(requests, &c->tpu->settings, c->version,
+                                   c->restart_type, ret_error);
 }
 
 /* All that a handle can mean; the caller frees *ret_states. */

@@ -3,7 +3,7 @@
 #ifndef MU_COMPAT_H
 #define MU_COMPAT_H
 
-#include "node/discovery/finding.h"
+#include "node/discovery/discover.h"
 
 #include "muster/compat/server.h"
 #include "muster/compat/session.h"
@@ -37,10 +37,11 @@ void mu__server_offered_done(struct mu__server_offered *offered);
 int mu__server_wait_for_cluster(const mu_server_options *options, mu_error *ret_error,
                                 struct mu__server_offered *ret_offered);
 
-/* Start one with what mu__find has found for options->node, which may be nothing. The
- * caller calls mu__found_done. */
-int mu__server_start_found(const mu_server_options *options, struct mu__found *found,
-                           mu_error *ret_error, mu_server **ret_server);
+/* Start one with what mu__discover has found for options->node, which may be nothing. The
+ * caller calls mu__discovered_done. */
+int mu__server_start_discovered(const mu_server_options *options,
+                                struct mu__discovered *found, mu_error *ret_error,
+                                mu_server **ret_server);
 
 /* The parts of a session config that are settings of the node. */
 int mu__server_settings(mu_node *node, const mu_session_config *config);

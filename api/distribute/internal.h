@@ -11,7 +11,7 @@
 #ifndef MU_DISTRIBUTE_INTERNAL_H
 #define MU_DISTRIBUTE_INTERNAL_H
 
-#include "node/discovery/finding.h"
+#include "node/discovery/discover.h"
 #include "node/thread_barrier.h"
 #include "resolver/spec/distribute_plan.h"
 
@@ -40,7 +40,7 @@ struct mu__spec {
     mu_tf_config config;            /* its cluster is owned */
     mu_node_options node_options;   /* the caller's; of a server whose place a resolver
                                        has found, pointing into `found`, too */
-    struct mu__found *found;        /* owned; NULL: there is no such place */
+    struct mu__discovered *found;   /* owned; NULL: there is no such place */
 };
 
 struct mu__distribution;

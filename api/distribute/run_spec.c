@@ -99,7 +99,7 @@ static int find_place(const mu_distribute_options *o, struct mu__spec *spec,
     options->resolver = o->resolver;
     options->task_type = o->task_type;
     options->task_index = o->task_type == NULL ? -1 : o->task_index;
-    rv = mu__find_any(options, error, spec->found);
+    rv = mu__discover_any(options, error, spec->found);
     if (rv != 0)
         return rv;
     resolution = spec->found->resolution;
@@ -162,8 +162,9 @@ static int read_sources(const mu_distribute_options *o, const mu_server *kept,
 }
 
 /* What the options say of it, whatever the cluster is from. */
-static int read_options(const mu_distribute_options *o, const struct mu__found *found,
-                        mu_tf_config *spec, mu_error *error)
+static int read_options(const mu_distribute_options *o,
+                        const struct mu__discovered *found, mu_tf_config *spec,
+                        mu_error *error)
 {
     int rv;
 
@@ -210,5 +211,5 @@ int mu__spec_read(const mu_distribute_options *o, const mu_server *kept, mu_erro
 void mu__spec_leave(struct mu__spec *spec, bool withdraws)
 {
     if (spec->found != NULL)
-        mu__found_done(spec->found, &spec->node_options, withdraws);
+        mu__discovered_done(spec->found, &spec->node_options, withdraws);
 }
