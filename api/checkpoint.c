@@ -110,7 +110,8 @@ static void remove_old(const mu_checkpoint_options *o, uint64_t saved)
     uint64_t *steps;
     size_t count;
 
-    if (o->max_to_keep == 0 || mu__ckpt_steps(o->directory, o->name, NULL, &steps, &count) != 0)
+    if (o->max_to_keep == 0 ||
+        mu__ckpt_steps(o->directory, o->name, NULL, &steps, &count) != 0)
         return;
     for (size_t i = o->max_to_keep; i < count; i++)
         if (steps[i] != saved &&
