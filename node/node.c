@@ -1,5 +1,5 @@
-/* A node in the real world: the member, a libuv loop (its own or the program's), an nng
- * wire, and the way from birth to death.
+/* A node in the real world: the member, a libuv loop (its own or the program's), and a
+ * wire of libuv streams that speak the protocol of nng's sockets; how it starts and ends.
  *
  * Closing goes through three states on the loop. LEAVING: goodbye was said, peers hang
  * up; calls that wait are completed, so that functions which wait in one come to an end,
