@@ -1,5 +1,5 @@
-/* Results that stay on the workers that made them (MU_CLOSURE_KEEP), by the id of their
- * closure: who has each, who waits for it, which nodes have copies. Plain data. */
+/* Results that stay on the workers that made them (MU_CLOSURE_PIN_RESULT), by the id of
+ * their closure: who has each, who waits for it, which nodes have copies. Plain data. */
 #ifndef MU_ACTORS_SUPERVISOR_PINNED_RESULTS_H
 #define MU_ACTORS_SUPERVISOR_PINNED_RESULTS_H
 
