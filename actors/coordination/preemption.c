@@ -1,12 +1,13 @@
-/* Preemption: a task, or its machine, will be gone. All tasks say which step they have
- * reached and do not begin another; one more than the largest of these is where all stop.
+/* Preemption: a task, or its machine, will be stopped. All tasks report which step they
+ * have reached and do not begin another; one more than the largest of these is where all
+ * stop.
  *
- *          a notice            all have said         the next notice
- *   ROUND_NONE -----------> ROUND_RUNNING ---------------> ROUND_OVER -----------------> ROUND_RUNNING ...
- *     '--> ROUND_EARLY -------^  15 minutes before the end
+ *          a notice         all have reported        the next notice
+ *     NONE ----------> RUNNING ---------------> OVER ----------------> RUNNING ...
+ *       '--> EARLY -------^  15 minutes before the end
  *
- * A round is written into a store that lasts before anybody hears of it, and so is its
- * end: the next host goes on with it, or repeats what came of it. */
+ * A round is written into a store that lasts before any message of it is sent, and so is
+ * its end: the next host goes on with it, or repeats its outcome. */
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
 #include "actors/packing.h"
