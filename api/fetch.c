@@ -1,6 +1,6 @@
 /* Remote values: reading them, and letting go of them. A remote value holds the memory
  * of its node, so that it may be read and freed whenever, also after that was closed. */
-#include "api/coordinator.h"
+#include "api/internal.h"
 
 #include "actors/messages.h"
 #include "actors/references.h"
@@ -139,7 +139,8 @@ static int fetch_missing(mu_remote_value *const *values, size_t count, int64_t t
 /* Whether nothing is to be waited for. */
 static bool is_settled(const mu_remote_value *value, const struct mu__client_call *call)
 {
-    return is_here(value) || (call->until_ready && mu__future_is(value, MU__REMOTE_PINNED));
+    return is_here(value) ||
+           (call->until_ready && mu__future_is(value, MU__REMOTE_PINNED));
 }
 
 static bool all_settled(mu_remote_value *const *values, size_t count,

@@ -8,7 +8,7 @@
  * With --preempt-on-sigterm a first SIGTERM is a notice before all that: the program ends
  * by itself, at the step that the tasks agree on, or the grace does, or the next signal
  * is the first one. */
-#include "api/compat/server.h"
+#include "api/compat/compat.h"
 #include "cli/options/settings.h"
 #include "cli/resolve/resolver.h"
 #include "cli/resolve/spec.h"
@@ -55,7 +55,7 @@ struct task {
     _Atomic(const char *) name; /* one of them */
     atomic_bool drains;         /* it is a worker */
     atomic_bool opens;          /* a node is opened: there is nothing to end yet */
-    struct mu__find_stop find_stop; /* but its search for the cluster */
+    struct mu__discover_stop find_stop; /* but its search for the cluster */
     atomic_int signal;          /* the first one, 0: none */
     pthread_t watcher;
     pthread_t notifier;         /* the watcher's, which gives a preemption notice */
@@ -239,7 +239,7 @@ static int preempt(struct task *task)
  * the process at once, and so does the end of all patience. */
 static void end_opening(struct task *task, int number)
 {
-    if (mu__find_stop(&task->find_stop)) {
+    if (mu__discover_stop(&task->find_stop)) {
         if (next_signal(task->grace_ms + CLOSING_MS) == 0)
             return;
         cmd_log_say(&task->log, MU_LOG_WARN, task->name,

@@ -1,5 +1,5 @@
-/* A node in the real world: the member, a libuv loop (its own or the program's), an nng
- * wire, and the way from birth to death.
+/* A node in the real world: the member, a libuv loop (its own or the program's), and a
+ * wire of libuv streams that speak the protocol of nng's sockets; how it starts and ends.
  *
  * Closing goes through three states on the loop. LEAVING: goodbye was said, peers hang
  * up; calls that wait are completed, so that functions which wait in one come to an end,
@@ -197,8 +197,8 @@ static void go(mu_node *node)
     mu__member_stop(&node->member);
     close_files(node);
     node->open_handles = 4;
-    mu__node_stop_finder(node);
-    node->open_handles += node->finder != NULL;
+    mu__node_stop_discovery(node);
+    node->open_handles += node->discovery != NULL;
     node->open_handles += mu__hosting_close_http(&node->hosting, part_closed, node);
     mu__world_uv_close(node->world, part_closed, node);
     if (node->abandoned)
@@ -272,7 +272,7 @@ static void begin_closing(mu_node *node)
     if (node->state != MU__NODE_RUNNING)
         return;
     node->state = MU__NODE_LEAVING;
-    mu__node_stop_finder(node);
+    mu__node_stop_discovery(node);
     mu__node_refuse_calls(node);
     mu__worker_leave(worker_state(node), mu__kernel_pool(node->member.kernel),
                      mu__world_uv_start_no_work(node->world));
@@ -538,8 +538,8 @@ static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_err
 }
 
 /* Where this task was told to be, a socket listens already. */
-static int open_wire(mu_node *node, const mu_node_options *o, struct mu__found *found,
-                     mu_error *ret_error)
+static int open_wire(mu_node *node, const mu_node_options *o,
+                     struct mu__discovered *found, mu_error *ret_error)
 {
     if (found->listening.fd >= 0)
         return mu__wire_uv_adopt(node->loop, &found->listening, &mu__member_events,
@@ -555,7 +555,7 @@ static int post_to_world(void *world, struct mu__msg *msg)
 
 /* World, wire, member, in this order; what was opened is closed by running the loop. */
 static int open_parts(mu_node *node, const mu_node_options *o,
-                      const struct mu__node_extra *extra, struct mu__found *found,
+                      const struct mu__node_extra *extra, struct mu__discovered *found,
                       mu_error *ret_error)
 {
     const struct mu__world_hooks hooks = mu__member_hooks(&node->member);
@@ -580,7 +580,7 @@ static int open_parts(mu_node *node, const mu_node_options *o,
     rv = start_member(node, o, extra, ret_error);
     if (rv != 0)
         goto err_wire;
-    rv = mu__node_start_finder(node, o, found, ret_error);
+    rv = mu__node_start_discovery(node, o, found, ret_error);
     if (rv != 0)
         goto err_member;
     rv = open_handles(node, ret_error);
@@ -589,8 +589,8 @@ static int open_parts(mu_node *node, const mu_node_options *o,
     return 0;
 
 err_finder:
-    if (node->finder != NULL)
-        mu__finder_close(node->finder, false, 0, nothing, NULL);
+    if (node->discovery != NULL)
+        mu__discovery_close(node->discovery, false, 0, nothing, NULL);
 err_member:
     mu__member_stop(&node->member);
 err_wire:
@@ -666,7 +666,7 @@ static mu_node *node_new(const mu_node_options *o)
 }
 
 static int open_on_loop(mu_node *node, const mu_node_options *o,
-                        const struct mu__node_extra *extra, struct mu__found *found,
+                        const struct mu__node_extra *extra, struct mu__discovered *found,
                         mu_error *ret_error)
 {
     int rv;
@@ -682,8 +682,8 @@ static int open_on_loop(mu_node *node, const mu_node_options *o,
 
 /* The loop's thread starts when everything is in place, so nothing here races with it. */
 static int open_on_thread(mu_node *node, const mu_node_options *o,
-                          const struct mu__node_extra *extra, struct mu__found *found,
-                          mu_error *ret_error)
+                          const struct mu__node_extra *extra,
+                          struct mu__discovered *found, mu_error *ret_error)
 {
     int rv;
 
@@ -703,9 +703,10 @@ static int open_on_thread(mu_node *node, const mu_node_options *o,
     return rv;
 }
 
-int mu__node_open_found(const mu_node_options *options,
-                        const struct mu__node_extra *extra, struct mu__found *found,
-                        mu_error *ret_error, mu_node **ret_node)
+int mu__node_open_discovered(const mu_node_options *options,
+                             const struct mu__node_extra *extra,
+                             struct mu__discovered *found, mu_error *ret_error,
+                             mu_node **ret_node)
 {
     mu_node *node;
     int rv = check_options(options, extra != NULL, ret_error);
@@ -731,21 +732,22 @@ int mu__node_open_found(const mu_node_options *options,
 }
 
 static int find_and_open(const mu_node_options *options,
-                         const struct mu__node_extra *extra, struct mu__find_stop *stop,
-                         mu_error *ret_error, mu_node **ret_node)
+                         const struct mu__node_extra *extra,
+                         struct mu__discover_stop *stop, mu_error *ret_error,
+                         mu_node **ret_node)
 {
     mu_node_options found_options = *options;
-    struct mu__found found;
+    struct mu__discovered found;
     int rv = mu__options_check(options, ret_error);
 
     if (rv != 0)
         return rv;
     if (extra != NULL)
         found_options.resolver = NULL;
-    rv = mu__find(&found_options, stop, ret_error, &found);
+    rv = mu__discover(&found_options, stop, ret_error, &found);
     if (rv == 0)
-        rv = mu__node_open_found(&found_options, extra, &found, ret_error, ret_node);
-    mu__found_done(&found, &found_options, rv != 0);
+        rv = mu__node_open_discovered(&found_options, extra, &found, ret_error, ret_node);
+    mu__discovered_done(&found, &found_options, rv != 0);
     return rv;
 }
 
@@ -755,7 +757,7 @@ int mu__node_open(const mu_node_options *options, const struct mu__node_extra *e
     return find_and_open(options, extra, NULL, ret_error, ret_node);
 }
 
-int mu__node_open_until(const mu_node_options *options, struct mu__find_stop *stop,
+int mu__node_open_until(const mu_node_options *options, struct mu__discover_stop *stop,
                         mu_error *ret_error, mu_node **ret_node)
 {
     return find_and_open(options, NULL, stop, ret_error, ret_node);

@@ -1,9 +1,9 @@
 #include "actors/client/internal.h"
 
-#include "actors/client/admission.h"
+#include "actors/client/admitting.h"
 #include "actors/client/holds.h"
 #include "actors/packing.h"
-#include "runtime/message/value_parts.h"
+#include "runtime/message/value_layout.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -55,7 +55,8 @@ static bool make_slots(struct client_actor *c)
     if (!mu__grow_array((void **)&c->slots.items, count, sizeof *c->slots.items))
         return false;
     for (uint32_t i = count; i-- > c->slots.count;) {
-        c->slots.items[i] = (struct closure_slot){.next_free = c->slots.free_first, .state = SLOT_FREE};
+        c->slots.items[i] =
+            (struct closure_slot){.next_free = c->slots.free_first, .state = SLOT_FREE};
         c->slots.free_first = i + 1;
     }
     c->slots.count = count;
@@ -84,7 +85,8 @@ static bool is_taken(const struct client_actor *c, uint64_t token)
            c->slots.items[token - 1].state != SLOT_FREE;
 }
 
-struct closure_slot mu__client_take_slot(struct mu__ctx *ctx, struct client_actor *c, uint64_t token)
+struct closure_slot mu__client_take_slot(struct mu__ctx *ctx, struct client_actor *c,
+                                         uint64_t token)
 {
     uint32_t i = (uint32_t)(token - 1);
     struct closure_slot slot = c->slots.items[i];
@@ -102,8 +104,8 @@ struct closure_slot mu__client_take_slot(struct mu__ctx *ctx, struct client_acto
 /* ---- scheduling ---- */
 
 /* One that no session counts. */
-static void abort_slot(struct mu__ctx *ctx, struct client_actor *c, const struct closure_slot *slot,
-                        const char *words)
+static void abort_slot(struct mu__ctx *ctx, struct client_actor *c,
+                       const struct closure_slot *slot, const char *words)
 {
     struct mu__pending_closure *closure = mu__slot_pending(slot);
     mu_error error = {0};
@@ -116,8 +118,8 @@ static void abort_slot(struct mu__ctx *ctx, struct client_actor *c, const struct
 
 /* What keeps one closure from being scheduled keeps the others: only the first one tells
  * the program. */
-static void refuse(struct mu__ctx *ctx, struct client_actor *c, const struct closure_slot *slot,
-                   const mu_error *error)
+static void refuse(struct mu__ctx *ctx, struct client_actor *c,
+                   const struct closure_slot *slot, const mu_error *error)
 {
     if (mu__client_phase(c) == MU__SESSION_FINE && !slot->own_error)
         mu__client_note_error(c, error);
@@ -154,7 +156,8 @@ static void refuse_no_memory(struct mu__ctx *ctx, struct client_actor *c,
     refuse(ctx, c, slot, &error);
 }
 
-bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c, const struct closure_slot *slot)
+bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c,
+                       const struct closure_slot *slot)
 {
     if (c->session.shared == NULL) {
         abort_slot(ctx, c, slot, "the coordinator was closed");
@@ -170,7 +173,8 @@ bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c, const struct
     return false;
 }
 
-void mu__client_not_sent(struct mu__ctx *ctx, struct client_actor *c, uint64_t token, int code)
+void mu__client_not_sent(struct mu__ctx *ctx, struct client_actor *c, uint64_t token,
+                         int code)
 {
     struct closure_slot slot = mu__client_take_slot(ctx, c, token);
     char why[96];
@@ -196,8 +200,9 @@ struct closure_slot mu__client_make_slot(struct mu__schedule *body, uint64_t byt
     return slot;
 }
 
-static void fail_lost(struct mu__ctx *ctx, struct client_actor *c, const struct closure_slot *slot,
-                      const struct mu__schedule *body, uint32_t lost)
+static void fail_lost(struct mu__ctx *ctx, struct client_actor *c,
+                      const struct closure_slot *slot, const struct mu__schedule *body,
+                      uint32_t lost)
 {
     mu_error error = {0};
 
@@ -209,8 +214,8 @@ static void fail_lost(struct mu__ctx *ctx, struct client_actor *c, const struct 
 }
 
 /* Whether the closure has a slot: then its token stands in the message. */
-static bool take_in(struct mu__ctx *ctx, struct client_actor *c, struct mu__schedule *body,
-                    const struct closure_slot *slot)
+static bool take_in(struct mu__ctx *ctx, struct client_actor *c,
+                    struct mu__schedule *body, const struct closure_slot *slot)
 {
     uint32_t lost;
 
@@ -302,8 +307,8 @@ static void read_error(const struct mu__resolved *body, mu_error *ret_error)
     mu__make_utf8(ret_error->detail);
 }
 
-static void finish(struct mu__ctx *ctx, struct client_actor *c, const struct closure_slot *slot,
-                   const struct mu__resolved *body)
+static void finish(struct mu__ctx *ctx, struct client_actor *c,
+                   const struct closure_slot *slot, const struct mu__resolved *body)
 {
     mu_remote_value *future = mu__slot_future(slot);
     bool kept = body->kept && body->closure != 0;
@@ -338,8 +343,8 @@ static bool read_result(const struct mu__resolved *body, mu_remote_value *future
     return false;
 }
 
-static void fail(struct mu__ctx *ctx, struct client_actor *c, const struct closure_slot *slot,
-                 const mu_error *error)
+static void fail(struct mu__ctx *ctx, struct client_actor *c,
+                 const struct closure_slot *slot, const mu_error *error)
 {
     if (error->code == -MU_ECANCELLED)
         mu__client_cancelled(ctx, c, slot, error);
@@ -418,7 +423,8 @@ static bool is_about_session(const struct mu__call *call)
            call->operation == MU__CLIENT_ROOM;
 }
 
-static void complete_closed(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call)
+static void complete_closed(struct mu__ctx *ctx, struct client_actor *c,
+                            struct mu__call *call)
 {
     mu__client_complete(ctx, c, call,
                         mu_error_set(&call->error, -MU_ECLOSED,
@@ -581,7 +587,8 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
     (void)ctx;
     if (mu__view_is(body->type, "chief"))
-        mu__view_copy(body->reason, c->chief.reported_error, sizeof c->chief.reported_error);
+        mu__view_copy(body->reason, c->chief.reported_error,
+                      sizeof c->chief.reported_error);
 }
 
 /* ---- life ---- */

@@ -2,7 +2,8 @@
 
 #include <stdlib.h>
 
-static void held_init(struct mu__held *held, struct mu__future_owner *owner, unsigned refs)
+static void held_init(struct mu__held *held, struct mu__future_owner *owner,
+                      unsigned refs)
 {
     atomic_init(&held->refs, refs);
     held->is_per_worker = false;
@@ -85,5 +86,6 @@ enum mu_remote_value_state mu_remote_value_state(const mu_remote_value *value)
     int state = value == NULL ? MU_REMOTE_ABORTED
                               : atomic_load_explicit(&value->state, memory_order_acquire);
 
-    return state == MU__REMOTE_PINNED ? MU_REMOTE_READY : (enum mu_remote_value_state)state;
+    return state == MU__REMOTE_PINNED ? MU_REMOTE_READY
+                                      : (enum mu_remote_value_state)state;
 }

@@ -18,7 +18,7 @@ struct mu__held;
  * thread. */
 struct mu__future_owner {
     mu_node *node;                              /* not looked into by actors */
-    void (*ref)(struct mu__future_owner *owner);    /* one more holding keeps its memory, */
+    void (*ref)(struct mu__future_owner *owner); /* one more holding keeps its memory, */
     void (*unref)(struct mu__future_owner *owner);  /* one less */
     void (*give_back)(struct mu__future_owner *owner, struct mu__held *held);
                                                 /* nobody holds it any more: tell the

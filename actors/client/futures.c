@@ -67,7 +67,8 @@ static void wake_all(struct mu__ctx *ctx, struct client_actor *c, mu_remote_valu
 }
 
 /* Those for whom a result that is kept is enough. */
-static void wake_content(struct mu__ctx *ctx, struct client_actor *c, mu_remote_value *future)
+static void wake_content(struct mu__ctx *ctx, struct client_actor *c,
+                         mu_remote_value *future)
 {
     struct mu__waiter *waiter = future->waiters;
 
@@ -100,8 +101,8 @@ static void keep_error(mu_remote_value *future, const mu_error *error)
 }
 
 /* It will never be here. */
-static void lose_content(struct mu__ctx *ctx, struct client_actor *c, mu_remote_value *future,
-                         const mu_error *error)
+static void lose_content(struct mu__ctx *ctx, struct client_actor *c,
+                         mu_remote_value *future, const mu_error *error)
 {
     keep_error(future, error);
     set_state(future, MU_REMOTE_READY);
@@ -122,7 +123,8 @@ static int send_fetch(struct mu__ctx *ctx, struct client_actor *c, uint64_t numb
 }
 
 /* Somebody wants the content of a result that is kept. Asked for once. */
-static void request_content(struct mu__ctx *ctx, struct client_actor *c, mu_remote_value *future)
+static void request_content(struct mu__ctx *ctx, struct client_actor *c,
+                            mu_remote_value *future)
 {
     uint64_t number = future->held.number;
     mu_error error = {0};
@@ -173,7 +175,8 @@ void mu__client_on_fetched(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     mu_error error = {0};
     char why[128] = "out of memory";
 
-    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid) || body->input == 0)
+    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid) ||
+        body->input == 0)
         return;
     future = mu__map_remove(&c->fetching, body->input);
     if (future == NULL)
@@ -194,7 +197,8 @@ void mu__client_on_fetched(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     mu__client_settle(ctx, c);
 }
 
-void mu__client_forget_pinned(struct mu__ctx *ctx, struct client_actor *c, const mu_error *error)
+void mu__client_forget_pinned(struct mu__ctx *ctx, struct client_actor *c,
+                              const mu_error *error)
 {
     struct mu__map fetching = c->fetching;
 
@@ -233,8 +237,8 @@ void mu__client_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
 /* ---- resolving ---- */
 
-void mu__client_resolve(struct mu__ctx *ctx, struct client_actor *c, mu_remote_value *future,
-                        int state)
+void mu__client_resolve(struct mu__ctx *ctx, struct client_actor *c,
+                        mu_remote_value *future, int state)
 {
     future->token = 0;
     set_state(future, state);
@@ -261,7 +265,8 @@ void mu__client_resolve_error(struct mu__ctx *ctx, struct client_actor *c,
 }
 
 static void resolve_slot(struct mu__ctx *ctx, struct client_actor *c,
-                          const struct closure_slot *slot, int state, const mu_error *error)
+                         const struct closure_slot *slot, int state,
+                         const mu_error *error)
 {
     struct mu__pending_closure *closure = mu__slot_pending(slot);
 
@@ -271,8 +276,8 @@ static void resolve_slot(struct mu__ctx *ctx, struct client_actor *c,
     mu__client_count_resolved(ctx, c, slot->bytes);
 }
 
-void mu__client_failed(struct mu__ctx *ctx, struct client_actor *c, const struct closure_slot *slot,
-                       const mu_error *error)
+void mu__client_failed(struct mu__ctx *ctx, struct client_actor *c,
+                       const struct closure_slot *slot, const mu_error *error)
 {
     mu__client_add(&c->session.shared->failed, 1);
     if (!slot->own_error)
@@ -299,7 +304,8 @@ static bool is_there(const struct mu__waiter *waiter)
 
 /* The call is one more time missing than it has futures, so that it is not completed
  * while they are gone through. */
-void mu__client_fetch(struct mu__ctx *ctx, struct client_actor *c, struct mu__client_call *call)
+void mu__client_fetch(struct mu__ctx *ctx, struct client_actor *c,
+                      struct mu__client_call *call)
 {
     if (call->waiters == NULL) {
         call->one.future = call->future;

@@ -5,31 +5,11 @@
 #include "actors/client/client.h"
 
 #include "actors/client/room.h"
+#include "actors/client/slots.h"
 #include "actors/messages.h"
 #include "runtime/base/map.h"
 
 enum { CHIEF_ERROR_BYTES_MAX = 256 };
-
-/* A scheduled closure that is outstanding. */
-struct closure_slot {
-    union {
-        uint32_t next_free;     /* SLOT_FREE: slot + 1; 0: none */
-        mu_remote_value *future;    /* NULL: nobody wants the result */
-        struct mu__pending_closure *pending;    /* `is_pending`: which has the future */
-    };
-    uint32_t bytes;             /* of its arguments */
-    uint8_t state;              /* enum closure_slot_state */
-    bool is_pending;            /* not sent, and waits for inputs or did */
-    bool own_error;             /* nobody but the future has its error */
-    bool has_holds;             /* its SUBMIT, which waits: actors/client/holds.h */
-};
-
-enum closure_slot_state {
-    SLOT_FREE,
-    SLOT_BLOCKED,               /* waits for its inputs */
-    SLOT_WAITS,                 /* for room at the chief */
-    SLOT_SENT
-};
 
 struct mu__pending_list {
     struct mu__pending_closure *first;
@@ -42,13 +22,6 @@ struct client_chief {
     uint16_t epoch;             /* one more whenever it is lost */
     mu__pid pid;
     char reported_error[CHIEF_ERROR_BYTES_MAX];     /* why it cannot be reached */
-};
-
-/* Outstanding closures. A token is a slot's index + 1. */
-struct client_slots {
-    struct closure_slot *items;
-    uint32_t count;
-    uint32_t free_first;        /* slot + 1; 0: none */
 };
 
 /* The session that the program has opened. */
@@ -96,7 +69,8 @@ void mu__client_set_phase(struct client_actor *c, int phase);
 void mu__client_add(atomic_uint_fast64_t *counter, uint64_t number);
 
 /* Another closure is resolved, with `bytes` of arguments. */
-void mu__client_count_resolved(struct mu__ctx *ctx, struct client_actor *c, uint64_t bytes);
+void mu__client_count_resolved(struct mu__ctx *ctx, struct client_actor *c,
+                               uint64_t bytes);
 
 /* Keep an error for the program; the first one is raised. */
 void mu__client_note_error(struct client_actor *c, const mu_error *error);
@@ -120,27 +94,29 @@ bool mu__client_unlist(struct mu__call **list, struct mu__call *call);
 
 /* Start the call's timeout, or `timeout_ms` instead. False: no memory; the call is
  * completed then. */
-bool mu__client_start_timeout(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
-                      int64_t timeout_ms);
+bool mu__client_start_timeout(struct mu__ctx *ctx, struct client_actor *c,
+                              struct mu__call *call, int64_t timeout_ms);
 
 /* Put it into a list (NULL: into none), with its timeout. */
-void mu__client_call_wait(struct mu__ctx *ctx, struct client_actor *c, struct mu__call **list,
-                     struct mu__call *call);
+void mu__client_call_wait(struct mu__ctx *ctx, struct client_actor *c,
+                          struct mu__call **list, struct mu__call *call);
 
 /* Ends its timeout. It is in no list. */
-void mu__client_complete(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
-                         int code);
+void mu__client_complete(struct mu__ctx *ctx, struct client_actor *c,
+                         struct mu__call *call, int code);
 
 void mu__client_close_calls(struct mu__ctx *ctx, struct client_actor *c,
                             struct mu__call **list);
 
 /* A timer has fired. False when it is of no call. */
-bool mu__client_timeout_passed(struct mu__ctx *ctx, struct client_actor *c, uint64_t timer);
+bool mu__client_timeout_passed(struct mu__ctx *ctx, struct client_actor *c,
+                               uint64_t timer);
 
 /* ---- supervisor_requests.c: requests to the supervisor ---- */
 
 /* A STATUS, EXPLAIN or REQUEST of the program. */
-void mu__client_request(struct mu__ctx *ctx, struct client_actor *c, struct mu__client_call *call);
+void mu__client_request(struct mu__ctx *ctx, struct client_actor *c,
+                        struct mu__client_call *call);
 
 /* A wait has timed out: ask the chief what keeps it, for the error. The call is in no
  * list and has no timer. */
@@ -148,7 +124,8 @@ void mu__client_explain_timeout(struct mu__ctx *ctx, struct client_actor *c,
                         struct mu__client_call *call);
 
 /* No answer within the timeout. The call has no timer. */
-void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call);
+void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c,
+                          struct mu__call *call);
 
 /* The chief is up: send the requests that waited for it; it is lost: fail all. */
 void mu__client_send_waiting(struct mu__ctx *ctx, struct client_actor *c);
@@ -162,14 +139,14 @@ void mu__client_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 /* ---- futures.c: futures and who waits for them ---- */
 
 /* What became of a closure. `future` may be NULL; the client's reference goes. */
-void mu__client_resolve(struct mu__ctx *ctx, struct client_actor *c, mu_remote_value *future,
-                        int state);
+void mu__client_resolve(struct mu__ctx *ctx, struct client_actor *c,
+                        mu_remote_value *future, int state);
 void mu__client_resolve_error(struct mu__ctx *ctx, struct client_actor *c,
                               mu_remote_value *future, int state, const mu_error *error);
 
 /* The same of one that a session counts. */
-void mu__client_failed(struct mu__ctx *ctx, struct client_actor *c, const struct closure_slot *slot,
-                       const mu_error *error);
+void mu__client_failed(struct mu__ctx *ctx, struct client_actor *c,
+                       const struct closure_slot *slot, const mu_error *error);
 void mu__client_cancelled(struct mu__ctx *ctx, struct client_actor *c,
                           const struct closure_slot *slot, const mu_error *error);
 
@@ -183,7 +160,8 @@ void mu__client_fetch_late(struct mu__ctx *ctx, struct client_actor *c,
 void mu__client_release(struct mu__ctx *ctx, struct client_actor *c, uint64_t number);
 
 /* The chief is lost, and with it all pinned results. */
-void mu__client_forget_pinned(struct mu__ctx *ctx, struct client_actor *c, const mu_error *error);
+void mu__client_forget_pinned(struct mu__ctx *ctx, struct client_actor *c,
+                              const mu_error *error);
 
 void mu__client_waiter_add(mu_remote_value *future, struct mu__waiter *waiter);
 void mu__client_waiter_remove(struct mu__waiter *waiter);
@@ -217,21 +195,12 @@ void mu__client_name_failure(const struct mu__schedule *body, uint32_t failed,
                              mu_error *error);
 
 /* A deadline has passed. */
-void mu__client_over_deadline(struct mu__ctx *ctx, struct client_actor *c, uint64_t timer);
+void mu__client_over_deadline(struct mu__ctx *ctx, struct client_actor *c,
+                              uint64_t timer);
 
 void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* ---- client.c: slots ---- */
-
-static inline struct mu__pending_closure *mu__slot_pending(const struct closure_slot *slot)
-{
-    return slot->is_pending ? slot->pending : NULL;
-}
-
-static inline mu_remote_value *mu__slot_future(const struct closure_slot *slot)
-{
-    return slot->is_pending ? slot->pending->future : slot->future;
-}
 
 /* The token of a new slot that is as `slot`; 0 when out of memory. */
 uint64_t mu__client_add_slot(struct client_actor *c, const struct closure_slot *slot);
@@ -241,14 +210,17 @@ uint64_t mu__client_add_slot(struct client_actor *c, const struct closure_slot *
 struct closure_slot mu__client_make_slot(struct mu__schedule *body, uint64_t bytes);
 
 /* It is free from now on, wherever its closure waited. */
-struct closure_slot mu__client_take_slot(struct mu__ctx *ctx, struct client_actor *c, uint64_t token);
+struct closure_slot mu__client_take_slot(struct mu__ctx *ctx, struct client_actor *c,
+                                         uint64_t token);
 
 /* Whether a closure from the program can go on; if not, it was resolved. */
-bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c, const struct closure_slot *slot);
+bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c,
+                       const struct closure_slot *slot);
 
 /* The chief's link did not take the message of a closure; there was no memory to let it
  * wait. */
-void mu__client_not_sent(struct mu__ctx *ctx, struct client_actor *c, uint64_t token, int code);
+void mu__client_not_sent(struct mu__ctx *ctx, struct client_actor *c, uint64_t token,
+                         int code);
 void mu__client_not_stored(struct mu__ctx *ctx, struct client_actor *c, uint64_t token);
 
 #endif

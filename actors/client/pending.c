@@ -5,7 +5,7 @@
 #include "actors/client/holds.h"
 #include "actors/packing.h"
 #include "actors/references.h"
-#include "runtime/message/value_parts.h"
+#include "runtime/message/value_layout.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -260,8 +260,8 @@ static void count_bytes(struct client_actor *c, struct mu__pending_closure *clos
     const struct mu__schedule *body = mu__body(closure->msg);
     uint64_t bytes = (uint64_t)body->args.head_size + body->args.tail_size;
 
-    (void)atomic_fetch_add_explicit(&c->session.shared->bytes_scheduled, bytes - closure->bytes,
-                                    memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&c->session.shared->bytes_scheduled,
+                                    bytes - closure->bytes, memory_order_relaxed);
     closure->bytes = bytes;
     c->slots.items[closure->slot].bytes = (uint32_t)bytes;
 }
@@ -352,7 +352,10 @@ void mu__client_cancel_pending(struct mu__ctx *ctx, struct client_actor *c)
     (void)mu_error_set(&error, -MU_ECANCELLED,
                        "cancelled before it ran, after another closure's error");
     while (c->pending.blocked.first != NULL || c->pending.ready.first != NULL)
-        fail(ctx, c, c->pending.ready.first != NULL ? c->pending.ready.first : c->pending.blocked.first, &error);
+        fail(ctx, c,
+             c->pending.ready.first != NULL ? c->pending.ready.first
+                                            : c->pending.blocked.first,
+             &error);
 }
 
 void mu__client_over_deadline(struct mu__ctx *ctx, struct client_actor *c, uint64_t timer)
@@ -414,7 +417,8 @@ void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     struct client_actor *c = state;
     struct mu__pending_closure *closure =
         ((struct mu__schedule_pending *)mu__body(msg))->pending;
-    struct closure_slot slot = mu__client_make_slot(mu__body(closure->msg), closure->bytes);
+    struct closure_slot slot =
+        mu__client_make_slot(mu__body(closure->msg), closure->bytes);
     mu_error error = {0};
     uint64_t token;
 

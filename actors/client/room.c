@@ -367,8 +367,8 @@ void mu__client_on_allow(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__room_allow *body = mu__body(msg);
     struct mu__room *room = &c->room;
 
-    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid) || body->number == 0 ||
-        c->session.shared == NULL || body->session != room->session)
+    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid) ||
+        body->number == 0 || c->session.shared == NULL || body->session != room->session)
         return;
     room->number = body->number;
     room->closures_allowed = body->closures;

@@ -28,15 +28,17 @@ void mu__client_add(atomic_uint_fast64_t *counter, uint64_t number)
     atomic_store_explicit(counter, was + number, memory_order_relaxed);
 }
 
-void mu__client_count_resolved(struct mu__ctx *ctx, struct client_actor *c, uint64_t bytes)
+void mu__client_count_resolved(struct mu__ctx *ctx, struct client_actor *c,
+                               uint64_t bytes)
 {
     if (bytes > 0) {
         c->session.bytes_resolved += bytes;
-        atomic_store_explicit(&c->session.shared->bytes_resolved, c->session.bytes_resolved,
-                              memory_order_release);
+        atomic_store_explicit(&c->session.shared->bytes_resolved,
+                              c->session.bytes_resolved, memory_order_release);
     }
     c->session.resolved++;
-    atomic_store_explicit(&c->session.shared->resolved, c->session.resolved, memory_order_release);
+    atomic_store_explicit(&c->session.shared->resolved, c->session.resolved,
+                          memory_order_release);
     if (c->room.first != NULL)
         mu__client_room_review(ctx, c);
     /* In a fine session those that wait for closures wait for the last one. */
@@ -122,7 +124,8 @@ void mu__client_start_cancelling(struct mu__ctx *ctx, struct client_actor *c)
 
 /* Hands the error to one caller, and to all that joined: they waited for the closure that
  * failed, too. The session is fine again. */
-static void raise_error(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call)
+static void raise_error(struct mu__ctx *ctx, struct client_actor *c,
+                        struct mu__call *call)
 {
     const mu_error error = c->session.error;
     struct mu__call **at = &c->calls.waiting;

@@ -1,5 +1,5 @@
-/* Questions to the supervisor: of the program, and of the client actor itself when a wait
- * is over its limit. Every question and every answer begins with a token. */
+/* Requests to the supervisor: of the program, and of the client actor itself when a wait
+ * is over its limit. Every request and every answer begins with a token. */
 #include "actors/client/internal.h"
 #include "runtime/message/codec.h"
 
@@ -28,7 +28,8 @@ static struct mu__pending_closure *waits_here(const struct client_actor *c,
     return closure != NULL && closure->list != NULL ? closure : NULL;
 }
 
-static void describe_inputs(const struct mu__pending_closure *closure, char *out, size_t size)
+static void describe_inputs(const struct mu__pending_closure *closure, char *out,
+                            size_t size)
 {
     (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " input%s",
                    closure->missing, closure->inputs_count,
@@ -134,7 +135,8 @@ static void complete_unavailable(struct mu__ctx *ctx, struct client_actor *c,
     mu__client_complete(ctx, c, call,
                         mu_error_set(&call->error, -MU_EUNAVAILABLE,
                                      "%s is not connected%s%s", c->config.chief,
-                                     c->chief.reported_error[0] == '\0' ? "" : ": ", c->chief.reported_error));
+                                     c->chief.reported_error[0] == '\0' ? "" : ": ",
+                                     c->chief.reported_error));
 }
 
 static void submit_request(struct mu__ctx *ctx, struct client_actor *c,
@@ -148,7 +150,8 @@ static void submit_request(struct mu__ctx *ctx, struct client_actor *c,
     c->calls.requested = &call->call;
 }
 
-void mu__client_request(struct mu__ctx *ctx, struct client_actor *c, struct mu__client_call *call)
+void mu__client_request(struct mu__ctx *ctx, struct client_actor *c,
+                        struct mu__client_call *call)
 {
     call->call.timer = 0;
     if (call->call.operation == MU__CLIENT_EXPLAIN) {
@@ -273,7 +276,8 @@ static void describe_closure(const mu_value *closure, char *out, size_t size)
                    waits_for);
 }
 
-static void set_timeout_error(const struct client_actor *c, struct mu__call *call, const char *words)
+static void set_timeout_error(const struct client_actor *c, struct mu__call *call,
+                              const char *words)
 {
     if (call->operation == MU__CLIENT_FETCH)
         (void)mu_error_set(&call->error, -MU_EDEADLINE,
@@ -372,7 +376,7 @@ static bool request_alive(struct mu__ctx *ctx, struct client_actor *c,
     return true;
 }
 
-static void say_no_answer(const struct client_actor *c, struct mu__client_call *call,
+static void describe_no_answer(const struct client_actor *c, struct mu__client_call *call,
                           bool is_late)
 {
     if (is_late)
@@ -384,7 +388,8 @@ static void say_no_answer(const struct client_actor *c, struct mu__client_call *
                            call->call.timeout_ms);
 }
 
-void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call)
+void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c,
+                          struct mu__call *call)
 {
     if (!is_request(call)) {
         explain(ctx, c, call, NULL);
@@ -392,7 +397,7 @@ void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c, struct mu
     }
     if (request_alive(ctx, c, (struct mu__client_call *)call))
         return;
-    say_no_answer(c, (struct mu__client_call *)call,
+    describe_no_answer(c, (struct mu__client_call *)call,
                   call->timeout_ms == 0 &&
                       ((struct mu__client_call *)call)->late != NULL);
     call->error.kind = MU_ERROR_LIMIT;
@@ -400,8 +405,8 @@ void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c, struct mu
 }
 
 /* Asked why a wait is over its limit, the chief is lost. */
-static void explain_lost(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
-                         const mu_error *error)
+static void explain_lost(struct mu__ctx *ctx, struct client_actor *c,
+                         struct mu__call *call, const mu_error *error)
 {
     if (call->operation == MU__CLIENT_JOIN && mu__client_try(ctx, c, call))
         return;
@@ -430,8 +435,8 @@ void mu__client_fail_requests(struct mu__ctx *ctx, struct client_actor *c,
 /* ---- answers ---- */
 
 /* Whose answer it is; the call is in no list then. */
-static struct mu__client_call *asker(struct client_actor *c, const struct mu__msg *msg,
-                                     uint64_t token)
+static struct mu__client_call *requester_of(struct client_actor *c,
+                                            const struct mu__msg *msg, uint64_t token)
 {
     struct mu__call *call = c->calls.requested;
 
@@ -448,7 +453,7 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
     struct mu__status *body = mu__body(msg);
-    struct mu__client_call *call = asker(c, msg, body->token);
+    struct mu__client_call *call = requester_of(c, msg, body->token);
     mu_value *status = NULL;
     char why[128] = "out of memory";
 
@@ -462,7 +467,7 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     if (call->explains_timeout) {
         mu_value_free(status);
-        say_no_answer(c, call, true);
+        describe_no_answer(c, call, true);
         call->call.error.kind = MU_ERROR_LIMIT;
         mu__client_complete(ctx, c, &call->call, -MU_EDEADLINE);
         return;
@@ -475,8 +480,8 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                                            "the chief's status cannot be read: %s", why));
 }
 
-static void answered(struct mu__ctx *ctx, struct client_actor *c, struct mu__client_call *call,
-                     uint32_t code, struct mu__view words)
+static void answered(struct mu__ctx *ctx, struct client_actor *c,
+                     struct mu__client_call *call, uint32_t code, struct mu__view words)
 {
     char text[MU__ERROR_TEXT_MAX + 1];
 
@@ -491,13 +496,14 @@ void mu__client_on_made(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
     struct mu__per_worker_made *body = mu__body(msg);
-    struct mu__client_call *call = asker(c, msg, body->token);
+    struct mu__client_call *call = requester_of(c, msg, body->token);
 
     if (call != NULL) {
         call->input = body->input;
         call->chief_epoch = c->chief.epoch;
         answered(ctx, c, call, body->code, body->message);
-    } else if (c->chief.connected && mu__pid_equal(msg->from, c->chief.pid) && body->input != 0) {
+    } else if (c->chief.connected && mu__pid_equal(msg->from, c->chief.pid) &&
+               body->input != 0) {
         mu__client_release(ctx, c, body->input);
     }
 }
@@ -506,7 +512,7 @@ void mu__client_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 {
     struct client_actor *c = state;
     struct mu__drained *body = mu__body(msg);
-    struct mu__client_call *call = asker(c, msg, body->token);
+    struct mu__client_call *call = requester_of(c, msg, body->token);
 
     if (call != NULL)
         answered(ctx, c, call, body->code, body->message);

@@ -1,5 +1,5 @@
-/* What the files of the kernel share: kernel.c has actors, mailboxes and turns, watching.c
- * who is told that an actor or a node has ended. */
+/* What the files of the kernel share: kernel.c has actors, mailboxes and turns,
+ * watching.c who is told that an actor or a node has ended. */
 #ifndef MU_RUNTIME_KERNEL_INTERNAL_H
 #define MU_RUNTIME_KERNEL_INTERNAL_H
 
@@ -67,7 +67,8 @@ struct mu__kernel {
     struct mu__kernel_counters counters;
 };
 
-static inline struct actor *mu__kernel_find(const struct mu__kernel *kernel, uint32_t number)
+static inline struct actor *mu__kernel_find(const struct mu__kernel *kernel,
+                                            uint32_t number)
 {
     struct actor *actor = kernel->table[number & (kernel->table_size - 1)];
 

@@ -4,7 +4,7 @@
 
 #include "actors/effects/effects.h"
 
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "tests/support/var_net.h"
 
 #include <setjmp.h>

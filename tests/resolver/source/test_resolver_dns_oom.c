@@ -1,5 +1,5 @@
-/* Every allocation of the resolver dns and of the reader of answers fails once. */
-#include "resolver/engine/dns_answer.h"
+/* Every allocation of the resolver dns and of the text of records fails once. */
+#include "resolver/engine/dns_records.h"
 #include "tests/support/fault.h"
 #include "tests/support/script.h"
 
@@ -14,16 +14,12 @@
 
 static int read_text(char **ret_text)
 {
-    static const uint8_t answer[] =
-        "\x12\x34\x81\x80\0\1\0\2\0\0\0\0\1a\1b\0\0\x21\0\1"
-        "\xC0\x0C\0\x21\0\1\0\0\0\x3C\0\x0A\0\1\0\7\0\x50\1z\xC0\x0C"
-        "\xC0\x0C\0\x21\0\1\0\0\0\x3C\0\x0A\0\1\0\7\0\x50\1y\xC0\x0C";
     struct mu__dns_records records = {0};
     size_t size;
-    mu_error error = {0};
-    int rv =
-        mu__dns_answer_read(answer, sizeof answer - 1, MU__DNS_SRV, &error, &records);
+    int rv = mu__dns_records_add_service(&records, 1, 7, 80, "z.A.b");
 
+    if (rv == 0)
+        rv = mu__dns_records_add_service(&records, 1, 7, 80, "y.a.b");
     if (rv == 0)
         *ret_text = mu__dns_records_text(&records, &size);
     if (rv == 0 && *ret_text == NULL)
@@ -52,15 +48,15 @@ static void test_answers(void **state)
     free(text);
 }
 
-static int resolve_with(struct mu__notes *notes, const struct mu__settings *settings,
-                        mu_resolution *resolution)
+static int resolve_with(struct mu__requests *requests,
+                        const struct mu__settings *settings, mu_resolution *resolution)
 {
     const struct mu__resolver_kind *kind = &mu__resolver_dns;
     mu_error error = {0};
     int rv;
 
     mu_resolution_init(resolution);
-    rv = kind->resolve(notes, settings, &error, resolution);
+    rv = kind->resolve(requests, settings, &error, resolution);
     assert_int_equal(rv, error.code);
     if (rv != 0) {
         mu_cluster_free(resolution->cluster);
@@ -74,8 +70,8 @@ static int resolve(struct script *script, mu_resolution *resolution)
     static const char *const texts[][2] = {
         {"names", "worker=w.test:1,ps=_ps.test"}, {"address", "ip"}, {"host", "w-0"}};
     struct mu__settings settings;
-    struct mu__notes *notes;
-    int rv = mu__notes_new(&script->asker, NULL, NULL, &notes);
+    struct mu__requests *requests;
+    int rv = mu__requests_new(&script->requester, NULL, NULL, &requests);
 
     if (rv != 0)
         return rv;
@@ -84,10 +80,10 @@ static int resolve(struct script *script, mu_resolution *resolution)
         for (size_t i = 0; i < sizeof texts / sizeof texts[0] && rv == 0; i++)
             rv = mu__settings_set(&settings, texts[i][0], texts[i][1], NULL);
         if (rv == 0)
-            rv = resolve_with(notes, &settings, resolution);
+            rv = resolve_with(requests, &settings, resolution);
         mu__settings_done(&settings);
     }
-    mu__notes_free(notes);
+    mu__requests_free(requests);
     return rv;
 }
 
