@@ -1,9 +1,9 @@
 /* What the parts of the etcd store share.
  *
- *   store_etcd.c         requests, the lease, what the owner calls; its life
- *   store_etcd_hold.c    how the store is got: election, recovery, reading
- *   store_etcd_login.c   the token of a user
- *   store_etcd_write.c   transactions that only the holder can make */
+ *   etcd_store.c    requests, the lease, what the owner calls; its life
+ *   etcd_hold.c     how the store is got: election, recovery, reading
+ *   etcd_login.c    the token of a user
+ *   etcd_write.c    transactions that only the holder can make */
 #ifndef MU_ACTORS_STORE_ETCD_INTERNAL_H
 #define MU_ACTORS_STORE_ETCD_INTERNAL_H
 
