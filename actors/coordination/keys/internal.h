@@ -1,5 +1,4 @@
-/* What the files of the service's key-values share; for coordination_keys.c,
- * key_reads.c and key_watches.c and coordination/transactions.c only. */
+/* What the files of the key-values share: changes, reads, watches, transactions. */
 #ifndef MU_ACTORS_COORDINATION_KEYS_INTERNAL_H
 #define MU_ACTORS_COORDINATION_KEYS_INTERNAL_H
 
