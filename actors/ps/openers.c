@@ -62,7 +62,7 @@ void mu__opener_answer_absent(struct mu__variable_store *store,
 }
 
 void mu__opener_answer(struct mu__variable_store *store, const struct variable *v,
-                              bool created, struct open_answer *answer)
+                       bool created, struct open_answer *answer)
 {
     answer->opened.id = v->id;
     answer->opened.created = created;

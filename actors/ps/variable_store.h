@@ -64,7 +64,7 @@ struct mu__store_open {
     bool existing;          /* never creates it; of a shard but 0: has found shard 0 with
                                its content */
     uint64_t replaces;      /* the shard with this id is dropped, and made anew by the
-                               asker; 0: none */
+                               requester; 0: none */
 };
 
 /* The answer to an open. */
@@ -74,16 +74,16 @@ struct mu__store_opened {
                                it was created otherwise than it was waited for;
                                -MU_EAGAIN: no answer yet, but a note that the shard does
                                not exist */
-    const char *reason;      /* for the code; static */
+    const char *reason;     /* for the code; static */
     uint64_t id;
-    bool created;           /* the asker owes the initial content, as transfer `token` */
+    bool created;           /* the requester owes the content, as transfer `token` */
     uint32_t shards;        /* -MU_EPRECONDITION: that it has, when nothing else differs;
                                0: more does */
 };
 
 /* Open a shard, creating it when there is none. On success an answer follows from
  * mu__store_next_opened: at once, or when the content is there. Before it there may be
- * notes (-MU_EAGAIN), one each time that the asker is found to wait for a shard that
+ * notes (-MU_EAGAIN), one each time that the requester is found to wait for a shard that
  * nobody creates; for lack of memory one may be missing. -MU_EINVALID (name,
  * shape, size), -MU_ERANGE (shards, bytes), -MU_EPRECONDITION (another
  * shape), -MU_EEXHAUSTED, -MU_ENOMEM. */
