@@ -24,7 +24,6 @@ enum { MU__BLOCKING_THREADS_MAX = 8 };
 enum mu__blocking_pool {
     MU__BLOCKING_FILES,
     MU__BLOCKING_NAMES,     /* what the system looks up */
-    MU__BLOCKING_SERVERS,   /* DNS servers that are asked */
     MU__BLOCKING_SIGNATURES,    /* they never hang */
     MU__BLOCKING_CALLS,     /* functions of the program's own */
     MU__BLOCKING_PROGRAMS,  /* other programs */

@@ -22,6 +22,7 @@ struct mu__requester_uv {
     struct mu__msg **done_last;
     struct mu__flight *waiting; /* requests that wait for others, in order */
     struct mu__flight **waiting_last;
+    struct mu__dns_channel *dns;    /* servers that are asked */
     unsigned flights;             /* with the door */
     struct mu__answer_cache kept; /* of HTTP and programs */
     uint64_t calls_ms;            /* how long closing waits for calls */
@@ -56,7 +57,6 @@ struct mu__request_work {
     struct mu__pending_request *job; /* the loop's side */
     struct mu__request request;      /* a copy */
     int (*run)(struct mu__request_work *task);
-    uint64_t due_ns;          /* of uv_hrtime(), where something can keep to it */
     atomic_bool is_cancelled; /* nobody waits for it any more */
     char *data;               /* what was found, */
     size_t size;
@@ -99,6 +99,12 @@ int mu__work_names(struct mu__request_work *task);
 /* Of a request for the addresses of a number, which is its own: answer it, whatever
  * hangs. False: it is another one. */
 bool mu__requester_answer_number(struct mu__exchange *exchange);
+
+/* ---- DNS ---- */
+
+void mu__requester_send_dns(struct mu__requester_uv *requester,
+                            struct mu__exchange *exchange);
+void mu__requester_cancel_dns(struct mu__exchange *exchange);
 
 /* ---- HTTP ---- */
 

@@ -158,9 +158,7 @@ static void write_late(struct mu__request_work *task, char *out, size_t size)
 {
     const struct mu__request *request = &task->request;
     unsigned others = mu__blocking_job_waits_for(&task->blocking);
-    int used = snprintf(out, size, "no answer%s%.64s within %u ms",
-                        request->dns_server == NULL ? "" : " from DNS server ",
-                        request->dns_server == NULL ? "" : request->dns_server,
+    int used = snprintf(out, size, "no answer within %u ms",
                         mu__request_timeout_ms(request));
 
     if (others > 0)
@@ -225,7 +223,6 @@ static struct mu__request_work *task_new(const struct mu__request *request,
     task->blocking.done = on_done;
     task->blocking.dropped = on_dropped;
     task->run = kind->run;
-    task->due_ns = uv_hrtime() + (uint64_t)mu__request_timeout_ms(request) * NS_PER_MS;
     atomic_init(&task->is_cancelled, false);
     return task;
 }
