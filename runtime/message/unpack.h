@@ -8,74 +8,10 @@
 #ifndef MU_RUNTIME_UNPACK_H
 #define MU_RUNTIME_UNPACK_H
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "runtime/base/byte_order.h"
+#include "runtime/message/reader.h"
+
 #include <string.h>
-
-struct mu__reader {
-    const uint8_t *at;
-    const uint8_t *end;
-};
-
-/* What stands at the cursor, by its first byte. */
-enum mu__wire_type {
-    MU__WIRE_END,       /* no byte is left */
-    MU__WIRE_UINT,
-    MU__WIRE_INT,       /* written as signed; may still be positive */
-    MU__WIRE_FLOAT,
-    MU__WIRE_NIL,
-    MU__WIRE_FLAG,
-    MU__WIRE_STR,
-    MU__WIRE_BIN,
-    MU__WIRE_ARRAY,
-    MU__WIRE_MAP,
-    MU__WIRE_EXT,
-    MU__WIRE_NONE       /* 0xc1, which msgpack does not use */
-};
-
-static inline size_t mu__reader_left(const struct mu__reader *in)
-{
-    return (size_t)(in->end - in->at);
-}
-
-/* Loads in one expression each: compilers make one instruction of it. */
-static inline uint32_t mu__load_big32(const uint8_t *data)
-{
-    return (uint32_t)data[0] << 24 | (uint32_t)data[1] << 16 | (uint32_t)data[2] << 8 |
-           data[3];
-}
-
-static inline uint64_t mu__load_big64(const uint8_t *data)
-{
-    return (uint64_t)mu__load_big32(data) << 32 | mu__load_big32(data + 4);
-}
-
-static inline uint32_t mu__load_little32(const uint8_t *data)
-{
-    return data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16 |
-           (uint32_t)data[3] << 24;
-}
-
-static inline uint64_t mu__load_little64(const uint8_t *data)
-{
-    return mu__load_little32(data) | (uint64_t)mu__load_little32(data + 4) << 32;
-}
-
-/* 1, 2, 4 or 8 bytes, most significant first. */
-static inline uint64_t mu__load_big(const uint8_t *data, size_t size)
-{
-    uint64_t number = 0;
-
-    for (size_t i = 0; i < size; i++)
-        number = number << 8 | data[i];
-    return number;
-}
-
-enum mu__wire_type mu__wire_type(const struct mu__reader *in);
-
-/* A word for the type at the cursor, for complaints: "a string". */
-const char *mu__wire_word(const struct mu__reader *in);
 
 static inline bool mu__read_nil(struct mu__reader *in)
 {

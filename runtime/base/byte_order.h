@@ -1,0 +1,41 @@
+/* Numbers in bytes of a fixed order, wherever they stand. */
+#ifndef MU_RUNTIME_BYTE_ORDER_H
+#define MU_RUNTIME_BYTE_ORDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Loads in one expression each: compilers make one instruction of it. */
+static inline uint32_t mu__load_big32(const uint8_t *data)
+{
+    return (uint32_t)data[0] << 24 | (uint32_t)data[1] << 16 | (uint32_t)data[2] << 8 |
+           data[3];
+}
+
+static inline uint64_t mu__load_big64(const uint8_t *data)
+{
+    return (uint64_t)mu__load_big32(data) << 32 | mu__load_big32(data + 4);
+}
+
+static inline uint32_t mu__load_little32(const uint8_t *data)
+{
+    return data[0] | (uint32_t)data[1] << 8 | (uint32_t)data[2] << 16 |
+           (uint32_t)data[3] << 24;
+}
+
+static inline uint64_t mu__load_little64(const uint8_t *data)
+{
+    return mu__load_little32(data) | (uint64_t)mu__load_little32(data + 4) << 32;
+}
+
+/* 1, 2, 4 or 8 bytes, most significant first. */
+static inline uint64_t mu__load_big(const uint8_t *data, size_t size)
+{
+    uint64_t number = 0;
+
+    for (size_t i = 0; i < size; i++)
+        number = number << 8 | data[i];
+    return number;
+}
+
+#endif
