@@ -1,4 +1,5 @@
-/* A dataset: the shard dispenser behind a lock, and what becomes of each shard that is out.
+/* A dataset: the shard dispenser behind a lock, and what becomes of each shard that is
+ * out.
  *
  * A shard that is out belongs to an order, which is what the future of its closure calls
  * when it is resolved, on the loop. Orders hold the dataset, so it may be closed before
@@ -8,7 +9,7 @@
 
 #include "actors/client/shard_dispenser.h"
 #include "actors/client/future.h"
-#include "api/coordinator.h"
+#include "api/internal.h"
 #include "node/dataset_file.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"

@@ -1,8 +1,8 @@
 /* The public calls about variables: checks, then one call to the variables actor. */
-#include "api/variable.h"
+#include "api/internal.h"
 
 #include "actors/ps/optimizer.h"
-#include "actors/ps/variables.h"
+#include "actors/variables/variables.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
 

@@ -8,7 +8,7 @@
  * With --preempt-on-sigterm a first SIGTERM is a notice before all that: the program ends
  * by itself, at the step that the tasks agree on, or the grace does, or the next signal
  * is the first one. */
-#include "api/server.h"
+#include "api/compat/compat.h"
 #include "cli/options/settings.h"
 #include "cli/resolve/resolver.h"
 #include "cli/resolve/spec.h"

@@ -1,7 +1,7 @@
 /* `muster store ls` and `muster store clear`: the runs of a job that a store has. Asked
  * is the coordination service; or, with --store, the store itself, by a node of this
  * process that hosts a service nobody else reaches. */
-#include "api/coordination.h"
+#include "api/internal.h"
 #include "cli/output/json.h"
 #include "cli/output/table.h"
 #include "cli/service.h"
@@ -76,7 +76,8 @@ static void print_text(const mu_value *store)
 static int list(struct cmd_ask *ask, mu_error *error)
 {
     struct mu__agent_call call = {.number = 0};
-    int rv = mu__agent_ask_node(ask->node, &call, MU__AGENT_RUNS, cmd_limit(ask), error);
+    int rv =
+        mu__agent_call_and_wait(ask->node, &call, MU__AGENT_RUNS, cmd_limit(ask), error);
     int code = CMD_FINE;
 
     if (rv != 0)
@@ -118,8 +119,8 @@ static int clear(struct cmd_ask *ask, mu_error *error)
         .name = named(ask->options),
         .what = wanted(ask->options),
     };
-    int rv = mu__agent_ask_node(ask->node, &call, MU__AGENT_RUNS_CLEAR, cmd_limit(ask),
-                                error);
+    int rv = mu__agent_call_and_wait(ask->node, &call, MU__AGENT_RUNS_CLEAR,
+                                     cmd_limit(ask), error);
     cJSON *map;
 
     if (rv != 0)

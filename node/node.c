@@ -1,5 +1,5 @@
-/* A node in the real world: the member, a libuv loop (its own or the program's), an nng
- * wire, and the way from birth to death.
+/* A node in the real world: the member, a libuv loop (its own or the program's), and a
+ * wire of libuv streams that speak the protocol of nng's sockets; how it starts and ends.
  *
  * Closing goes through three states on the loop. LEAVING: goodbye was said, peers hang
  * up; calls that wait are completed, so that functions which wait in one come to an end,
@@ -650,7 +650,7 @@ static mu_node *node_new(const mu_node_options *o)
     atomic_init(&node->refs, 1);
     mu__process_watch();
     node->forks = mu__process_forks();
-    mu__node_init_home(node);
+    mu__node_init_future_owner(node);
     node->plugin_timeout_ms = o->plugin_timeout_ms;
     node->log = o->log == NULL ? mu__log_text : o->log;
     node->log_user = o->log_user;

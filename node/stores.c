@@ -1,6 +1,6 @@
 #include "node/stores.h"
 
-#include "actors/coordination/store/etcd.h"
+#include "actors/coordination/store/etcd_store.h"
 
 const struct mu__store_kind *const mu__stores[] = {
     &mu__store_memory,

@@ -1,7 +1,55 @@
-/* Threads that wait until a closure of theirs is admitted, in the order in which they
- * asked. The actor admits for them, so that nobody can be faster. */
-#include "actors/client/admission.h"
+/* Admission of closures: by the threads that schedule them, or, for those that wait for
+ * room, by the actor in the order in which they came, so that nobody can be faster. */
+#include "actors/client/admitting.h"
 #include "actors/client/internal.h"
+
+/* ---- any thread ---- */
+
+/* `resolved` only grows, and is read before `taken`: if that has not changed when it is
+ * swapped, there is at least as much room as was seen. */
+static bool take(atomic_uint_fast64_t *taken, const atomic_uint_fast64_t *resolved,
+                 uint64_t size, uint64_t max)
+{
+    uint64_t done = atomic_load_explicit(resolved, memory_order_acquire);
+    uint64_t seen = atomic_load_explicit(taken, memory_order_acquire);
+
+    for (;;) {
+        if (!mu__admission_fits(seen - done, size, max)) {
+            uint64_t now = atomic_load_explicit(resolved, memory_order_acquire);
+
+            if (now == done)
+                return false;
+            done = now;
+            seen = atomic_load_explicit(taken, memory_order_acquire);
+            continue;
+        }
+        if (atomic_compare_exchange_weak_explicit(taken, &seen, seen + size,
+                                                  memory_order_acq_rel,
+                                                  memory_order_acquire))
+            return true;
+    }
+}
+
+bool mu__admission_take(struct mu__session *session, uint64_t bytes)
+{
+    if (bytes > 0 && !take(&session->bytes_scheduled, &session->bytes_resolved, bytes,
+                           session->bytes_max))
+        return false;
+    if (take(&session->scheduled, &session->resolved, 1, session->closures_max))
+        return true;
+    if (bytes > 0)
+        (void)atomic_fetch_sub(&session->bytes_scheduled, bytes);
+    return false;
+}
+
+void mu__admission_withdraw(struct mu__session *session, uint64_t bytes)
+{
+    (void)atomic_fetch_sub(&session->scheduled, 1);
+    if (bytes > 0)
+        (void)atomic_fetch_sub(&session->bytes_scheduled, bytes);
+}
+
+/* ---- the actor: threads that wait ---- */
 
 enum { REVIEW_MS = 5 };
 
@@ -10,7 +58,7 @@ static struct mu__client_call *client_call(struct mu__call *call)
     return (struct mu__client_call *)call;
 }
 
-static void complete(struct mu__ctx *ctx, struct client *c, struct mu__call *call,
+static void complete(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
                      bool admitted)
 {
     client_call(call)->admitted = admitted;
@@ -19,17 +67,17 @@ static void complete(struct mu__ctx *ctx, struct client *c, struct mu__call *cal
 
 /* Room is made in steps, so that a full queue does not wake its threads each time; what
  * is left below a step is given after REVIEW_MS. */
-static bool has_step(const struct client *c)
+static bool has_step(const struct client_actor *c)
 {
-    uint64_t max = c->session->closures_max;
-    uint64_t used = mu__admission_closures(c->session);
+    uint64_t max = c->session.shared->closures_max;
+    uint64_t used = mu__admission_closures(c->session.shared);
 
     return max == 0 || used <= max - max / 8 - (max < 8 ? 1 : 0);
 }
 
-static bool has_room(const struct client *c, const struct mu__client_call *call)
+static bool has_room(const struct client_actor *c, const struct mu__client_call *call)
 {
-    const struct mu__session *s = c->session;
+    const struct mu__session *s = c->session.shared;
 
     return mu__admission_fits(mu__admission_closures(s), 1, s->closures_max) &&
            (call->bytes == 0 ||
@@ -37,9 +85,9 @@ static bool has_room(const struct client *c, const struct mu__client_call *call)
 }
 
 /* Somebody is between being admitted and sending, or withdraws: nothing tells when. */
-static bool is_settling(const struct client *c)
+static bool is_settling(const struct client_actor *c)
 {
-    return mu__admission_closures(c->session) != mu__client_outstanding(c);
+    return mu__admission_closures(c->session.shared) != mu__client_outstanding(c);
 }
 
 static void remove_first(struct mu__room *room)
@@ -59,7 +107,7 @@ static void add_last(struct mu__room *room, struct mu__call *call)
     room->last = call;
 }
 
-bool mu__client_room_unlist(struct client *c, const struct mu__call *call)
+bool mu__client_room_unlist(struct client_actor *c, const struct mu__call *call)
 {
     struct mu__call *before = NULL;
     struct mu__call *at = c->room.first;
@@ -80,7 +128,7 @@ bool mu__client_room_unlist(struct client *c, const struct mu__call *call)
 }
 
 /* True when the call was answered. */
-static bool try_answer(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
+static bool try_answer(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call)
 {
     struct mu__client_call *wanted = client_call(call);
 
@@ -89,13 +137,13 @@ static bool try_answer(struct mu__ctx *ctx, struct client *c, struct mu__call *c
         return true;
     }
     if (!has_room(c, wanted) ||
-        (wanted->admits && !mu__admission_take(c->session, wanted->bytes)))
+        (wanted->admits && !mu__admission_take(c->session.shared, wanted->bytes)))
         return false;
     complete(ctx, c, call, wanted->admits);
     return true;
 }
 
-static void answer_all(struct mu__ctx *ctx, struct client *c)
+static void answer_all(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__room *room = &c->room;
 
@@ -114,7 +162,7 @@ static void answer_all(struct mu__ctx *ctx, struct client *c)
 }
 
 /* When nothing else will tell that there is room for the first one. */
-static void arm(struct mu__ctx *ctx, struct client *c)
+static void arm(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__room *room = &c->room;
 
@@ -124,36 +172,36 @@ static void arm(struct mu__ctx *ctx, struct client *c)
     room->review_timer = mu__timer_set(ctx, REVIEW_MS, 0);
 }
 
-void mu__client_room_review(struct mu__ctx *ctx, struct client *c)
+void mu__client_room_review(struct mu__ctx *ctx, struct client_actor *c)
 {
-    if (c->room.first == NULL || c->session == NULL)
+    if (c->room.first == NULL || c->session.shared == NULL)
         return;
     if (has_step(c) || mu__client_phase(c) != MU__SESSION_FINE)
         answer_all(ctx, c);
     arm(ctx, c);
 }
 
-void mu__client_room_late(struct mu__ctx *ctx, struct client *c)
+void mu__client_room_late(struct mu__ctx *ctx, struct client_actor *c)
 {
     c->room.review_timer = 0;
-    if (c->session == NULL)
+    if (c->session.shared == NULL)
         return;
     answer_all(ctx, c);
     arm(ctx, c);
 }
 
-void mu__client_room_wait(struct mu__ctx *ctx, struct client *c,
+void mu__client_room_wait(struct mu__ctx *ctx, struct client_actor *c,
                           struct mu__client_call *call)
 {
     if (c->room.first == NULL && try_answer(ctx, c, &call->call))
         return;
-    if (!mu__client_limit(ctx, c, &call->call, call->call.timeout_ms))
+    if (!mu__client_start_timeout(ctx, c, &call->call, call->call.timeout_ms))
         return;
     add_last(&c->room, &call->call);
     arm(ctx, c);
 }
 
-void mu__client_room_end(struct mu__ctx *ctx, struct client *c, const char *words)
+void mu__client_room_end(struct mu__ctx *ctx, struct client_actor *c, const char *words)
 {
     while (c->room.first != NULL) {
         struct mu__call *call = c->room.first;

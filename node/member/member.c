@@ -2,7 +2,7 @@
 
 #include "actors/job/job.h"
 #include "actors/messages.h"
-#include "actors/ps/effects.h"
+#include "actors/effects/effects.h"
 #include "actors/ps/ps.h"
 #include "resolver/spec/cluster.h"
 

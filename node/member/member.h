@@ -9,7 +9,7 @@
 #include "actors/client/client.h"
 #include "actors/coordination/coordination.h"
 #include "actors/job/job.h"
-#include "actors/ps/variables.h"
+#include "actors/variables/variables.h"
 #include "actors/supervisor/supervisor.h"
 #include "actors/task_set.h"
 #include "actors/worker/worker.h"

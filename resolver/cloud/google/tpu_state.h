@@ -1,4 +1,4 @@
-/* How Cloud TPUs are, and what is asked of their hosts. Run by api/tpu.c, as resolvers
+/* How Cloud TPUs are, and what is asked of their hosts. Run by api/tpu_calls.c, as resolvers
  * are: MU__LATER means to be called again. */
 #ifndef MU_RESOLVER_TPU_STATE_H
 #define MU_RESOLVER_TPU_STATE_H

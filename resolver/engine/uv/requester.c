@@ -152,15 +152,15 @@ static const struct {
     [MU__REQUEST_VARIABLE] = {.at_once = answer_variable},
     [MU__REQUEST_HOST_NAME] = {.at_once = answer_host_name},
     [MU__REQUEST_CLOCK] = {.at_once = answer_clock},
-    [MU__REQUEST_FILE] = {.task = {MU__LANE_FILES, mu__work_file, false, false}},
-    [MU__REQUEST_FOLDER] = {.task = {MU__LANE_FILES, mu__work_folder, false, false}},
-    [MU__REQUEST_WRITE] = {.task = {MU__LANE_FILES, mu__work_write, false, false}},
-    [MU__REQUEST_REMOVE] = {.task = {MU__LANE_FILES, mu__work_remove, false, false}},
-    [MU__REQUEST_SIGNATURE] = {.task = {MU__LANE_SUMS, task_signature, false, false}},
-    [MU__REQUEST_ADDRESSES] = {.task = {MU__LANE_NAMES, mu__work_names, true, false}},
+    [MU__REQUEST_FILE] = {.task = {MU__BLOCKING_FILES, mu__work_file, false, false}},
+    [MU__REQUEST_FOLDER] = {.task = {MU__BLOCKING_FILES, mu__work_folder, false, false}},
+    [MU__REQUEST_WRITE] = {.task = {MU__BLOCKING_FILES, mu__work_write, false, false}},
+    [MU__REQUEST_REMOVE] = {.task = {MU__BLOCKING_FILES, mu__work_remove, false, false}},
+    [MU__REQUEST_SIGNATURE] = {.task = {MU__BLOCKING_SIGNATURES, task_signature, false, false}},
+    [MU__REQUEST_ADDRESSES] = {.task = {MU__BLOCKING_NAMES, mu__work_names, true, false}},
     [MU__REQUEST_SERVICES] = {.at_once = NULL},
-    [MU__REQUEST_CALL] = {.task = {MU__LANE_CALLS, task_call, false, false}},
-    [MU__REQUEST_PROGRAM] = {.task = {MU__LANE_PROGRAMS, task_program, false, true}},
+    [MU__REQUEST_CALL] = {.task = {MU__BLOCKING_CALLS, task_call, false, false}},
+    [MU__REQUEST_PROGRAM] = {.task = {MU__BLOCKING_PROGRAMS, task_program, false, true}},
     [MU__REQUEST_HTTP] = {.at_once = NULL},
 };
 
@@ -206,13 +206,13 @@ int mu__requester_uv_open(uv_loop_t *loop, struct mu__requester_uv **ret_request
     static const struct mu__requester_ops ops = {op_send, op_cancel};
     struct mu__requester_uv *requester = calloc(1, sizeof *requester);
 
-    if (requester == NULL || mu__errands_open(loop, &requester->errands) != 0) {
+    if (requester == NULL || mu__blocking_open(loop, &requester->blocking_jobs) != 0) {
         free(requester);
         return -MU_ENOMEM;
     }
     requester->requester.ops = &ops;
     requester->loop = loop;
-    requester->holds = 1; /* the errands */
+    requester->holds = 1; /* the blocking jobs */
     mu__requester_init_http(requester);
     *ret_requester = requester;
     return 0;

@@ -7,13 +7,15 @@
  *   - keys that were put are there in all later runs;
  *   - of dead runs nothing stays but a short history;
  *   - a task that is left over from a former run is told so, and not taken. */
-#include "actors/coordination/runs.h"
-#include "actors/coordination/store/etcd.h"
+#include "actors/coordination/job_runs.h"
+#include "actors/coordination/store/etcd_store.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/etcd.h"
 #include "tests/sim/random.h"
 #include "tests/sim/storage.h"
 #include "tests/support/seeds.h"
+
+#include "actors/coordination/keys/keys.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

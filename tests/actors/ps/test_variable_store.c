@@ -1,18 +1,15 @@
 /* The variables of one server, alone: who creates, who waits, what is refused. */
-#include "actors/ps/variable_store.h"
+#include "tests/support/variable_store.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
-
-enum { ALICE = 7, BOB = 8, CAROL = 9 };     /* nodes */
 
 /* ---- Shapes ---- */
 
@@ -119,305 +116,6 @@ static void test_name_hash(void **state)
     assert_true(mu__name_hash(mu__view_str("foobar")) == UINT64_C(0x85944171f73967e8));
 }
 
-/* ---- A store, and requests to it ---- */
-
-static const struct mu__store_limits small = {
-    .bytes_max = 4096, .variables_max = 4, .waiting_max = 3, .transfers_node_max = 2};
-
-static int set_up(void **state)
-{
-    *state = mu__store_new(&small, 1234);
-    return *state == NULL;
-}
-
-static int tear_down(void **state)
-{
-    mu__store_free(*state);
-    return 0;
-}
-
-static mu__pid pid(uint32_t node)
-{
-    return (mu__pid){node, 5};
-}
-
-/* Sixteen floats in one shard, opened by a node under a token. */
-static struct mu__store_open open_of(const char *name, uint32_t node, uint64_t token)
-{
-    return (struct mu__store_open){
-        .name = mu__view_str(name),
-        .shape = {MU_F32, 1, {16}, 1},
-        .bytes = 64,
-        .requester = {pid(node), token},
-    };
-}
-
-/* Opens without an answer yet. */
-static void opens_and_waits(struct mu__store *store,
-                            const struct mu__store_open *request)
-{
-    struct mu__store_opened opened;
-    mu_error error;
-
-    assert_int_equal(mu__store_open(store, request, &error), 0);
-    assert_false(mu__store_next_opened(store, &opened));
-}
-
-/* The next answer goes to this node and token. */
-static struct mu__store_opened answered(struct mu__store *store, uint32_t node,
-                                        uint64_t token)
-{
-    struct mu__store_opened opened = {.code = 1};
-
-    assert_true(mu__store_next_opened(store, &opened));
-    assert_int_equal(opened.requester.pid.node, node);
-    assert_int_equal(opened.requester.token, token);
-    return opened;
-}
-
-static struct mu__store_opened opens(struct mu__store *store,
-                                     const struct mu__store_open *request)
-{
-    mu_error error;
-
-    assert_int_equal(mu__store_open(store, request, &error), 0);
-    return answered(store, request->requester.pid.node, request->requester.token);
-}
-
-static int write_it(struct mu__store *store, struct mu__store_write write,
-                    mu_error *error)
-{
-    uint64_t version = 0;
-
-    return mu__store_write(store, &write, error, &version);
-}
-
-static void write_ok(struct mu__store *store, struct mu__store_write write)
-{
-    mu_error error = {.message = ""};
-
-    if (write_it(store, write, &error) != 0)
-        fail_msg("%s", error.message);
-}
-
-static void zero_it(struct mu__store *store, uint64_t id, uint32_t node, uint64_t token)
-{
-    write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ZERO,
-                                             .transfer = token, .writer = pid(node)});
-}
-
-/* A variable with content, zeros, made by Alice. */
-static uint64_t make(struct mu__store *store, const char *name)
-{
-    struct mu__store_open request = open_of(name, ALICE, 1);
-    struct mu__store_opened opened = opens(store, &request);
-
-    assert_true(opened.created);
-    zero_it(store, opened.id, ALICE, 1);
-    return opened.id;
-}
-
-static float read_first(struct mu__store *store, uint64_t id)
-{
-    struct mu__view data;
-    uint64_t version;
-    mu_error error;
-    float first;
-
-    assert_int_equal(mu__store_read(store, &(struct mu__store_read){id, 0, 64}, &error,
-                                    &data, &version), 0);
-    assert_int_equal(data.size, 64);
-    memcpy(&first, data.data, sizeof first);
-    return first;
-}
-
-/* Of a shard of 32 bytes. */
-static float read_half(struct mu__store *store, uint64_t id)
-{
-    struct mu__view data;
-    uint64_t version;
-    mu_error error;
-    float first;
-
-    assert_int_equal(mu__store_read(store, &(struct mu__store_read){id, 0, 32}, &error,
-                                    &data, &version), 0);
-    memcpy(&first, data.data, sizeof first);
-    return first;
-}
-
-static struct mu__store_totals totals_of(const struct mu__store *store)
-{
-    struct mu__store_totals totals;
-
-    mu__store_totals(store, &totals);
-    return totals;
-}
-
-/* ---- Creation ---- */
-
-static void test_first_creates_others_wait(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store_open alice = open_of("w", ALICE, 1);
-    struct mu__store_open bob = open_of("w", BOB, 2);
-    struct mu__store_open carol = open_of("w", CAROL, 3);
-    struct mu__store_opened created = opens(store, &alice);
-    struct mu__store_opened opened;
-
-    assert_true(created.created);
-    opens_and_waits(store, &bob);
-    opens_and_waits(store, &carol);
-    zero_it(store, created.id, ALICE, 1);
-    opened = answered(store, BOB, 2);
-    assert_false(opened.created);
-    assert_true(opened.id == created.id);
-    (void)answered(store, CAROL, 3);
-    bob.requester.token = 4;
-    opened = opens(store, &bob);
-    assert_false(opened.created);
-    assert_int_equal(totals_of(store).waiting, 0);
-}
-
-/* The creator's content counts piece by piece, in order, and only the creator's. */
-static void test_initial_content(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store_open request = open_of("w", ALICE, 1);
-    uint64_t id = opens(store, &request).id;
-    float content[16] = {42};
-    struct mu__store_write piece = {.id = id, .operation = MU__WRITE_ASSIGN,
-                                    .transfer = 1, .data = {content, 32},
-                                    .writer = pid(ALICE)};
-    struct mu__view data;
-    uint64_t version;
-    mu_error error;
-
-    piece.writer = pid(BOB);
-    assert_int_equal(write_it(store, piece, &error), -MU_EPRECONDITION);
-    piece.writer = pid(ALICE);
-    piece.transfer = 2;
-    assert_int_equal(write_it(store, piece, &error), -MU_EPRECONDITION);
-    piece.transfer = 1;
-    piece.operation = MU__WRITE_ADD;
-    assert_int_equal(write_it(store, piece, &error), -MU_EPRECONDITION);
-    piece.operation = MU__WRITE_ASSIGN;
-    write_ok(store, piece);
-    assert_int_equal(write_it(store, piece, &error), -MU_EABORTED);
-    assert_int_equal(mu__store_read(store, &(struct mu__store_read){id, 0, 4}, &error,
-                                    &data, &version), -MU_EPRECONDITION);
-    piece.offset = 32;
-    piece.data = (struct mu__view){content + 8, 32};
-    write_ok(store, piece);
-    assert_true(read_first(store, id) == 42);
-}
-
-/* When the creator is lost, the next in line creates, from zeros; then the next. */
-static void test_creator_is_replaced(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store_open alice = open_of("w", ALICE, 1);
-    struct mu__store_open bob = open_of("w", BOB, 2);
-    struct mu__store_open carol = open_of("w", CAROL, 3);
-    uint64_t id = opens(store, &alice).id;
-    float part[8] = {42};
-
-    opens_and_waits(store, &bob);
-    opens_and_waits(store, &carol);
-    write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ASSIGN,
-                                             .transfer = 1, .data = {part, sizeof part},
-                                             .writer = pid(ALICE)});
-    mu__store_node_down(store, ALICE);
-    assert_true(answered(store, BOB, 2).created);
-    write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ABANDON,
-                                             .transfer = 2, .writer = pid(BOB)});
-    assert_true(answered(store, CAROL, 3).created);
-    zero_it(store, id, CAROL, 3);
-    assert_true(read_first(store, id) == 0);
-}
-
-/* A shard whose creator is lost while nobody waits is as if it had never been. */
-static void test_creation_is_forgotten(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store_open alice = open_of("w", ALICE, 1);
-    struct mu__store_open bob = open_of("w", BOB, 2);
-    uint64_t id = opens(store, &alice).id;
-    struct mu__store_opened opened;
-
-    mu__store_node_down(store, BOB);
-    assert_int_equal(totals_of(store).variables, 1);
-    mu__store_node_down(store, ALICE);
-    assert_int_equal(totals_of(store).variables, 0);
-    assert_int_equal(totals_of(store).bytes, 0);
-    bob.shape.dims[0] = 8;
-    bob.bytes = 32;
-    opened = opens(store, &bob);
-    assert_true(opened.created);
-    assert_true(opened.id != id);
-}
-
-static void test_who_waits_may_leave(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store_open alice = open_of("w", ALICE, 1);
-    struct mu__store_open bob = open_of("w", BOB, 2);
-    struct mu__store_open carol = open_of("w", CAROL, 3);
-    uint64_t id = opens(store, &alice).id;
-    struct mu__store_opened opened;
-
-    opens_and_waits(store, &bob);
-    opens_and_waits(store, &carol);
-    write_ok(store, (struct mu__store_write){.operation = MU__WRITE_ABANDON,
-                                             .transfer = 3, .writer = pid(BOB)});
-    assert_false(mu__store_next_opened(store, &opened));
-    write_ok(store, (struct mu__store_write){.operation = MU__WRITE_ABANDON,
-                                             .transfer = 2, .writer = pid(BOB)});
-    assert_int_equal(answered(store, BOB, 2).code, -MU_ECANCELLED);
-    mu__store_node_down(store, CAROL);
-    assert_int_equal(totals_of(store).waiting, 0);
-    zero_it(store, id, ALICE, 1);
-    assert_false(mu__store_next_opened(store, &opened));
-}
-
-static void test_mismatch_says_both(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store_open request = open_of("w", BOB, 2);
-    mu_error error;
-
-    (void)make(store, "w");
-    request.shape.dtype = MU_F64;
-    request.bytes = 128;
-    assert_int_equal(mu__store_open(store, &request, &error), -MU_EPRECONDITION);
-    assert_string_equal(error.message, "it is float32[16] in 1 shard; opened as "
-                                       "float64[16] in 1 shard");
-}
-
-/* Shards of one variable on one server are kept apart, and so are lives. */
-static void test_ids(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store *next_life = mu__store_new(&small, 1235);
-    struct mu__store_open request = open_of("w", ALICE, 1);
-    uint64_t first;
-    uint64_t second;
-    struct mu__view data;
-    uint64_t version;
-    mu_error error;
-
-    request.shape.shards = 2;
-    request.bytes = 32;
-    first = opens(store, &request).id;
-    request.shard = 1;
-    second = opens(store, &request).id;
-    assert_true(first != second);
-    assert_non_null(next_life);
-    assert_true(make(next_life, "w") != first);
-    assert_int_equal(mu__store_read(next_life, &(struct mu__store_read){first, 0, 4},
-                                    &error, &data, &version), -MU_ENOTFOUND);
-    mu__store_free(next_life);
-}
-
 /* ---- Requests that are refused ---- */
 
 static const struct open_row {
@@ -448,7 +146,7 @@ static void test_opens_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof open_rows / sizeof open_rows[0]; i++) {
         const struct open_row *row = &open_rows[i];
-        struct mu__store *store = mu__store_new(&small, i);
+        struct mu__variable_store *store = mu__store_new(&small, i);
         struct mu__store_open request = {
             mu__view_str(row->name), row->shape, row->shard, row->bytes, {pid(ALICE), 1},
             false, 0};
@@ -465,7 +163,7 @@ static void test_opens_refused(void **state)
 
 static void test_name_length(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("", ALICE, 1);
     char name[257];
     mu_error error;
@@ -496,7 +194,7 @@ static const struct range_row {
 
 static void test_ranges(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     float zeros[17] = {0};
 
@@ -545,7 +243,7 @@ static void test_operations(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof operation_rows / sizeof operation_rows[0]; i++) {
         const struct operation_row *row = &operation_rows[i];
-        struct mu__store *store = mu__store_new(&small, i);
+        struct mu__variable_store *store = mu__store_new(&small, i);
         uint32_t bytes = (uint32_t)mu_dtype_bytes((int)row->dtype);
         struct mu__store_open request = open_of("w", ALICE, 1);
         mu_error error;
@@ -570,7 +268,7 @@ static void test_operations(void **state)
 
 static void test_unknown_ids(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     const uint64_t ids[] = {0, 1, id + 1, UINT64_MAX};
     struct mu__view data;
@@ -594,7 +292,7 @@ static void test_unknown_ids(void **state)
 
 static void test_bounds_of_variables(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("e", BOB, 9);
     mu_error error;
 
@@ -610,7 +308,7 @@ static void test_bounds_of_variables(void **state)
 
 static void test_bounds_of_waiting(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("w", ALICE, 1);
     mu_error error;
 
@@ -625,7 +323,7 @@ static void test_bounds_of_waiting(void **state)
 /* Velocities count too: 3 kB of content leave no room for as much again. */
 static void test_bounds_of_bytes(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("w", ALICE, 1);
     struct mu__store_write write = {.operation = MU__WRITE_MOMENTUM, .writer = pid(BOB)};
     const float gradient[1] = {1};
@@ -646,19 +344,9 @@ static void test_bounds_of_bytes(void **state)
 
 /* ---- Staged assigns ---- */
 
-static struct mu__store_write piece_of(uint64_t id, uint32_t node, uint64_t transfer,
-                                       uint64_t offset)
-{
-    static const float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
-
-    return (struct mu__store_write){.id = id, .operation = MU__WRITE_ASSIGN,
-                                    .transfer = transfer, .offset = offset,
-                                    .data = {ones, sizeof ones}, .writer = pid(node)};
-}
-
 static void test_staged_assign_is_atomic(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     uint64_t version;
     mu_error error;
@@ -677,7 +365,7 @@ static void test_staged_assign_is_atomic(void **state)
 /* Memory of replaced content is used again, for content of any size. */
 static void test_staging_again(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_open request = open_of("x", ALICE, 1);
     struct mu__store_write other = piece_of(0, BOB, 1, 0);
@@ -701,7 +389,7 @@ static void test_staging_again(void **state)
 /* Two writers at once do not mix, not even under the same number. */
 static void test_transfers_are_apart(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
 
     write_ok(store, piece_of(id, BOB, 5, 0));
@@ -715,7 +403,7 @@ static void test_transfers_are_apart(void **state)
 /* What is staged goes with the writer's node, and when it is given up. */
 static void test_staged_is_freed(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     mu_error error;
 
@@ -732,7 +420,7 @@ static void test_staged_is_freed(void **state)
 
 static void test_pieces_in_order(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_write piece = piece_of(id, BOB, 5, 0);
     mu_error error;
@@ -750,7 +438,7 @@ static void test_pieces_in_order(void **state)
 
 static void test_bounds_of_transfers(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     mu_error error;
 
@@ -762,14 +450,9 @@ static void test_bounds_of_transfers(void **state)
 
 /* ---- Versions and counters ---- */
 
-static void remember(void *user, const struct mu__store_info *info)
-{
-    *(struct mu__store_info *)user = *info;
-}
-
 static void test_counters(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_write half = piece_of(id, BOB, 5, 0);
     struct mu__store_info info = {.name = NULL};
@@ -792,7 +475,7 @@ static void test_counters(void **state)
 /* Velocity is kept between gradients: 1, then 1.5 of it. */
 static void test_momentum(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_write write = piece_of(id, BOB, 0, 0);
 
@@ -805,263 +488,6 @@ static void test_momentum(void **state)
     assert_true(read_first(store, id) == -5);
 }
 
-/* ---- Openers that never create ---- */
-
-/* Shard 1 of two; `existing`, or to be made. */
-static struct mu__store_open second_of(uint32_t node, uint64_t token, bool existing)
-{
-    struct mu__store_open request = open_of("w", node, token);
-
-    request.shape.shards = 2;
-    request.shard = 1;
-    request.bytes = 32;
-    request.existing = existing;
-    return request;
-}
-
-static void opens_absent(struct mu__store *store, const struct mu__store_open *request)
-{
-    struct mu__store_opened note = opens(store, request);
-
-    assert_int_equal(note.code, -MU_EAGAIN);
-    assert_string_equal(note.reason, "it does not exist, and nobody creates it");
-    assert_false(mu__store_next_opened(store, &note));
-}
-
-static int commit_it(struct mu__store *store, uint64_t id, uint32_t node, uint64_t token)
-{
-    mu_error error;
-
-    return write_it(store, (struct mu__store_write){.id = id,
-                                                    .operation = MU__WRITE_COMMIT,
-                                                    .transfer = token,
-                                                    .writer = pid(node)}, &error);
-}
-
-static void abandon_it(struct mu__store *store, uint64_t id, uint32_t node,
-                       uint64_t token)
-{
-    write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ABANDON,
-                                             .transfer = token, .writer = pid(node)});
-}
-
-/* What is only waited for is no variable, and is bounded as all waiting is. */
-static void test_existing_waits(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store_open request = open_of("w", BOB, 1);
-    struct mu__store_open other = open_of("v", BOB, 9);
-    struct mu__store_info info = {.name = NULL};
-    mu_error error;
-    uint64_t id;
-
-    other.existing = true;
-    request.existing = true;
-    for (; request.requester.token <= 3; request.requester.token++)
-        opens_absent(store, &request);
-    assert_int_equal(mu__store_open(store, &request, &error), -MU_EEXHAUSTED);
-    assert_int_equal(mu__store_open(store, &other, &error), -MU_EEXHAUSTED);
-    assert_int_equal(totals_of(store).waiting, 3);
-    assert_int_equal(totals_of(store).variables, 0);
-    assert_int_equal(totals_of(store).bytes, 0);
-    mu__store_each(store, remember, &info);
-    assert_null(info.name);
-    abandon_it(store, 0, BOB, 2);
-    assert_int_equal(answered(store, BOB, 2).code, -MU_ECANCELLED);
-    id = make(store, "w");
-    assert_true(answered(store, BOB, 1).id == id);
-    assert_false(answered(store, BOB, 3).created);
-    assert_int_equal(totals_of(store).waiting, 0);
-    assert_false(opens(store, &request).created);
-}
-
-/* Nothing is left of those who waited for nothing. */
-static void test_existing_leaves(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store_open bob = open_of("w", BOB, 1);
-    struct mu__store_open carol = open_of("w", CAROL, 2);
-    struct mu__store_opened opened;
-
-    bob.existing = true;
-    carol.existing = true;
-    opens_absent(store, &bob);
-    opens_absent(store, &carol);
-    mu__store_node_down(store, BOB);
-    assert_int_equal(totals_of(store).waiting, 1);
-    mu__store_node_down(store, CAROL);
-    assert_int_equal(totals_of(store).waiting, 0);
-    (void)make(store, "w");
-    assert_false(mu__store_next_opened(store, &opened));
-}
-
-/* When a creator is lost, one who may create comes first; when there is none, those who
- * may not are told and go on waiting. */
-static void test_existing_is_no_heir(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store_open alice = open_of("w", ALICE, 1);
-    struct mu__store_open bob = open_of("w", BOB, 2);
-    struct mu__store_open carol = open_of("w", CAROL, 3);
-    uint64_t id = opens(store, &alice).id;
-
-    bob.existing = true;
-    opens_and_waits(store, &bob);
-    opens_and_waits(store, &carol);
-    mu__store_node_down(store, ALICE);
-    assert_true(answered(store, CAROL, 3).created);
-    abandon_it(store, id, CAROL, 3);
-    assert_int_equal(answered(store, BOB, 2).code, -MU_EAGAIN);
-    assert_int_equal(totals_of(store).variables, 0);
-    assert_int_equal(totals_of(store).bytes, 0);
-    assert_int_equal(totals_of(store).waiting, 1);
-    alice.requester.token = 4;
-    id = opens(store, &alice).id;
-    zero_it(store, id, ALICE, 4);
-    assert_true(answered(store, BOB, 2).id == id);
-}
-
-static void test_existing_of_another_shape(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store_open bob = open_of("w", BOB, 2);
-    struct mu__store_open alice = open_of("w", ALICE, 1);
-    struct mu__store_opened opened;
-
-    bob.existing = true;
-    opens_absent(store, &bob);
-    alice.shape.dims[0] = 8;
-    alice.bytes = 32;
-    assert_int_equal(mu__store_open(store, &alice, &(mu_error){.code = 0}), 0);
-    opened = answered(store, BOB, 2);
-    assert_int_equal(opened.code, -MU_EPRECONDITION);
-    assert_string_equal(opened.reason, "it was created with another dtype, shape or "
-                                      "number of shards");
-    assert_true(answered(store, ALICE, 1).created);
-    assert_int_equal(totals_of(store).waiting, 0);
-}
-
-/* ---- Shards that wait for shard 0 ---- */
-
-/* Filled is not enough: nobody may use it, nor count it as the creator's, before the
- * creator has said so. */
-static void test_commit(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store_open alice = second_of(ALICE, 1, false);
-    struct mu__store_open bob = second_of(BOB, 2, true);
-    uint64_t id = opens(store, &alice).id;
-    struct mu__view data;
-    uint64_t version;
-    mu_error error;
-
-    assert_int_equal(commit_it(store, id, ALICE, 1), -MU_EPRECONDITION);
-    zero_it(store, id, ALICE, 1);
-    opens_and_waits(store, &bob);
-    assert_int_equal(mu__store_read(store, &(struct mu__store_read){id, 0, 4}, &error,
-                                    &data, &version), -MU_EPRECONDITION);
-    assert_int_equal(commit_it(store, id, BOB, 2), -MU_EPRECONDITION);
-    assert_int_equal(commit_it(store, id + 1, ALICE, 1), -MU_ENOTFOUND);
-    assert_int_equal(commit_it(store, id, ALICE, 1), 0);
-    assert_false(answered(store, BOB, 2).created);
-    assert_int_equal(mu__store_read(store, &(struct mu__store_read){id, 0, 4}, &error,
-                                    &data, &version), 0);
-    assert_int_equal(version, 1);
-    assert_int_equal(commit_it(store, id, ALICE, 1), 0);
-}
-
-/* The creator was lost after it filled the shard: who has found shard 0 uses it, who is
- * to create shard 0 makes it anew, in any shape. */
-static void test_orphan(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store_open alice = second_of(ALICE, 1, false);
-    struct mu__store_open bob = second_of(BOB, 2, true);
-    struct mu__store_open carol = second_of(CAROL, 3, false);
-    uint64_t id = opens(store, &alice).id;
-    struct mu__store_opened opened;
-
-    zero_it(store, id, ALICE, 1);
-    mu__store_node_down(store, ALICE);
-    carol.shape.dims[0] = 8;
-    carol.bytes = 16;
-    opened = opens(store, &carol);
-    assert_true(opened.created);
-    assert_true(opened.id != id);
-    assert_int_equal(totals_of(store).bytes, 16);
-    abandon_it(store, opened.id, CAROL, 3);
-    assert_int_equal(totals_of(store).variables, 0);
-
-    id = opens(store, &alice).id;
-    zero_it(store, id, ALICE, 1);
-    abandon_it(store, id, ALICE, 1);
-    assert_int_equal(commit_it(store, id, ALICE, 1), -MU_EPRECONDITION);
-    opened = opens(store, &bob);
-    assert_int_equal(opened.code, 0);
-    assert_false(opened.created);
-    assert_true(opened.id == id);
-    assert_true(read_half(store, id) == 0);
-}
-
-/* The same when they waited already; one who creates comes first, and fills it again. */
-static void test_orphan_is_waited_for(void **state)
-{
-    struct mu__store *store = *state;
-    struct mu__store_open alice = second_of(ALICE, 1, false);
-    struct mu__store_open bob = second_of(BOB, 2, true);
-    struct mu__store_open carol = second_of(CAROL, 3, false);
-    uint64_t id = opens(store, &alice).id;
-    const float content[8] = {7};
-
-    zero_it(store, id, ALICE, 1);
-    opens_and_waits(store, &bob);
-    opens_and_waits(store, &carol);
-    mu__store_node_down(store, ALICE);
-    assert_true(answered(store, CAROL, 3).created);
-    write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ASSIGN,
-                                             .transfer = 3,
-                                             .data = {content, sizeof content},
-                                             .writer = pid(CAROL)});
-    mu__store_node_down(store, CAROL);
-    assert_int_equal(answered(store, BOB, 2).code, 0);
-    assert_true(read_half(store, id) == 7);
-}
-
-/* ---- Shards that are made anew ---- */
-
-/* Only the one that was meant goes, with its velocity and what was staged for it. */
-static void test_replaced(void **state)
-{
-    struct mu__store *store = *state;
-    uint64_t id = make(store, "w");
-    struct mu__store_open request = open_of("w", BOB, 2);
-    struct mu__store_write gradient = piece_of(id, BOB, 0, 0);
-    struct mu__store_opened opened;
-    mu_error error;
-
-    gradient.operation = MU__WRITE_MOMENTUM;
-    gradient.momentum = 0.5;
-    write_ok(store, gradient);
-    write_ok(store, piece_of(id, CAROL, 5, 0));
-    assert_int_equal(totals_of(store).bytes, 3 * 64);
-    request.replaces = id + 1;
-    assert_false(opens(store, &request).created);
-    request.replaces = id;
-    opened = opens(store, &request);
-    assert_true(opened.created);
-    assert_true(opened.id != id);
-    assert_int_equal(totals_of(store).bytes, 64);
-    assert_int_equal(totals_of(store).transfers, 0);
-    assert_int_equal(totals_of(store).variables, 1);
-    assert_int_equal(write_it(store, piece_of(id, CAROL, 5, 32), &error), -MU_ENOTFOUND);
-    request.requester.token = 3;
-    request.replaces = opened.id;
-    opens_and_waits(store, &request);
-    zero_it(store, opened.id, BOB, 2);
-    assert_false(answered(store, BOB, 3).created);
-    assert_true(read_first(store, opened.id) == 0);
-}
-
 /* ---- Batches ---- */
 
 static struct mu__store_write in_batch(uint64_t id, uint32_t operation,
@@ -1072,7 +498,8 @@ static struct mu__store_write in_batch(uint64_t id, uint32_t operation,
                                     .writer = pid(BOB)};
 }
 
-static int check_batch(struct mu__store *store, const struct mu__store_write *first)
+static int check_batch(struct mu__variable_store *store,
+                       const struct mu__store_write *first)
 {
     mu_error error = {.code = 0};
     int rv = mu__store_check_batch(store, first, &error);
@@ -1084,7 +511,7 @@ static int check_batch(struct mu__store *store, const struct mu__store_write *fi
 /* In their order, each on what the one before has left. */
 static void test_batch_is_applied(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     const float content[4] = {8, 1, 2, 3};
     uint64_t v = make(store, "v");
     uint64_t w = make(store, "w");
@@ -1131,7 +558,7 @@ static const struct batch_row {
 
 static void test_batch_is_refused(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     const float content[4] = {8, 1, 2, 3};
     uint64_t id = make(store, "v");
     struct mu__store_write second = in_batch(id, MU__WRITE_ADD, content);
@@ -1153,7 +580,7 @@ static void test_batch_is_refused(void **state)
 /* No content yet, no memory for a velocity, a dtype that neither adds nor learns. */
 static void test_batch_needs(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open made = open_of("v", ALICE, 1);
     struct mu__store_open flags = open_of("b", ALICE, 2);
     struct mu__store_open large = open_of("l", ALICE, 3);
@@ -1182,7 +609,7 @@ static void test_batch_needs(void **state)
 /* Thousands of names: found again, and each its own. */
 static void test_many(void **state)
 {
-    struct mu__store *store = mu__store_new(&mu__store_limits_default, 1);
+    struct mu__variable_store *store = mu__store_new(&mu__store_limits_default, 1);
     uint64_t ids[3000];
     char name[16];
 
@@ -1201,8 +628,6 @@ static void test_many(void **state)
     mu__store_free(store);
 }
 
-#define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1210,13 +635,6 @@ int main(void)
         cmocka_unit_test(test_cutting),
         cmocka_unit_test(test_dims_travel),
         cmocka_unit_test(test_name_hash),
-        WITH_STORE(test_first_creates_others_wait),
-        WITH_STORE(test_initial_content),
-        WITH_STORE(test_creator_is_replaced),
-        WITH_STORE(test_creation_is_forgotten),
-        WITH_STORE(test_who_waits_may_leave),
-        WITH_STORE(test_mismatch_says_both),
-        WITH_STORE(test_ids),
         cmocka_unit_test(test_opens_refused),
         WITH_STORE(test_name_length),
         WITH_STORE(test_ranges),
@@ -1233,14 +651,6 @@ int main(void)
         WITH_STORE(test_bounds_of_transfers),
         WITH_STORE(test_counters),
         WITH_STORE(test_momentum),
-        WITH_STORE(test_existing_waits),
-        WITH_STORE(test_existing_leaves),
-        WITH_STORE(test_existing_is_no_heir),
-        WITH_STORE(test_existing_of_another_shape),
-        WITH_STORE(test_commit),
-        WITH_STORE(test_orphan),
-        WITH_STORE(test_orphan_is_waited_for),
-        WITH_STORE(test_replaced),
         WITH_STORE(test_batch_is_applied),
         WITH_STORE(test_batch_is_refused),
         WITH_STORE(test_batch_needs),

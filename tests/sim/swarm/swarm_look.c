@@ -1,5 +1,6 @@
 #include "tests/sim/swarm/swarm.h"
 
+#include "actors/coordination/preemption.h"
 #include "actors/coordination/internal.h"
 
 enum { LATE_MS = 2500 };    /* after a limit: the service may say what is missing */
@@ -72,8 +73,8 @@ static void look_at_calls(struct swarm_program *program)
         swarm_end_list(program);
     if (has_ended(program, program->lock.call))
         swarm_end_lock(program);
-    if (has_ended(program, program->errand))
-        swarm_end_errand(program);
+    if (has_ended(program, program->request))
+        swarm_end_request(program);
     if (has_ended(program, program->reaching))
         swarm_end_reaching(program);
     if (has_ended(program, program->opening))
@@ -88,7 +89,7 @@ static void look_at_state(struct swarm_program *program)
     const struct agent *a = agent_of(program);
     int state = atomic_load(&program->task->member.agent.state);
 
-    if (a->error.code != 0 || !a->wants) {
+    if (a->error.code != 0 || !a->registration.wanted) {
         program->used = 0;
         program->asked_session = 0;
         swarm_doubt_leases(program);
@@ -216,8 +217,8 @@ static void look_at_program(struct swarm_program *program)
         swarm_forget_process(program);
         return;
     }
-    if (agent_of(program)->store != 0)
-        program->store = agent_of(program)->store;
+    if (agent_of(program)->registration.store != 0)
+        program->store = agent_of(program)->registration.store;
     look_at_calls(program);
     look_at_state(program);
     swarm_check_gate(program);

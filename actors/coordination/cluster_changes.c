@@ -1,0 +1,73 @@
+/* The cluster changes: tasks come to the coordinated jobs, which registering, barriers of
+ * all and leaving together wait for, or leave them. One that leaves has done nothing
+ * wrong: it is as if it had left by itself, and its links are hung up elsewhere.
+ *
+ * Every host learns of changes by itself, so two hosts may coordinate different tasks for
+ * a while; the one that leads decides. A task that is not known to it yet takes part as a
+ * guest, whom nobody waits for. */
+#include "actors/coordination/barrier_requests.h"
+#include "actors/coordination/cluster_changes.h"
+#include "actors/coordination/internal.h"
+#include "actors/coordination/leave.h"
+#include "actors/coordination/roster.h"
+#include "actors/coordination/task_requests.h"
+#include "actors/coordination/task_states.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Everything that counts the coordinated tasks. When there is no memory it counts as it
+ * did before, and says so. */
+static void coordinate(struct mu__ctx *ctx, struct coordination *c,
+                       struct mu__roster_task *task, bool is_coordinated)
+{
+    bool shared = mu__coord_shares_fate(task);
+
+    mu__roster_coordinate(c->roster, task, is_coordinated);
+    if (mu__coord_requests_cluster(ctx, c, task) == 0)
+        mu__coord_barriers_cluster(ctx, c, task);
+    else
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: who waits for all tasks does not "
+                "hear that %s has come or gone", task->name);
+    mu__coord_leave_cluster(ctx, c, task, shared);
+}
+
+void mu__coord_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__cluster_change *body = mu__body(msg);
+    struct mu__roster_task *task;
+    char type[16];
+
+    if (!body->coordinated)
+        return;
+    mu__view_copy(body->type, type, sizeof type);
+    task = mu__roster_add(c->roster, type, body->index);
+    if (task == NULL) {
+        mu__log(ctx, MU__LOG_ERROR, "/job:%s/task:%" PRIu32 " is not waited for: there "
+                "is no memory, or there are too many tasks", type, body->index);
+        return;
+    }
+    if (task->coordinated)
+        return;
+    coordinate(ctx, c, task, true);
+}
+
+void mu__coord_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__cluster_change *body = mu__body(msg);
+    struct mu__roster_task *task;
+    char type[16];
+
+    mu__view_copy(body->type, type, sizeof type);
+    task = mu__roster_find(c->roster, type, body->index);
+    if (task == NULL)
+        return;
+    mu__coord_leave_drop(c, task);
+    if (task->coordinated)
+        coordinate(ctx, c, task, false);
+    mu__coord_requests_removed(ctx, c, task);
+    if (task->state != MU__TASK_DISCONNECTED)
+        mu__coord_disconnect(ctx, c, task);
+}

@@ -1,0 +1,177 @@
+/* What the program's side of the parameter servers is made of:
+ *
+ *     variables.c          the actor: an operation is planned, sent, answered, completed
+ *     flights.h            queues of parts, and requests that are under way
+ *     opens.h              how an open goes from phase to phase
+ *     servers.h            where the servers are; lost_servers.c: those that stay away
+ *     failures.h           how an operation fails, and whom its error names
+ *     abandons.h           telling servers what is not wanted any more
+ *     reopen.h             what was opened on a server that has forgotten it
+ *
+ * A call becomes an operation with one part for each shard. A part that has something to
+ * send stands in the queue of its server; what was sent and is not answered is a flight.
+ * A part that does not rest is in a queue or has a flight, or both: so it always goes on.
+ * When all of its parts rest an operation is over; an open goes on to its next phase.
+ *
+ * Servers answer in the order in which they are asked (opens aside), and links keep
+ * order, so the answers of a part always make up a prefix: `done` bytes of it. */
+#ifndef MU_ACTORS_VARIABLES_INTERNAL_H
+#define MU_ACTORS_VARIABLES_INTERNAL_H
+
+#include "actors/messages.h"
+#include "actors/variables/variables.h"
+
+enum { TROUBLE_BYTES_MAX = 128 };
+
+/* What an operation is: how it writes (0: it reads) and whether what was asked of a lost
+ * server may be asked again. */
+struct rule {
+    const char *verb;
+    uint32_t write;
+    bool repeats;
+};
+
+/* What a part can be. Those of an open take several turns.
+ *
+ *     RESTING <--> OPENING
+ *        ^------> MOVING          content, or a COMMIT */
+enum step { RESTING, OPENING, MOVING };
+
+/* What an open does about the shards. Shard 0 is the lock and the seal of a creation.
+ *
+ *     FIND_HOME --> FIND --> CONFIRM --> (complete)         another one created them all
+ *         ^          |'----> FILL --> FILL_HOME --> COMMIT --> (complete)
+ *         '----------'----------'---------'-----------'
+ *
+ * FIND_HOME: shard 0 is opened. If it is not this open's to create, it has its content,
+ * and so have the others. FIND: the others are opened; if shard 0 is this open's, as its
+ * creations. CONFIRM: shard 0 still is the one that was found, so that the others belong
+ * to it: all could have been made anew. FILL: they get their content, FILL_HOME: then
+ * shard 0 does. COMMIT: the others are told so.
+ *
+ * What is missing in FIND although shard 0 is there, or there although shard 0 was
+ * missing, tells of a server that lost its memory. Back to FIND_HOME: the creation of
+ * shard 0 was lost, or lost shards are to be made anew, with all others, or were. */
+enum open_phase { FIND_HOME, FIND, CONFIRM, FILL, FILL_HOME, COMMIT };
+
+struct op_part {
+    struct op_part *next;      /* in its server's queue */
+    struct operation *op;
+    enum step step;
+    bool queued;
+    bool begun;             /* something of this step was sent */
+    bool staged;            /* counts in its server's `staged` */
+    bool opened;            /* OPEN: the shard was found, or made, */
+    bool made;              /* which is: it is this operation's to fill; */
+    bool absent;            /* there is none, and nobody makes one */
+    bool stale;             /* its server does not know `id`: it waits for another one */
+    uint32_t shard;
+    uint32_t server;
+    uint32_t write;         /* while MOVING: what is written, 0 for a read */
+    uint64_t offset;        /* of the shard in the whole */
+    uint64_t shard_bytes;
+    uint64_t bytes;         /* to move in this step, */
+    uint64_t sent;          /* of these: asked for or sent, */
+    uint64_t done;          /* and answered */
+    uint64_t transfer;      /* the server knows this open, creation or assign by it */
+    uint64_t replaces;      /* OPENING: the shard to drop for it, 0: none */
+    uint64_t id;            /* but of an open: of the shard, as it is asked for now */
+    uint64_t version;       /* as the last answer has it */
+};
+
+struct operation {
+    struct operation *next;
+    struct mu__variable_call *call;
+    struct operation *inner;    /* reopens its variable; NULL: none */
+    struct operation *outer;    /* of an inner one */
+    struct mu__reopen *request; /* of one that a VAR_REOPEN asked for; NULL: of others */
+    mu__pid requester;              /* who did */
+    unsigned reopens;
+    const struct rule *rule;
+    uint64_t id;
+    uint64_t began_ms;
+    uint32_t flights;
+    uint32_t parts_left;    /* that do not rest */
+    enum open_phase phase;       /* this and below: OPEN. */
+    bool creates;           /* shard 0 is ours to fill */
+    bool recreates;            /* lost shards are made anew, with all others */
+    uint64_t home;          /* the id of shard 0, as found in FIND_HOME */
+    struct op_part *parked; /* one that is absent, and whose server tells when it is made;
+                               to wait for all would fill the table of flights */
+    uint32_t parts_count;
+    struct op_part parts[];
+};
+
+struct variable_server {
+    uint32_t node;
+    bool up;
+    bool was_up;            /* at any time: before that it is waited for */
+    uint64_t down_ms;       /* since when, if not up */
+    char *address;          /* NULL: not known */
+    char trouble[TROUBLE_BYTES_MAX];
+    struct op_part *first;     /* parts that have something to send */
+    struct op_part *last;
+    uint64_t bytes_under_way;
+    uint32_t staged;
+};
+
+struct flight {
+    uint64_t token;         /* 0: free */
+    struct op_part *part;      /* NULL: nobody waits for the answer any more */
+    uint64_t offset;        /* in the part */
+    uint32_t size;
+    uint32_t server;
+    uint16_t answer;        /* kind of message that ends it */
+};
+
+struct pending_abandon;     /* an ABANDON that still has to be sent */
+
+/* What it remembers. */
+struct variables {
+    struct variable_server *servers; /* by task index */
+    uint32_t servers_count;
+    struct flight *flights; /* by token modulo MU__FLIGHTS_MAX */
+    uint32_t flights_count;
+    uint32_t opens_count;
+    uint64_t token_last;
+    uint64_t id_last;
+    struct operation *operations;
+    uint64_t retry_timer;
+    uint32_t server_lost_ms;    /* 0: servers are never lost */
+    uint32_t away_count;        /* servers that were up and are not */
+    uint64_t lost_timer;        /* for the next server to be lost; 0: not set */
+    struct pending_abandon *abandons;
+    uint32_t abandons_count;
+    bool pump_all_due;       /* any server's queue may go on: an operation failed, or the
+                               bounds of all servers together were reached, or an open
+                               goes on with other servers */
+    uint32_t pumped_first;  /* where pump_all() began last, so that all come first once */
+};
+
+static inline bool is_open(const struct operation *op)
+{
+    return op->call->call.operation == MU__VARIABLE_OPEN;
+}
+
+static inline bool has_flag(const struct operation *op, unsigned flag)
+{
+    return (op->call->flags & flag) != 0;
+}
+
+static inline mu__pid pid_of(const struct variables *v, uint32_t server)
+{
+    return (mu__pid){v->servers[server].node, MU__PS};
+}
+
+static inline bool has_more(const struct op_part *part)
+{
+    return !part->begun || (part->step == MOVING && part->sent < part->bytes);
+}
+
+static inline void unpark(struct op_part *part)
+{
+    if (part->op->parked == part)
+        part->op->parked = NULL;
+}
+
+#endif
