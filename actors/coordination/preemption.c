@@ -2,7 +2,8 @@
  * reached and do not begin another; one more than the largest of these is where all stop.
  *
  *          a notice            all have said         the next notice
- *   ROUND_NONE -----------> ROUND_RUNNING ---------------> ROUND_OVER -----------------> ROUND_RUNNING ...
+ * ROUND_NONE -----------> ROUND_RUNNING ---------------> ROUND_OVER ----------------->
+ * ROUND_RUNNING ...
  *     '--> ROUND_EARLY -------^  15 minutes before the end
  *
  * A round is written into a store that lasts before anybody hears of it, and so is its

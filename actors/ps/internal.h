@@ -51,7 +51,7 @@ struct variable {
     uint64_t writes;
     uint64_t bytes_read;
     uint64_t bytes_written;
-    struct mu__requester creator;   /* MAKING, FILLED: who owes the content or COMMIT, */
+    struct mu__shard_requester creator;   /* MAKING, FILLED: who owes the content or COMMIT, */
     uint64_t received;              /* how much of it is here */
     struct answers waiting;         /* for READY; in all stages before it */
     char name[];
@@ -100,8 +100,8 @@ void mu__opener_stop_waiting(
     struct mu__variable_store *store, struct variable *v,
     bool (*leaves)(const struct open_answer *answer, const void *arg), const void *arg,
     void (*leave)(struct mu__variable_store *store, struct open_answer *answer));
-bool mu__opener_same_requester(const struct mu__requester *a,
-                               const struct mu__requester *b);
+bool mu__opener_same_requester(const struct mu__shard_requester *a,
+                               const struct mu__shard_requester *b);
 bool mu__opener_is_of_requester(const struct open_answer *answer, const void *requester);
 bool mu__opener_is_of_node(const struct open_answer *answer, const void *node);
 bool mu__opener_is_mismatch(const struct open_answer *answer, const void *shape);

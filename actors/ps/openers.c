@@ -88,8 +88,8 @@ void mu__opener_stop_waiting(
     v->waiting = stay;
 }
 
-bool mu__opener_same_requester(const struct mu__requester *a,
-                               const struct mu__requester *b)
+bool mu__opener_same_requester(const struct mu__shard_requester *a,
+                               const struct mu__shard_requester *b)
 {
     return mu__pid_equal(a->pid, b->pid) && a->token == b->token;
 }

@@ -50,7 +50,7 @@ struct mu__variable_store *mu__store_new(const struct mu__store_limits *limits,
 void mu__store_free(struct mu__variable_store *store);
 
 /* Who asks, and the number under which the answer is awaited there. */
-struct mu__requester {
+struct mu__shard_requester {
     mu__pid pid;
     uint64_t token;
 };
@@ -60,7 +60,7 @@ struct mu__store_open {
     struct mu__shape shape;
     uint32_t shard;
     uint64_t bytes;         /* of the shard, as the opener computed it */
-    struct mu__requester requester;
+    struct mu__shard_requester requester;
     bool existing;          /* never creates it; of a shard but 0: has found shard 0 with
                                its content */
     uint64_t replaces;      /* the shard with this id is dropped, and made anew by the
@@ -69,7 +69,7 @@ struct mu__store_open {
 
 /* The answer to an open. */
 struct mu__store_opened {
-    struct mu__requester requester;
+    struct mu__shard_requester requester;
     int code;               /* 0; -MU_ECANCELLED after ABANDON; -MU_EPRECONDITION when
                                it was created otherwise than it was waited for;
                                -MU_EAGAIN: no answer yet, but a note that the shard does

@@ -343,8 +343,8 @@ struct mu__held *cluster_per_worker_made(struct cluster_call *call)
 struct cluster_call *cluster_explain(struct cluster_task *task,
                                      struct cluster_closure *closure, const char *name)
 {
-    struct cluster_call *call =
-        cluster__call_new(task, name == NULL ? MU__CLIENT_EXPLAIN : MU__CLIENT_REQUEST, 1000);
+    struct cluster_call *call = cluster__call_new(
+        task, name == NULL ? MU__CLIENT_EXPLAIN : MU__CLIENT_REQUEST, 1000);
     struct mu__msg *msg;
 
     if (name == NULL) {
