@@ -81,7 +81,7 @@ static int call(struct call *c, int64_t timeout_ms, mu_error *ret_error)
         .what = MU__QUERY_RESOLVE,
         .run = c->run,
         .run_owner = c,
-        .timeout_ms = timeout_ms,
+        .limits.timeout_ms = timeout_ms,
         .progress = on_progress,
         .owner = c,
     };
