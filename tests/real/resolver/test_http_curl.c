@@ -1,6 +1,7 @@
 /* The door to HTTP, against a server of plain sockets on a thread of its own. */
 #include "actors/messages.h"
 #include "resolver/engine/uv/cloud_library.h"
+#include "resolver/engine/uv/http_client.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/message/pool.h"
 #include "runtime/uv/world.h"
