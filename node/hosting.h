@@ -6,7 +6,7 @@
 #include "node/etcd_access.h"
 #include "node/member/member.h"
 #include "node/member/service.h"
-#include "resolver/engine/uv/cloud_library.h"
+#include "resolver/engine/uv/http_client.h"
 
 #include "muster/node.h"
 

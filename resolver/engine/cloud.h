@@ -47,7 +47,7 @@ struct mu__cloud {
                                const struct mu__settings *settings, const char *version,
                                const char *restart_type, mu_error *ret_error);
 
-    /* resolver/engine/uv/cloud_library.h has what these do. */
+    /* resolver/engine/uv/http_client.h and cloud_library.h say what these do. */
     int (*http_open)(const struct mu__http_client_config *config,
                      struct mu__http_client **ret_client);
     struct mu__http *(*http_door)(struct mu__http_client *client);

@@ -1,5 +1,5 @@
 /* What libmuster-cloud gives to loops and threads, as the library's table has it:
- * resolver/engine/uv/cloud_library.h. Of HTTP:
+ * resolver/engine/uv/cloud_library.h and http_client.h. Of HTTP:
  *
  * Its sockets are polled and its one timer run by the loop. Connections are kept and used
  * again; a request that meets one which the server has just closed is sent once more by
@@ -12,7 +12,8 @@
 #ifndef MU_RESOLVER_CLOUD_UV_H
 #define MU_RESOLVER_CLOUD_UV_H
 
-#include "resolver/engine/uv/cloud_library.h"
+#include "resolver/engine/cloud.h"
+#include "resolver/engine/uv/http_client.h"
 
 int mu__curl_open(const struct mu__http_client_config *config,
                   struct mu__http_client **ret_client);

@@ -1,5 +1,7 @@
 #include "resolver/engine/uv/cloud_library.h"
 
+#include "resolver/engine/uv/http_client.h"
+
 #include <dlfcn.h>
 #include <pthread.h>
 #include <string.h>

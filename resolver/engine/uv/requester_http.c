@@ -2,7 +2,7 @@
 #include "resolver/engine/uv/requester_internal.h"
 
 #include "resolver/engine/request.h"
-#include "resolver/engine/uv/cloud_library.h"
+#include "resolver/engine/uv/http_client.h"
 #include "runtime/message/pool.h"
 
 #include <stdio.h>

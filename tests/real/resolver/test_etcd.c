@@ -2,7 +2,7 @@
  * the simulator answers as they do, elections, fencing, and an etcd that is away. */
 #include "actors/coordination/store/etcd_store.h"
 #include "actors/messages.h"
-#include "resolver/engine/uv/cloud_library.h"
+#include "resolver/engine/uv/http_client.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/uv/world.h"
 #include "tests/real/etcd.h"

@@ -1,6 +1,7 @@
 /* The door to HTTP, against a server of plain sockets on a thread of its own. */
 #include "actors/messages.h"
 #include "resolver/engine/uv/cloud_library.h"
+#include "resolver/engine/uv/http_client.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/message/pool.h"
 #include "runtime/uv/world.h"
@@ -934,11 +935,15 @@ static void write_bad_library(const char *path)
 static int run_with_bad(const char *name)
 {
     char folder[] = "/tmp/muster-no-curl-XXXXXX";
+    const char *before = getenv("LD_LIBRARY_PATH");
+    char folders[1024];
     char path[64];
     pid_t child;
     int status;
 
     assert_non_null(mkdtemp(folder));
+    (void)snprintf(folders, sizeof folders, "%s:%s", folder,
+                   before == NULL ? folder : before);
     (void)snprintf(path, sizeof path, "%s/%s", folder, name);
     write_bad_library(path);
     child = fork();
@@ -946,7 +951,7 @@ static int run_with_bad(const char *name)
     if (child == 0) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)setenv("TEST_BAD_LIBRARY", path, 1);
-        (void)setenv("LD_LIBRARY_PATH", folder, 1);
+        (void)setenv("LD_LIBRARY_PATH", folders, 1);
         (void)execl("/proc/self/exe", "without-library", (char *)NULL);
         _exit(127);
     }
