@@ -99,7 +99,7 @@ bool mu__node_leave_run_later(mu_node *node)
 {
     struct leaving *leaving;
 
-    if (!node->hosting.is_host || !node->hosting.kind->lasting)
+    if (!node->service_host.is_host || !node->service_host.kind->lasting)
         return false;
     leaving = calloc(1, sizeof *leaving);
     if (leaving == NULL)

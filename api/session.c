@@ -367,7 +367,7 @@ int mu_session_open_chief(mu_node *node, const mu_session_options *options,
 /* "/job:chief/task:0 at tcp://..." -> "/job:chief/task:0". */
 static void name_chief(const struct opening *opening, char *out, size_t size)
 {
-    const char *words = opening->node->member.ender;
+    const char *words = opening->node->member.job_owner;
 
     (void)snprintf(out, size, "%.*s", (int)strcspn(words, " "), words);
 }

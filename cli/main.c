@@ -1,8 +1,10 @@
 /* The command `muster`: one verb, its flags, an exit code. */
-#include "cli/options/options.h"
+#include "cli/options/flags.h"
+#include "cli/output/print_json.h"
 #include "cli/verbs.h"
 #include "runtime/base/text.h"
 
+#include "muster.h"
 #include "muster/main.h"
 
 #include <errno.h>
@@ -137,6 +139,23 @@ static int help(char **topics)
 
     return printed(cmd_help(verb == NULL ? topics[0] : verb->name));
 }
+
+/* ---- muster version ---- */
+
+int cmd_version(struct cmd_options *options)
+{
+    cJSON *map;
+
+    if (cmd_number(options, CMD_FLAG_OUTPUT) == 0) {
+        (void)printf("muster %s\n", mu_version());
+        return CMD_FINE;
+    }
+    map = cJSON_CreateObject();
+    (void)cJSON_AddStringToObject(map, "version", mu_version());
+    return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+/* ---- the command line ---- */
 
 int mu_main(int count, char **arguments)
 {

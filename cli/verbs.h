@@ -11,7 +11,7 @@ struct cmd_options;
 /* What the command is inside of: all NULL for the program itself. */
 const mu_main_options *cmd_host(void);
 
-/* How a process of ours ends; cmd_help.c has the words. */
+/* How a process of ours ends; help.c describes them. */
 enum cmd_exit {
     CMD_FINE = 0,
     CMD_FAILED = 1,
@@ -99,7 +99,7 @@ int cmd_check(struct cmd_options *options);
 int cmd_journal_check(struct cmd_options *options);
 int cmd_journal_repair(struct cmd_options *options);
 
-/* The verbs, ended by one without a name (cmd_help.c). */
+/* The verbs, ended by one without a name (options/help.c). */
 extern const struct cmd_verb cmd_verbs[];
 
 enum { CMD_WORDS_MAX = 40 };

@@ -4,8 +4,7 @@
 #include "node/checkpoint_file.h"
 
 #include "actors/packing.h"
-#include "node/file_error.h"
-#include "node/file_read.h"
+#include "node/files.h"
 #include "runtime/message/codec.h"
 
 #include <assert.h>

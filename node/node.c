@@ -12,8 +12,8 @@
 #include "actors/job/job.h"
 #include "actors/messages.h"
 #include "node/call_loop.h"
-#include "node/environment.h"
-#include "node/member/service.h"
+#include "node/member/service_options.h"
+#include "node/options.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/base/printable.h"
 #include "runtime/message/arguments.h"
@@ -100,7 +100,7 @@ static void node_free(mu_node *node)
     mu__coordinator_drop(node->orphan);
     free(node->distribute);
     free(node->journal);
-    mu__hosting_done(&node->hosting);
+    mu__service_host_done(&node->service_host);
     mu_cluster_free(node->cluster);
     uv_mutex_destroy(&node->cluster_lock);
     uv_mutex_destroy(&node->lock);
@@ -186,11 +186,11 @@ static void close_files(mu_node *node)
 {
     mu__storage_uv_close(node->storage);
     node->storage = NULL;
-    mu__hosting_close_file(&node->hosting);
+    mu__service_host_close_file(&node->service_host);
 }
 
 /* Everything goes. */
-static void go(mu_node *node)
+static void teardown(mu_node *node)
 {
     node->state = MU__NODE_GONE;
     node->abandoned = mu__world_uv_busy(node->world) > 0;
@@ -199,7 +199,8 @@ static void go(mu_node *node)
     node->open_handles = 4;
     mu__node_stop_finder(node);
     node->open_handles += node->finder != NULL;
-    node->open_handles += mu__hosting_close_http(&node->hosting, part_closed, node);
+    node->open_handles +=
+        mu__service_host_close_http(&node->service_host, part_closed, node);
     mu__world_uv_close(node->world, part_closed, node);
     if (node->abandoned)
         mu__world_uv_abandon(node->world);
@@ -224,7 +225,7 @@ static void drain(mu_node *node)
     mu__kernel_counters(node->member.kernel, &counters);
     if ((mu__world_uv_busy(node->world) == 0 && counters.queued == 0) ||
         (timeout_ms >= 0 && spent_ms >= (uint64_t)timeout_ms))
-        go(node);
+        teardown(node);
 }
 
 static void on_closing(uv_timer_t *timer)
@@ -378,7 +379,7 @@ static void set_address(mu_node *node, const mu_node_options *o)
         (void)snprintf(node->address, sizeof node->address, "%s", url);
     if (words != NULL)
         on_log(node, MU__LOG_WARN, "node", words);
-    node->offer_place = (struct mu__offer_place){mu__wire_uv_url(node->wire),
+    node->offer_urls = (struct mu__offer_urls){mu__wire_uv_url(node->wire),
                                                  node->address};
 }
 
@@ -483,7 +484,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
     };
 
     name_process(node, &names);
-    mu__hosting_config(&node->hosting, o, &config);
+    mu__service_host_config(&node->service_host, o, &config);
     if (extra != NULL) {
         config.hosts = extra->hosts != NULL ? extra->hosts : config.hosts;
         config.only = extra->only;
@@ -491,7 +492,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
         config.dials_any = extra->dials_any;
         config.dials_each = extra->dials_each;
         config.offer_check = extra->takes_offer ? mu__offer_check_new : NULL;
-        config.offer_owner = &node->offer_place;
+        config.offer_owner = &node->offer_urls;
         config.takes_offer = extra->takes_offer;
         config.coordination.only_looks = extra->only_looks;
     }
@@ -531,7 +532,7 @@ static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_err
     if (rv == 0 && node->storage != NULL)
         rv = mu__journal_verify(node->storage, MU__JOURNAL_OF_CHIEF, ret_error);
     if (rv == 0)
-        rv = mu__hosting_open_file(&node->hosting, ret_error);
+        rv = mu__service_host_open_file(&node->service_host, ret_error);
     if (rv != 0)
         close_files(node);
     return rv;
@@ -569,8 +570,8 @@ static int open_parts(mu_node *node, const mu_node_options *o,
                            mu_strerror(rv));
         goto err_files;
     }
-    rv = mu__hosting_open_http(&node->hosting, node->loop, post_to_world, node->world,
-                               ret_error);
+    rv = mu__service_host_open_http(&node->service_host, node->loop, post_to_world,
+                                    node->world, ret_error);
     if (rv != 0)
         goto err_world;
     rv = open_wire(node, o, found, ret_error);
@@ -596,7 +597,7 @@ err_member:
 err_wire:
     mu__wire_uv_close(node->wire, nothing, NULL);
 err_http:
-    (void)mu__hosting_close_http(&node->hosting, nothing, NULL);
+    (void)mu__service_host_close_http(&node->service_host, nothing, NULL);
 err_world:
     mu__world_uv_close(node->world, nothing, NULL);
 err_files:
@@ -696,7 +697,7 @@ static int open_on_thread(mu_node *node, const mu_node_options *o,
         return 0;
     if (rv == 0) {
         rv = mu_error_set(ret_error, -MU_EEXHAUSTED, "no thread can be started");
-        go(node);
+        teardown(node);
     }
     (void)uv_run(&node->own_loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&node->own_loop);
@@ -717,7 +718,7 @@ int mu__node_open_found(const mu_node_options *options,
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a node");
     (void)snprintf(node->visible_devices, sizeof node->visible_devices, "%s",
                    found->visible_devices);
-    rv = mu__hosting_init(&node->hosting, options, ret_error);
+    rv = mu__service_host_init(&node->service_host, options, ret_error);
     if (rv == 0)
         rv = options->loop != NULL
                  ? open_on_loop(node, options, extra, found, ret_error)

@@ -5,9 +5,9 @@
 #include "actors/call.h"
 #include "actors/client/future.h"
 #include "node/discovery/finding.h"
-#include "node/hosting.h"
 #include "node/member/member.h"
-#include "node/member/offer.h"
+#include "node/member/offer_check.h"
+#include "node/service_host.h"
 #include "runtime/uv/storage.h"
 #include "runtime/uv/world.h"
 #include "transport/wire/uv/streams.h"
@@ -119,11 +119,11 @@ struct mu_node {
     mu_cluster_change_fn cluster_changed;
     void *cluster_user;
     struct mu__offer_own offer_own;     /* it, and who this node is in it */
-    struct mu__offer_place offer_place; /* where it listens, and is reached */
+    struct mu__offer_urls offer_urls; /* where it listens, and is reached */
     char *journal;                  /* its file, NULL: none */
     bool journal_sync;
     struct mu__storage *storage;    /* the journal's, open as long as the member */
-    struct mu__hosting hosting;     /* of the coordination service */
+    struct mu__service_host service_host; /* of the coordination service */
     struct mu__finder *finder;      /* looks for changes of the cluster; NULL: there is
                                        no resolver */
     bool finder_stops;
@@ -169,7 +169,7 @@ int mu__node_start_finder(mu_node *node, const mu_node_options *options,
  * again. */
 void mu__node_stop_finder(mu_node *node);
 
-/* One of the parts that go's count waits for is gone. Loop thread. */
+/* One of the parts that teardown's count waits for is gone. Loop thread. */
 void mu__node_part_closed(mu_node *node);
 
 /* The member's news of the cluster; the owner is the node. */

@@ -8,15 +8,15 @@
 
 int cmd_kv_code(int rv)
 {
-    return rv == -MU_EINVALID ? CMD_USAGE : cmd_ask_code(rv);
+    return rv == -MU_EINVALID ? CMD_USAGE : cmd_exit_code(rv);
 }
 
-bool cmd_kv_is_directory(const struct cmd_ask *ask)
+bool cmd_kv_is_directory(const struct cmd_client *client)
 {
-    const char *key = ask->options->operands[0];
+    const char *key = client->options->operands[0];
     size_t length = strlen(key);
 
-    return cmd_number(ask->options, CMD_FLAG_PREFIX) == 1 ||
+    return cmd_number(client->options, CMD_FLAG_PREFIX) == 1 ||
            (length > 0 && key[length - 1] == '/');
 }
 
@@ -67,17 +67,18 @@ static int read_condition(const struct cmd_options *options, const char *key,
     return 0;
 }
 
-int cmd_kv_change_if(struct cmd_ask *ask, const mu_kv_change *change, mu_error *error,
-                     uint64_t *ret_revision)
+int cmd_kv_change_if(struct cmd_client *client, const mu_kv_change *change,
+                     mu_error *error, uint64_t *ret_revision)
 {
     mu_kv_check check;
     const mu_kv_transaction transaction = {&check, 1, change, 1};
     mu_kv_outcome outcome;
-    int rv = read_condition(ask->options, change->key, error, &check);
+    int rv = read_condition(client->options, change->key, error, &check);
 
     if (rv != 0)
         return rv;
-    rv = mu_kv_transact(ask->node, &transaction, cmd_limit(ask), error, &outcome);
+    rv = mu_kv_transact(client->node, &transaction, cmd_timeout_ms(client), error,
+                        &outcome);
     *ret_revision = outcome.revision;
     return rv == -MU_EPRECONDITION && outcome.failed >= 0 ? CMD_COMPARED : rv;
 }

@@ -1,4 +1,4 @@
-#include "cli/options/options.h"
+#include "cli/options/flags.h"
 #include "cli/resolve/resolve.h"
 #include "cli/verbs.h"
 #include "runtime/base/text.h"

@@ -3,7 +3,7 @@
 #include "cli/resolve/check.h"
 
 #include "actors/messages.h"
-#include "cli/output/ask.h"
+#include "cli/chief_client.h"
 #include "node/discovery/route.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"

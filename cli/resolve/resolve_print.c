@@ -1,8 +1,8 @@
 /* What `muster resolve` has found, as text, JSON, and TF_CONFIG. */
 #include "cli/resolve/resolve.h"
 
-#include "cli/output/ask.h"
-#include "cli/output/json.h"
+#include "cli/chief_client.h"
+#include "cli/output/print_json.h"
 #include "resolver/engine/resolver.h"
 
 #include <stdio.h>

@@ -2,7 +2,7 @@
  * path that changes, and what has changed is printed. */
 #include "cli/resolve/resolve.h"
 
-#include "cli/output/json.h"
+#include "cli/output/print_json.h"
 #include "cli/verbs.h"
 #include "node/discovery/path_watch.h"
 #include "resolver/engine/resolver.h"

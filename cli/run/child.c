@@ -1,7 +1,7 @@
 #include "cli/run/child.h"
 
 #include "cli/verbs.h"
-#include "node/parent.h"
+#include "node/supervision_pipe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -64,7 +64,7 @@ static pid_t fork_quietly(sigset_t *ret_mask)
     return pid;
 }
 
-static void become(int out, int tells, pid_t parent, char *const *arguments,
+static void become(int out, int supervision, pid_t parent, char *const *arguments,
                    char *const *environment)
 {
     int null = open("/dev/null", O_RDONLY);
@@ -72,8 +72,8 @@ static void become(int out, int tells, pid_t parent, char *const *arguments,
     die_with(parent);
     (void)setpgid(0, 0);
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-        dup2(out, STDERR_FILENO) < 0 || dup2(tells, CMD_TELLS_FD) < 0 ||
-        fcntl(CMD_TELLS_FD, F_SETFD, 0) != 0)
+        dup2(out, STDERR_FILENO) < 0 || dup2(supervision, CMD_SUPERVISION_FD) < 0 ||
+        fcntl(CMD_SUPERVISION_FD, F_SETFD, 0) != 0)
         _exit(EXIT_NOT_STARTED);
     (void)execve(own_program(), arguments, environment);
     _exit(EXIT_NOT_STARTED);
@@ -106,7 +106,7 @@ static int open_pipe(int ends[2])
     return -1;
 }
 
-static int start_with(struct cmd_child *child, const int out[2], const int tells[2],
+static int start_with(struct cmd_child *child, const int out[2], const int supervision[2],
                       char *const *arguments, char *const *environment)
 {
     pid_t parent = getpid();
@@ -114,14 +114,14 @@ static int start_with(struct cmd_child *child, const int out[2], const int tells
     pid_t pid = fork_quietly(&mask);
 
     if (pid == 0)
-        become(out[1], tells[1], parent, arguments, environment);
+        become(out[1], supervision[1], parent, arguments, environment);
     if (pid < 0)
         return -1;
     (void)close(out[1]);
-    (void)close(tells[1]);
+    (void)close(supervision[1]);
     child->pid = pid;
     child->fd = out[0];
-    child->tells_fd = tells[0];
+    child->supervision_fd = supervision[0];
     child->used = 0;
     child->returned = false;
     child->loading[0] = '\0';
@@ -133,54 +133,54 @@ static int start_with(struct cmd_child *child, const int out[2], const int tells
 int cmd_child_start(struct cmd_child *child, char *const *arguments,
                     char *const *environment)
 {
-    int tells[2];
+    int supervision[2];
     int out[2];
 
     if (open_pipe(out) != 0)
         return -1;
-    if (open_pipe(tells) != 0) {
+    if (open_pipe(supervision) != 0) {
         close_both(out);
         return -1;
     }
-    if (start_with(child, out, tells, arguments, environment) == 0)
+    if (start_with(child, out, supervision, arguments, environment) == 0)
         return 0;
     close_both(out);
-    close_both(tells);
+    close_both(supervision);
     return -1;
 }
 
-/* ---- what it tells us ---- */
+/* ---- its supervision pipe ---- */
 
-static void take_told(struct cmd_child *child, const char *line)
+static void take_report(struct cmd_child *child, const char *line)
 {
-    char *to = line[0] == MU__TOLD_LOADING  ? child->loading
-               : line[0] == MU__TOLD_REASON ? child->reason
+    char *to = line[0] == MU__SUPERVISION_LOADING  ? child->loading
+               : line[0] == MU__SUPERVISION_REASON ? child->reason
                                             : NULL;
 
-    if (line[0] == MU__TOLD_JOB_FAILED)
+    if (line[0] == MU__SUPERVISION_JOB_FAILED)
         child->job_failed = true;
     if (to != NULL)
-        (void)snprintf(to, CMD_TOLD_BYTES, "%s", line + 1);
+        (void)snprintf(to, CMD_REPORT_BYTES, "%s", line + 1);
 }
 
-void cmd_child_take_told(struct cmd_child *child)
+void cmd_child_read_reports(struct cmd_child *child)
 {
-    char line[CMD_TOLD_BYTES];
+    char line[CMD_REPORT_BYTES];
     size_t used = 0;
     char byte;
 
-    while (child->tells_fd >= 0 && read(child->tells_fd, &byte, 1) == 1) {
+    while (child->supervision_fd >= 0 && read(child->supervision_fd, &byte, 1) == 1) {
         if (byte != '\n' && used + 1 < sizeof line)
             line[used++] = byte;
         if (byte != '\n')
             continue;
         line[used] = '\0';
-        take_told(child, line);
+        take_report(child, line);
         used = 0;
     }
-    if (child->tells_fd >= 0)
-        (void)close(child->tells_fd);
-    child->tells_fd = -1;
+    if (child->supervision_fd >= 0)
+        (void)close(child->supervision_fd);
+    child->supervision_fd = -1;
 }
 
 /* ---- lines ---- */

@@ -8,7 +8,7 @@
 bool mu__member_is(const struct mu__member *member, const char *type, uint32_t index);
 
 /* Whether this task dials another one. */
-bool mu__member_wants_link(const struct mu__member *member, const char *type,
+bool mu__member_needs_link(const struct mu__member *member, const char *type,
                            uint32_t index);
 
 /* Returns `rv`. */

@@ -38,8 +38,8 @@ static const char *role_name(const struct mu__worker_types *types, const char *t
 
 /* One that runs closures and that the cluster does not list, where the chief cannot find
  * it. */
-static bool is_stranger(const struct mu__worker_types *types,
-                        const struct mu__member_config *config)
+static bool is_unlisted_worker(const struct mu__worker_types *types,
+                               const struct mu__member_config *config)
 {
     return mu__worker_types_has(types, config->task_type) &&
            mu__cluster_url(config->cluster, config->task_type,
@@ -59,7 +59,7 @@ static bool dials(const char *type, const char *other)
 }
 
 /* Where there is no chief, worker 0 plays its part: it ends the job. */
-static const char *ender_of(const mu_cluster *cluster)
+static const char *job_owner_type(const mu_cluster *cluster)
 {
     return mu__cluster_url(cluster, "chief", 0) == NULL &&
                    mu__cluster_url(cluster, "worker", 0) != NULL
@@ -69,7 +69,7 @@ static const char *ender_of(const mu_cluster *cluster)
 
 const char *mu__member_leader_type(const struct mu__member *member)
 {
-    return ender_of(member->cluster);
+    return job_owner_type(member->cluster);
 }
 
 /* The type as whom a task dials, and is dialled. */
@@ -77,7 +77,7 @@ static const char *role_of(const mu_cluster *cluster,
                            const struct mu__worker_types *types, const char *type,
                            uint32_t index)
 {
-    return index == 0 && strcmp(type, ender_of(cluster)) == 0 ? "chief"
+    return index == 0 && strcmp(type, job_owner_type(cluster)) == 0 ? "chief"
                                                               : role_name(types, type);
 }
 
@@ -90,7 +90,7 @@ bool mu__member_dials(const mu_cluster *cluster, const struct mu__worker_types *
 
 bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index)
 {
-    return index == 0 && strcmp(type, ender_of(cluster)) == 0;
+    return index == 0 && strcmp(type, job_owner_type(cluster)) == 0;
 }
 
 /* ---- turns ---- */
@@ -241,8 +241,8 @@ static int spawn_job(struct mu__member *member, const struct mu__member_config *
         .index = config->task_index,
         .runs_closures = mu__worker_types_has(&member->worker_types, member->type),
         .chief_type = config->dials_any != NULL ? MU__LINK_UNKNOWN
-                                                : ender_of(config->cluster),
-        .chief = member->ender,
+                                                : job_owner_type(config->cluster),
+        .chief = member->job_owner,
         .check = config->offer_check,
         .check_owner = config->offer_owner,
         .takes_offer = config->takes_offer,
@@ -425,8 +425,8 @@ static int dial_any(struct mu__member *member, const char *url, mu_error *ret_er
 }
 
 /* Those of whom only the address is known. */
-static int dial_strangers(struct mu__member *member,
-                          const struct mu__member_config *config, mu_error *ret_error)
+static int dial_unknown(struct mu__member *member, const struct mu__member_config *config,
+                        mu_error *ret_error)
 {
     const char *const *url = config->dials_each;
     int rv = 0;
@@ -443,7 +443,7 @@ bool mu__member_is(const struct mu__member *member, const char *type, uint32_t i
     return index == member->index && strcmp(type, member->type) == 0;
 }
 
-bool mu__member_wants_link(const struct mu__member *member, const char *type,
+bool mu__member_needs_link(const struct mu__member *member, const char *type,
                            uint32_t index)
 {
     const struct mu__worker_types *types = &member->worker_types;
@@ -453,7 +453,7 @@ bool mu__member_wants_link(const struct mu__member *member, const char *type,
     return !mu__member_is(member, type, index) &&
            (dials(own, role_name(types, type)) || dials(own, role) ||
             mu__task_set_has(&member->hosts, type, index) ||
-            (member->is_stranger && strcmp(type, "chief") == 0));
+            (member->is_unlisted_worker && strcmp(type, "chief") == 0));
 }
 
 int mu__member_cannot_dial(int rv, const char *type, uint32_t index, const char *url,
@@ -483,21 +483,21 @@ static int dial_tasks(struct mu__member *member, const struct mu__member_config 
 
     for (size_t i = 0; rv == 0 && mu_cluster_task_at(member->cluster, i, &type, &index,
                                                      &address) == 0; i++)
-        if (mu__member_wants_link(member, type, (uint32_t)index))
+        if (mu__member_needs_link(member, type, (uint32_t)index))
             rv = dial_task(member, type, index, ret_error);
-    return rv == 0 ? dial_strangers(member, config, ret_error) : rv;
+    return rv == 0 ? dial_unknown(member, config, ret_error) : rv;
 }
 
 void mu__member_name_leaders(struct mu__member *member)
 {
     const char *chief = mu__cluster_url(member->cluster, "chief", 0);
-    const char *ender = ender_of(member->cluster);
-    const char *url = mu__cluster_url(member->cluster, ender, 0);
+    const char *owner = job_owner_type(member->cluster);
+    const char *url = mu__cluster_url(member->cluster, owner, 0);
 
     (void)snprintf(member->chief, sizeof member->chief, "/job:chief/task:0 at %s",
                    chief == NULL ? "(no address: the cluster has no chief)" : chief);
-    (void)snprintf(member->ender, sizeof member->ender, "/job:%s/task:0 at %s", ender,
-                   url == NULL ? "(no address: the cluster has no chief)" : url);
+    (void)snprintf(member->job_owner, sizeof member->job_owner, "/job:%s/task:0 at %s",
+                   owner, url == NULL ? "(no address: the cluster has no chief)" : url);
 }
 
 /* Which types run closures, and how many tasks of each the cluster lists from 0 on. */
@@ -523,7 +523,7 @@ static int take_config(struct mu__member *member, const struct mu__member_config
     if (rv != 0)
         return rv;
     member->index = config->task_index;
-    member->is_stranger = is_stranger(&member->worker_types, config);
+    member->is_unlisted_worker = is_unlisted_worker(&member->worker_types, config);
     member->news = config->news;
     member->news_owner = config->news_owner;
     member->taken = config->taken;

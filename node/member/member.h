@@ -101,7 +101,7 @@ struct mu__member {
     char task[64];              /* "/job:worker/task:1" */
     char type[16];
     char chief[320];            /* "/job:chief/task:0 at tcp://..." */
-    char ender[320];            /* the same of who ends the job: worker 0, perhaps */
+    char job_owner[320];            /* the same of who ends the job: worker 0, perhaps */
     struct mu__agent_shared agent;  /* with the program's threads */
     uint32_t index;             /* of this task */
     char address[320];          /* where peers reach it */
@@ -112,7 +112,7 @@ struct mu__member {
     char coordinated_jobs[64];
     struct mu__worker_types worker_types;
     uint32_t refused;           /* hash of the changes that were refused last; 0: none */
-    bool is_stranger;           /* a worker that the cluster did not list at start */
+    bool is_unlisted_worker;    /* a worker that the cluster did not list at start */
     mu__cluster_news_fn news;
     void *news_owner;
     mu__identity_taken_fn taken;

@@ -1,7 +1,7 @@
 #include "node/plugin/guard.h"
 
 #include "node/node.h"
-#include "node/parent.h"
+#include "node/supervision_pipe.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -236,7 +236,7 @@ void mu__plugin_guard_begin(struct mu__plugin_guard *guard, mu_node *node,
         .began_ns = uv_hrtime(),
     };
     say(guard, MU_LOG_INFO, "loading plugin \"%.300s\"", path);
-    mu__tell_parent(MU__TOLD_LOADING, path);
+    mu__supervision_report(MU__SUPERVISION_LOADING, path);
     begin_watch(guard);
     watch_signals(guard);
     atomic_store(&current, guard);
@@ -247,7 +247,8 @@ void mu__plugin_guard_end(struct mu__plugin_guard *guard)
     atomic_store(&current, guard->outer);
     restore_signals(guard);
     end_watch(guard);
-    mu__tell_parent(MU__TOLD_LOADING, guard->outer == NULL ? "" : guard->outer->path);
+    mu__supervision_report(MU__SUPERVISION_LOADING,
+                           guard->outer == NULL ? "" : guard->outer->path);
     say(guard, MU_LOG_DEBUG, "plugin \"%.300s\" was loaded within %" PRIu64 " ms",
         guard->path, passed_ms(guard));
     (void)pthread_mutex_unlock(&one_at_a_time);
