@@ -43,6 +43,7 @@ struct job_relay {
     uint64_t token;
     uint64_t timer;
     uint64_t timeout_ms;          /* 0: none */
+    uint64_t began_ms;
     char reason[MU__ERROR_TEXT_MAX + 1];
 };
 

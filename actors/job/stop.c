@@ -218,13 +218,31 @@ void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- passing on ---- */
 
-enum { UNREACHED_MS = 5000 };   /* for a task that was asked without a limit */
+enum {
+    UNREACHED_MS = 5000,    /* for a task that was asked without a limit */
+    EARLY_MS = 500          /* for the way back of an answer, on a busy machine */
+};
 
 /* One that was asked, and is gone: it may have been restarted, or nobody will answer. */
 static void arm_unreached(struct mu__ctx *ctx, struct job_relay *relay)
 {
     if (relay->was_asked && relay->timeout_ms == 0 && relay->timer == 0)
         relay->timer = mu__timer_set(ctx, UNREACHED_MS, 0);
+}
+
+/* The chief answers before the one who asks gives up, as its words say more: an eighth of
+ * the limit before its end, and half a second where that is at most a `part` of it. */
+static void arm_limit(struct mu__ctx *ctx, struct job_relay *relay, uint64_t part)
+{
+    uint64_t early_ms = relay->timeout_ms / 8;
+    uint64_t due_ms;
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    if (early_ms < EARLY_MS)
+early_ms = EARLY_MS < relay->timeout_ms / part ? EARLY_MS : relay->timeout_ms / part;
+    due_ms = relay->began_ms + relay->timeout_ms - early_ms;
+    mu__timer_cancel(ctx, relay->timer);
+    relay->timer = mu__timer_set(ctx, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
 
 static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *relay)
@@ -242,8 +260,10 @@ static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *re
     }
     relay->node = peer->node;
     relay->was_asked = true;
-    if (relay->timeout_ms != 0)
+    if (relay->timeout_ms != 0) {
+        arm_limit(ctx, relay, 4);   /* it gives up what it has after half of the limit */
         return;
+    }
     mu__timer_cancel(ctx, relay->timer);
     relay->timer = 0;
 }
@@ -288,10 +308,10 @@ static struct job_relay *new_relay(struct mu__ctx *ctx, struct job *job,
     relay->from_token = body->token;
     relay->token = ++job->token_last;
     relay->timeout_ms = body->timeout_ms;
+    relay->began_ms = mu__now_ms(ctx);
     copy_reason(relay, peer, body->reason);
-    /* Before the one who asks gives up: our words say more. */
     if (body->timeout_ms > 0)
-        relay->timer = mu__timer_set(ctx, body->timeout_ms - body->timeout_ms / 8, 0);
+        arm_limit(ctx, relay, 2);
     relay->next = job->relays;
     job->relays = relay;
     job->relays_count++;

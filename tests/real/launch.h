@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 
 /* Start any program, up to a NULL argument, with its output in `cli`. */
 static inline void launch_start(struct cli *cli, const char *const *arguments)
@@ -33,6 +34,25 @@ static inline void launch_start(struct cli *cli, const char *const *arguments)
     (void)close(ends[1]);
 }
 
+/* Keeps a port from all other tests until this process has ended, by a name that only one
+ * socket of a machine can have. False: another one has it. */
+static inline bool launch_claim(int port)
+{
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    size_t length;
+
+    assert_true(fd >= 0);
+    length = (size_t)snprintf(name.sun_path + 1, sizeof name.sun_path - 1,
+                              "muster-test-port-%d", port);
+    length += 1 + offsetof(struct sockaddr_un, sun_path);
+    if (bind(fd, (struct sockaddr *)&name, (socklen_t)length) == 0)
+        return true;
+    (void)close(fd);
+    return false;
+}
+
+/* Nobody listens there, and no other test will. */
 static inline bool launch_is_free(int port)
 {
     struct sockaddr_in address = {.sin_family = AF_INET};
@@ -44,7 +64,7 @@ static inline bool launch_is_free(int port)
     assert_true(fd >= 0);
     free_now = bind(fd, (struct sockaddr *)&address, sizeof address) == 0;
     (void)close(fd);
-    return free_now;
+    return free_now && launch_claim(port);
 }
 
 /* The first of four ports that nobody has now, of those that the system gives to nobody

@@ -57,7 +57,7 @@ static inline const char *needs_programs(const char *name, ...)
     if (name == NULL)
         return NULL;
     (void)snprintf(words, sizeof words,
-                   "there is no program %s (scripts/install-deps --test)", name);
+                   "there is no program %s (scripts/install-deps --all)", name);
     return words;
 }
 

@@ -5,11 +5,12 @@
 
 #include "tests/real/cli.h"
 #include "tests/real/nodes.h"
+#include "tests/real/slow.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
 
-enum { SERVICE_HOSTS_MAX = 3, SERVICE_WORKERS = 3, SERVICE_LEASE_MS = 2000 };
+enum { SERVICE_HOSTS_MAX = 3, SERVICE_WORKERS = 3, SERVICE_LEASE_MS = 2000 * SLOW };
 
 /* The words of a host that has begun to lead. */
 #define SERVICE_LEADS " leads: epoch "
@@ -35,8 +36,8 @@ static inline void service_start_host(struct service *s, int i)
     static const char *const tasks[] = {"chief:0", "ps:0", "ps:1"};
 
     cli_start(&s->hosts[i], NULL, "node", "--cluster", s->nodes.json, "--task", tasks[i],
-              "--service-hosts", s->hosts_set, "--store", s->store, "--lease-ms", "2000",
-              "--heartbeat-ms", "200", "--silence-ms", "4000", NULL);
+              "--service-hosts", s->hosts_set, "--store", s->store, "--lease-ms",
+              slow_text(2000), "--heartbeat-ms", "200", "--silence-ms", "4000", NULL);
 }
 
 static inline void service_kill_host(struct service *s, int i)

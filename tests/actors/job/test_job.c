@@ -254,6 +254,19 @@ static void test_comes_later(void **state)
     end(cluster);
 }
 
+/* The answer of the chief leaves time for its way back. */
+static void expect_answer_after(struct cluster_task *client, uint64_t timeout_ms,
+                                uint64_t after_ms)
+{
+    uint64_t began_ms = sim_now_ms(client->cluster->sim);
+    struct cluster_call *call = stop_with(client, "worker", 0, NULL,
+                                          (int64_t)timeout_ms);
+
+    assert_int_equal(cluster_wait(call), -MU_EDEADLINE);
+    assert_non_null(strstr(call->of.call.error.message, "not connected to the chief"));
+    assert_in_range(call->done_ms - began_ms, after_ms, after_ms + 100);
+}
+
 static void test_limits(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .clients = 1);
@@ -270,6 +283,8 @@ static void test_limits(void **state)
     expect_error(stop_with(client, "worker", 0, NULL, 400), -MU_EDEADLINE,
         "/job:worker/task:0 was not stopped within 400 ms: it is not connected to the "
         "chief");
+    expect_answer_after(client, 1000, 500);
+    expect_answer_after(client, 8000, 7000);
     expect_error(stop_with(client, "worker", 7, NULL, 10), -MU_EDEADLINE,
         "/job:worker/task:7 was not stopped within 10 ms: /job:chief/task:0 at "
         "tcp://chief-0:1 was asked to stop it, and has not answered");
