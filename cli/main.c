@@ -114,7 +114,7 @@ static int run_verb(const struct cmd_verb *verb, char **arguments)
     return code;
 }
 
-static bool asks_help(const char *word)
+static bool is_help(const char *word)
 {
     return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 ||
            strcmp(word, "-h") == 0;
@@ -123,7 +123,7 @@ static bool asks_help(const char *word)
 /* The first word of verbs with two, "kv", alone or with --help behind it. */
 static int group(const char *word, const char *next)
 {
-    if (next != NULL && asks_help(next))
+    if (next != NULL && is_help(next))
         return printed(cmd_help(word));
     if (next != NULL)
         return unknown_verb(word, next);
@@ -175,7 +175,7 @@ int mu_main_with(const mu_main_options *options, int count, char **arguments)
         (void)cmd_help(NULL);
         return CMD_USAGE;
     }
-    if (asks_help(word))
+    if (is_help(word))
         return help(arguments + 2);
     if (strcmp(word, "--version") == 0)
         arguments[1] = version;

@@ -37,7 +37,7 @@ int64_t cmd_wait_timeout_ms(const struct cmd_client *client)
 
 /* ---- who is not known yet ---- */
 
-enum { KNOWN_STEP_MS = 50, KNOWN_TELL_MS = 2000 };
+enum { KNOWN_STEP_MS = 50, KNOWN_PRINT_MS = 2000 };
 
 int cmd_await_known(const struct cmd_client *client, const char *tasks,
                     mu_error *ret_error, int64_t *ret_left_ms)
@@ -58,7 +58,7 @@ int cmd_await_known(const struct cmd_client *client, const char *tasks,
             break;
         (void)nanosleep(&step, NULL);
         waited_ms += KNOWN_STEP_MS;
-        if (waited_ms == KNOWN_TELL_MS)
+        if (waited_ms == KNOWN_PRINT_MS)
             (void)fprintf(stderr, "muster %s: waiting: %s\n", client->options->verb->name,
                           why.message);
     }
@@ -202,7 +202,7 @@ static void *watch(void *arg)
         return NULL;
     atomic_store(&watcher->number, number);
     (void)mu_agent_leave(watcher->node, CMD_LEAVE_MS, NULL);
-    (void)uv_async_send(&watcher->node->stop);
+    (void)uv_async_send(&watcher->node->lifecycle.stop);
     (void)sigwait(&watcher->signals, &number);
     if (!atomic_load(&watcher->done))
         _exit(CMD_SIGNAL + number);

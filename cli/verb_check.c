@@ -42,7 +42,7 @@ static int read_text(struct check *check, const struct cmd_spec_text *text,
 }
 
 /* Where tasks make themselves known one by one: whoever is there is the cluster. */
-static void expect_nobody(mu_resolver *resolver)
+static void expect_none(mu_resolver *resolver)
 {
     static const char *const kinds[] = {"directory", "etcd"};
     char setting[32];
@@ -70,7 +70,7 @@ static int find_part(struct check *check, mu_error *error, struct cmd_spec *ret_
         rv = cmd_resolver_open(check->options, &inner, &resolver);
     if (rv != 0)
         return rv;
-    expect_nobody(resolver);
+    expect_none(resolver);
     rv = mu_resolver_resolve(resolver, 0, &inner, &found);
     mu_resolver_free(resolver);
     if (rv != 0)

@@ -76,7 +76,7 @@ static void print_table(const struct cmd_client *client, const mu_value *machine
     cmd_table_done(&table);
 }
 
-static int ask_devices(struct cmd_client *client, mu_error *error)
+static int request_devices(struct cmd_client *client, mu_error *error)
 {
     mu_value *machines;
     int rv = mu_tasks_devices(client->node, cmd_timeout_ms(client), error, &machines);
@@ -93,5 +93,5 @@ static int ask_devices(struct cmd_client *client, mu_error *error)
 
 int cmd_devices(struct cmd_options *options)
 {
-    return cmd_service_request(options, ask_devices);
+    return cmd_service_request(options, request_devices);
 }

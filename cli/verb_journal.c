@@ -21,7 +21,7 @@
 enum { PATH_BYTES = 4096, COPIES_MAX = 100 };
 
 /* A file and what a scan of it found. */
-struct report {
+struct journal_report {
     const char *path;
     struct mu__buf *content;        /* NULL: it is empty */
     struct mu__journal_scan scan;   /* at its end, once it was counted */
@@ -37,7 +37,7 @@ struct report {
 
 /* ---- Reading ---- */
 
-static int begin_scan(struct report *r, mu_error *error)
+static int begin_scan(struct journal_report *r, mu_error *error)
 {
     const void *data = NULL;
     size_t size = 0;
@@ -62,7 +62,7 @@ static unsigned kind_of(const struct mu__journal_piece *piece)
     return kind < MU__KINDS_END && mu__messages.rows[kind].name != NULL ? kind : 0;
 }
 
-static int note_damage(struct report *r, const struct mu__journal_piece *piece)
+static int note_damage(struct journal_report *r, const struct mu__journal_piece *piece)
 {
     if (r->damages_count == r->damages_size) {
         size_t size = r->damages_size == 0 ? 16 : 2 * r->damages_size;
@@ -77,7 +77,7 @@ static int note_damage(struct report *r, const struct mu__journal_piece *piece)
     return 0;
 }
 
-static int count_records(struct report *r, mu_error *error)
+static int count_records(struct journal_report *r, mu_error *error)
 {
     struct mu__journal_piece piece;
     int rv = 0;
@@ -97,7 +97,7 @@ static int count_records(struct report *r, mu_error *error)
 }
 
 /* The file is read as it is: a node may have it open. */
-static int read_file(struct report *r, mu_error *error)
+static int read_file(struct journal_report *r, mu_error *error)
 {
     int file = open(r->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     struct stat status;
@@ -127,7 +127,7 @@ static int read_file(struct report *r, mu_error *error)
     return 0;
 }
 
-static void end_report(struct report *r)
+static void end_report(struct journal_report *r)
 {
     mu__buf_unref(r->content);
     free(r->damages);
@@ -149,7 +149,7 @@ static void print_damage(const struct mu__journal_piece *piece)
     (void)printf("\n");
 }
 
-static void print_text(const struct report *r)
+static void print_text(const struct journal_report *r)
 {
     size_t bytes = r->content == NULL ? 0 : r->content->size;
 
@@ -188,7 +188,7 @@ static cJSON *damage_json(const struct mu__journal_piece *piece)
     return item;
 }
 
-static int print_json(const struct report *r)
+static int print_json(const struct journal_report *r)
 {
     size_t bytes = r->content == NULL ? 0 : r->content->size;
     cJSON *map = cJSON_CreateObject();
@@ -214,7 +214,7 @@ static int print_json(const struct report *r)
     return cmd_json_print(map);
 }
 
-static int print(const struct cmd_options *options, const struct report *r)
+static int print(const struct cmd_options *options, const struct journal_report *r)
 {
     if (cmd_number(options, CMD_FLAG_OUTPUT) != 0)
         return print_json(r);
@@ -247,7 +247,7 @@ static int write_all(int file, const uint8_t *data, size_t size)
 
 /* Open a file that is not there yet: "FILE.damaged-TIME", and if that is there, with a
  * number behind it. Returns its descriptor, or -1 with errno. */
-static int make_copy(struct report *r, const char *stamp)
+static int make_copy(struct journal_report *r, const char *stamp)
 {
     for (unsigned number = 1; number <= COPIES_MAX; number++) {
         char suffix[16] = "";
@@ -270,7 +270,7 @@ static int make_copy(struct report *r, const char *stamp)
 }
 
 /* Beside the file, for its owner alone. */
-static int keep_copy(struct report *r, mu_error *error)
+static int keep_copy(struct journal_report *r, mu_error *error)
 {
     time_t now = time(NULL);
     char stamp[32] = "";
@@ -292,7 +292,7 @@ static int keep_copy(struct report *r, mu_error *error)
     return mu__file_error(r->copy, "written", number, error);
 }
 
-static size_t copy_records(struct report *r, uint8_t *out)
+static size_t copy_records(struct journal_report *r, uint8_t *out)
 {
     const struct mu__journal_scan *done = &r->scan;
     struct mu__journal_piece piece;
@@ -318,7 +318,7 @@ static size_t copy_records(struct report *r, uint8_t *out)
 }
 
 /* Those of format 1 had smaller heads. */
-static int write_whole(struct report *r, struct mu__storage *storage, mu_error *error)
+static int write_whole(struct journal_report *r, struct mu__storage *storage, mu_error *error)
 {
     size_t heads = MU__JOURNAL_HEAD_BYTES + MU__JOURNAL_FOOT_BYTES;
     uint8_t *content = malloc(MU__JOURNAL_HEADER_BYTES + r->content->size +
@@ -332,7 +332,7 @@ static int write_whole(struct report *r, struct mu__storage *storage, mu_error *
     return rv;
 }
 
-static int repair(struct report *r, struct mu__storage *storage, mu_error *error)
+static int repair(struct journal_report *r, struct mu__storage *storage, mu_error *error)
 {
     int rv = storage->ops->load(storage, error, &r->content);
 
@@ -350,7 +350,7 @@ static int repair(struct report *r, struct mu__storage *storage, mu_error *error
 
 int cmd_journal_check(struct cmd_options *options)
 {
-    struct report r = {.path = options->operands[0]};
+    struct journal_report r = {.path = options->operands[0]};
     mu_error error;
     int rv = read_file(&r, &error);
 
@@ -368,7 +368,7 @@ int cmd_journal_check(struct cmd_options *options)
 /* The file must be there: opening a storage would make it. */
 int cmd_journal_repair(struct cmd_options *options)
 {
-    struct report r = {.path = options->operands[0]};
+    struct journal_report r = {.path = options->operands[0]};
     struct mu__storage *storage = NULL;
     mu_error error;
     int rv = access(r.path, F_OK) != 0 ? mu__file_error(r.path, "opened", errno, &error)

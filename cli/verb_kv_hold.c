@@ -73,7 +73,7 @@ static void let_go(struct cmd_client *client, const struct held *held)
     (void)mu_kv_transact(client->node, &transaction, DELETE_MS, NULL, NULL);
 }
 
-static int ask_hold(struct cmd_client *client, mu_error *error)
+static int request_hold(struct cmd_client *client, mu_error *error)
 {
     const char *value = client->options->operands[1];
     struct held held = {.key = client->options->operands[0]};
@@ -98,5 +98,5 @@ static int ask_hold(struct cmd_client *client, mu_error *error)
 
 int cmd_kv_hold(struct cmd_options *options)
 {
-    return cmd_service_request(options, ask_hold);
+    return cmd_service_request(options, request_hold);
 }

@@ -265,7 +265,7 @@ static int transact(struct cmd_client *client, const struct input *input, mu_err
     return rv == 0 ? print_outcome(client, input, &outcome) : cmd_kv_code(rv);
 }
 
-static int ask_txn(struct cmd_client *client, mu_error *error)
+static int request_txn(struct cmd_client *client, mu_error *error)
 {
     struct input *input = calloc(1, sizeof *input);
     int rv;
@@ -281,5 +281,5 @@ static int ask_txn(struct cmd_client *client, mu_error *error)
 
 int cmd_kv_txn(struct cmd_options *options)
 {
-    return cmd_service_request(options, ask_txn);
+    return cmd_service_request(options, request_txn);
 }

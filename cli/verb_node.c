@@ -74,7 +74,7 @@ static uint64_t now_ms(void)
 /* ---- signals ---- */
 
 /* As a signal for the watcher; 0: there is no more to watch. */
-static void tell_watcher(int number)
+static void notify_watcher(int number)
 {
     unsigned char byte = (unsigned char)number;
 
@@ -88,7 +88,7 @@ static void on_signal(int number)
     int saved = errno;
 
     if (getpid() == signal_owner) {
-        tell_watcher(number);
+        notify_watcher(number);
     } else {
         (void)signal(number, SIG_DFL);
         (void)raise(number);
@@ -115,8 +115,8 @@ static int next_signal(int timeout_ms)
  * -MU_ECLOSED from then on, and the node stays until its owner closes it. */
 static void begin_end(mu_node *node, int grace_ms)
 {
-    atomic_store(&node->close_timeout_ms, grace_ms);
-    (void)uv_async_send(&node->stop);
+    atomic_store(&node->lifecycle.timeout_ms, grace_ms);
+    (void)uv_async_send(&node->lifecycle.stop);
 }
 
 /* The node as it is now, held so that it may be used while its owner closes it. */
@@ -203,14 +203,14 @@ static void *give_notice(void *arg)
     mu_error error;
 
     if (node == NULL) {
-        tell_watcher(SIGTERM);
+        notify_watcher(SIGTERM);
         return NULL;
     }
     if (mu_preempt_notice(node, "SIGTERM", task->grace_ms, task->grace_ms, &error) != 0 &&
         error.code != -MU_ECLOSED) {
         cmd_log_say(&task->log, MU_LOG_WARN, task->name,
                     "the preemption notice was not given: %s", error.message);
-        tell_watcher(SIGTERM);
+        notify_watcher(SIGTERM);
     }
     mu__node_unref(node);
     return NULL;
@@ -297,7 +297,7 @@ static int watch_signals(struct task *task, mu_error *error)
 
 static void unwatch_signals(struct task *task)
 {
-    tell_watcher(0);
+    notify_watcher(0);
     (void)pthread_join(task->watcher, NULL);
     if (task->notifies)
         (void)pthread_join(task->notifier, NULL);
@@ -389,11 +389,11 @@ static int become_found(struct task *task, const mu_node *node, mu_error *error)
 
     if (spec->resolver == NULL)
         return 0;
-    spec->cluster = mu_cluster_copy(node->cluster);
+    spec->cluster = mu_cluster_copy(node->cluster.now);
     if (spec->cluster == NULL)
         return mu_error_set(error, -MU_ENOMEM, "out of memory");
     memcpy(spec->type, node->member.type, sizeof spec->type);
-    spec->index = node->offer_own.index;
+    spec->index = node->offer.own.index;
     name_task(task, 1);
     if (node->visible_devices[0] == '\0')
         return 0;
@@ -518,7 +518,7 @@ static void end_job(struct task *task, int rv, const mu_error *why)
     mu_error error;
     int code = rv < -255 ? -MU_EUNKNOWN : rv;
 
-    if (task->node->distribute == NULL)
+    if (task->node->program.distribute == NULL)
         await_tasks(task);
     rv = mu_node_job_done(task->node, code, code == 0 ? "" : why->message,
                           task->grace_ms, &error);
@@ -528,7 +528,7 @@ static void end_job(struct task *task, int rv, const mu_error *why)
 
 /* A chief whose program needs a server that is away, and whom somebody would start again,
  * leaves the others as they are. */
-static bool wants_restart(const struct task *task, int rv)
+static bool needs_restart(const struct task *task, int rv)
 {
     return rv == -MU_EUNAVAILABLE && strcmp(task->spec.type, "chief") == 0 &&
            task->options->values[CMD_FLAG_RESTART_EXIT_CODE].source != CMD_FROM_DEFAULT;
@@ -537,7 +537,7 @@ static bool wants_restart(const struct task *task, int rv)
 /* Said by the task whose error it is; the others have it from that one. */
 static void say_failure(struct task *task, const char *why)
 {
-    if (task->node->reasons.by_job) {
+    if (task->node->program.reasons.by_job) {
         cmd_log_say(&task->log, MU_LOG_INFO, task->name, "the job has failed: %s", why);
         mu__supervision_report(MU__SUPERVISION_JOB_FAILED, "");
         return;
@@ -569,13 +569,13 @@ static int work(struct task *task)
         return CMD_SIGNAL + number;
     if (rv != 0)
         say_failure(task, error.message[0] == '\0' ? mu_strerror(rv) : error.message);
-    atomic_store(&task->node->fails, rv != 0);
-    if (task->node->taken[0] != '\0') {
-        atomic_store(&task->node->keeps_run, true);
+    atomic_store(&task->node->lifecycle.fails, rv != 0);
+    if (task->node->lifecycle.superseded_by[0] != '\0') {
+        atomic_store(&task->node->lifecycle.keeps_run, true);
         return CMD_ADDRESS;
     }
-    if (wants_restart(task, rv)) {
-        atomic_store(&task->node->keeps_run, true);
+    if (needs_restart(task, rv)) {
+        atomic_store(&task->node->lifecycle.keeps_run, true);
         return (int)cmd_number(task->options, CMD_FLAG_RESTART_EXIT_CODE);
     }
     if (strcmp(task->spec.type, "chief") == 0)
@@ -616,7 +616,7 @@ static int check_waiting(const struct cmd_options *options, mu_error *error)
     return 0;
 }
 
-static int become_told(struct task *task, mu_error *error)
+static int become_offered(struct task *task, mu_error *error)
 {
     task->spec.cluster = mu_cluster_copy(task->offered.cluster);
     if (task->spec.cluster == NULL)
@@ -649,7 +649,7 @@ static int wait_for_cluster(struct task *task, mu_error *error)
     if (atomic_load(&task->signal) != 0)
         return CMD_SIGNAL + atomic_load(&task->signal);
     if (rv == 0)
-        rv = become_told(task, error);
+        rv = become_offered(task, error);
     return rv == 0 ? CMD_FINE : CMD_FAILED;
 }
 

@@ -115,7 +115,7 @@ static int64_t left_ms(const struct offering *o)
     return o->due_ms < now + LEAST_MS ? LEAST_MS : (int64_t)(o->due_ms - now);
 }
 
-static void tell(struct offering *o, const char *type, int index)
+static void send_offer(struct offering *o, const char *type, int index)
 {
     const char *url = mu__cluster_url(o->cluster, type, index);
     const char *bind = cmd_text(o->options, CMD_FLAG_BIND);
@@ -140,7 +140,7 @@ static void tell(struct offering *o, const char *type, int index)
     note(o, task, url, rv, &error);
 }
 
-static void tell_all(struct offering *o)
+static void send_offers(struct offering *o)
 {
     const char *type;
     const char *address;
@@ -149,7 +149,7 @@ static void tell_all(struct offering *o)
     for (size_t i = 0; mu_cluster_task_at(o->cluster, i, &type, &index, &address) == 0;
          i++)
         if (is_meant(o, type, index))
-            tell(o, type, index);
+            send_offer(o, type, index);
 }
 
 int cmd_offer(struct cmd_options *options)
@@ -170,7 +170,7 @@ int cmd_offer(struct cmd_options *options)
         o.log.level = MU_LOG_ERROR;
     if (prepare(&o, &error) == 0) {
         o.code = CMD_FINE;
-        tell_all(&o);
+        send_offers(&o);
         if (o.list != NULL && cmd_json_print(o.list) != 0)
             o.code = CMD_FAILED;
     } else {

@@ -294,7 +294,7 @@ static void describe(int status, char *out, size_t size)
 }
 
 /* Whether it is started again; usage errors would only repeat themselves. */
-static bool wants_restart(struct run *run, const struct cmd_child *child)
+static bool needs_restart(struct run *run, const struct cmd_child *child)
 {
     if (run->phase != RUNNING || child->code == CMD_USAGE)
         return false;
@@ -423,7 +423,7 @@ static void child_ended(struct run *run, struct cmd_child *child, int status)
     }
     if (child->code == CMD_UNENDED)
         run->unended = true;
-    if (wants_restart(run, child)) {
+    if (needs_restart(run, child)) {
         arrange_restart(run, child, how);
     } else {
         child->ended = true;

@@ -438,7 +438,7 @@ static int print_status(const struct cmd_client *client, const mu_value *answer)
 
 /* Where the chief hosts the coordination service, this client registers there, and has to
  * leave: or else it would be a task that was lost. No chief says that it does not. */
-static int ask_status(struct cmd_client *client, mu_error *error)
+static int request_status(struct cmd_client *client, mu_error *error)
 {
     mu_value *status = NULL;
     int rv = mu_node_status(
@@ -465,5 +465,5 @@ static int find_chief(struct cmd_client *client, mu_error *error)
 
 int cmd_status(struct cmd_options *options)
 {
-    return cmd_with_client(options, find_chief, ask_status, NULL);
+    return cmd_with_client(options, find_chief, request_status, NULL);
 }

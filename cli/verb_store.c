@@ -142,7 +142,7 @@ static bool is_offline(const struct cmd_options *o)
 }
 
 /* What is not there is not to be made by looking. */
-static int check_place(const char *store, mu_error *error)
+static int check_store_path(const char *store, mu_error *error)
 {
     static const char journal[] = "journal:";
     const char *path = store + sizeof journal - 1;
@@ -183,7 +183,7 @@ static int request_of_store(struct cmd_client *client, cmd_request_fn request,
 {
     const char *store = cmd_text(client->options, CMD_FLAG_STORE);
     mu_error why;
-    int rv = check_place(store, error);
+    int rv = check_store_path(store, error);
 
     if (rv != 0)
         return CMD_USAGE;

@@ -131,7 +131,7 @@ static int print_change(const struct cmd_client *client, const mu_value *before,
 }
 
 /* A client that goes is told, where it was told that it came. */
-static bool is_told(const struct cmd_client *client, const mu_value *before,
+static bool is_shown(const struct cmd_client *client, const mu_value *before,
                     const mu_value *task)
 {
     return !is_hidden(client, task) || (before != NULL && !is_hidden(client, before));
@@ -147,7 +147,7 @@ static int print_changes(const struct cmd_client *client, const mu_value *before
         const mu_value *task = mu_value_at(tasks, i);
         const mu_value *old = find_task(before, cmd_map_text(task, "task"));
 
-        if (!is_told(client, old, task) ||
+        if (!is_shown(client, old, task) ||
             (old != NULL && is_same(old, task, "state") &&
              is_same(old, task, "incarnation")))
             continue;

@@ -189,7 +189,6 @@ void mu__service_host_config(const struct mu__service_host *host,
 {
     config->hosts = host->hosts;
     config->devices = host->devices;
-    config->run = options->run;
     config->coordination = (struct mu__coordination_config){
         .store = host->kind,
         .store_place = host->store_path,

@@ -44,11 +44,11 @@ void mu__distribution_say(struct mu__distribution *run, int level, const char *f
     static const char who[] = "distribute";
     const mu_node_options *o = &run->options.node_options;
     const mu_node *node = run->options.node;
-    mu_log_fn log = node != NULL ? node->log : o->log;
+    mu_log_fn log = node != NULL ? node->log.write : o->log;
     char line[LINE_BYTES];
     va_list args;
 
-    if (level > (node != NULL ? node->log_level : o->log_level))
+    if (level > (node != NULL ? node->log.level : o->log_level))
         return;
     va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
@@ -56,7 +56,7 @@ void mu__distribution_say(struct mu__distribution *run, int level, const char *f
     if (log == NULL)
         (void)fprintf(stderr, "%s: %s\n", who, line);
     else
-        log(node != NULL ? node->log_user : o->log_user, level,
+        log(node != NULL ? node->log.user : o->log_user, level,
             node != NULL ? mu_node_task(node) : "", who, line);
 }
 

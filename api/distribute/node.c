@@ -11,21 +11,21 @@
 int mu_node_distribute(mu_node *node, const mu_distribute_options *options)
 {
     MU__REQUIRE(NULL, node, options, options->worker);
-    if (node->distribute != NULL)
+    if (node->program.distribute != NULL)
         return -MU_EEXISTS;
-    node->distribute = malloc(sizeof *node->distribute);
-    if (node->distribute == NULL)
+    node->program.distribute = malloc(sizeof *node->program.distribute);
+    if (node->program.distribute == NULL)
         return -MU_ENOMEM;
-    *node->distribute = *options;
+    *node->program.distribute = *options;
     return 0;
 }
 
 void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment)
 {
-    if (node->distribute == NULL)
+    if (node->program.distribute == NULL)
         return;
-    node->distribute->mode = mode;
-    node->distribute->ignore_environment = ignore_environment;
+    node->program.distribute->mode = mode;
+    node->program.distribute->ignore_environment = ignore_environment;
 }
 
 /* Errors are told here, too: of a run that failed, only the first is returned. */
@@ -40,15 +40,15 @@ static void log_results(mu_node *node, const mu_value *results)
         (void)snprintf(line, sizeof line, "%s ended with %d%s%s",
                        mu_value_key(results, i), error.code,
                        error.code == 0 ? "" : ": ", error.message);
-        if (node->log_level >= MU_LOG_INFO)
-            node->log(node->log_user, MU_LOG_INFO, mu_node_task(node), "distribute",
-                      line);
+        if (node->log.level >= MU_LOG_INFO)
+            node->log.write(node->log.user, MU_LOG_INFO, mu_node_task(node), "distribute",
+                            line);
     }
 }
 
 int mu__node_run_distributed(mu_node *node, mu_error *ret_error)
 {
-    mu_distribute_options options = *node->distribute;
+    mu_distribute_options options = *node->program.distribute;
     mu_value *results = NULL;
     mu_cluster *cluster;
     char type[16] = "";

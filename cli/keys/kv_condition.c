@@ -20,7 +20,7 @@ bool cmd_kv_is_directory(const struct cmd_client *client)
            (length > 0 && key[length - 1] == '/');
 }
 
-static bool wants_absent(const struct cmd_options *options)
+static bool must_be_absent(const struct cmd_options *options)
 {
     return options->verb->bit != CMD_KV_RM &&
            cmd_number(options, CMD_FLAG_IF_ABSENT) == 1;
@@ -28,7 +28,7 @@ static bool wants_absent(const struct cmd_options *options)
 
 bool cmd_kv_has_condition(const struct cmd_options *options)
 {
-    return wants_absent(options) || cmd_text(options, CMD_FLAG_IF_REVISION) != NULL ||
+    return must_be_absent(options) || cmd_text(options, CMD_FLAG_IF_REVISION) != NULL ||
            cmd_text(options, CMD_FLAG_IF_VALUE) != NULL;
 }
 
@@ -49,7 +49,7 @@ static int read_condition(const struct cmd_options *options, const char *key,
     char origin[CMD_ORIGIN_BYTES];
 
     *ret_check = (mu_kv_check){.type = MU_KV_IF_ABSENT, .key = key};
-    if (wants_absent(options) + (revision != NULL) + (value != NULL) > 1)
+    if (must_be_absent(options) + (revision != NULL) + (value != NULL) > 1)
         return mu_error_set(error, -MU_EINVALID, "--if-absent, --if-revision and "
                             "--if-value exclude each other");
     if (value != NULL) {

@@ -403,7 +403,7 @@ static int read_arguments(struct cmd_options *options, char **arguments, mu_erro
     return rv;
 }
 
-static bool asks_help(char **arguments)
+static bool has_help(char **arguments)
 {
     for (size_t i = 0; arguments[i] != NULL && strcmp(arguments[i], "--") != 0; i++)
         if (strcmp(arguments[i], "--help") == 0 || strcmp(arguments[i], "-h") == 0)
@@ -417,7 +417,7 @@ int cmd_options_parse(const struct cmd_verb *verb, char **arguments, mu_error *r
     int rv;
 
     *ret_options = (struct cmd_options){.verb = verb};
-    if (asks_help(arguments)) {
+    if (has_help(arguments)) {
         ret_options->help = true;
         return 0;
     }

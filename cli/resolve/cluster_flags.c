@@ -91,7 +91,7 @@ int cmd_spec_text(const struct cmd_options *options, mu_error *ret_error,
 
 /* ---- what is not said by flags ---- */
 
-static int ask_tf_config(const char *text, mu_error *error, mu_resolution *ret_found)
+static int parse_tf_config(const char *text, mu_error *error, mu_resolution *ret_found)
 {
     mu_tf_config config;
     int rv = mu_tf_config_parse(text, strlen(text), error, &config);
@@ -111,7 +111,7 @@ static int ask_tf_config(const char *text, mu_error *error, mu_resolution *ret_f
 }
 
 /* Nobody recognises this place: that is an answer, unless somebody was asked by name. */
-static int ask_resolver(const struct cmd_options *options, mu_error *error,
+static int run_resolver(const struct cmd_options *options, mu_error *error,
                         mu_resolution *ret_found)
 {
     mu_resolver *resolver;
@@ -126,20 +126,20 @@ static int ask_resolver(const struct cmd_options *options, mu_error *error,
 }
 
 /* Beside --address nothing is looked for that was not asked for. */
-static int ask_somebody(const struct cmd_options *options, mu_error *error,
+static int resolve_cluster(const struct cmd_options *options, mu_error *error,
                         mu_resolution *ret_found)
 {
     const char *text = tf_config(options);
 
     if (text != NULL)
-        return ask_tf_config(text, error, ret_found);
+        return parse_tf_config(text, error, ret_found);
     if (!cmd_resolver_is_given(options) &&
         (options->values[CMD_FLAG_ADDRESS].text != NULL ||
          cmd_text(options, CMD_FLAG_CLUSTER) != NULL)) {
         mu_resolution_init(ret_found);
         return 0;
     }
-    return ask_resolver(options, error, ret_found);
+    return run_resolver(options, error, ret_found);
 }
 
 /* ---- the task ---- */
@@ -323,7 +323,7 @@ int cmd_spec_find(const struct cmd_options *options, mu_error *ret_error,
     }
     if (rv == 0 &&
         (!has_cluster || (spec.type[0] == '\0' && found.task_type[0] == '\0')))
-        rv = ask_somebody(options, ret_error, &found);
+        rv = resolve_cluster(options, ret_error, &found);
     if (rv != 0) {
         cmd_spec_done(&spec);
         return rv;
@@ -342,7 +342,7 @@ int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
     mu_resolution_init(&found);
     rv = cmd_text(options, CMD_FLAG_CLUSTER) != NULL
              ? spec_of_flag(options, ret_error, &found)
-             : ask_somebody(options, ret_error, &found);
+             : resolve_cluster(options, ret_error, &found);
     if (rv == 0)
         *ret_cluster = found.cluster;
     return rv;

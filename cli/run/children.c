@@ -22,14 +22,14 @@ static int policy_of(const char *text, size_t length)
 }
 
 /* Whether tasks of a type may be started again: those of the cluster, but for who leads
- * it, and the usual ones though there are none. */
+ * it, and the defaults ones though there are none. */
 static bool may_restart(const mu_cluster *cluster, const char *name, size_t length)
 {
-    static const char *const usual[] = {"worker", "ps", "evaluator"};
+    static const char *const defaults[] = {"worker", "ps", "evaluator"};
     char type[16];
 
-    for (size_t i = 0; i < sizeof usual / sizeof usual[0]; i++)
-        if (strlen(usual[i]) == length && strncmp(name, usual[i], length) == 0)
+    for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++)
+        if (strlen(defaults[i]) == length && strncmp(name, defaults[i], length) == 0)
             return true;
     if (length >= sizeof type)
         return false;

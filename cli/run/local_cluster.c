@@ -57,7 +57,7 @@ static int take_port(struct ports *ports, char *ret_address)
     return 0;
 }
 
-static int place_task(mu_cluster *cluster, struct ports *ports, const char *folder,
+static int assign_address(mu_cluster *cluster, struct ports *ports, const char *folder,
                       const char *type, int index, mu_error *error)
 {
     char address[ADDRESS_BYTES];
@@ -93,7 +93,7 @@ static size_t total_of(const struct task_count *counts)
     return total;
 }
 
-static int place_tasks(const struct task_count *counts, int ipc, mu_error *ret_error,
+static int assign_addresses(const struct task_count *counts, int ipc, mu_error *ret_error,
                        char *ret_folder, mu_cluster **ret_cluster)
 {
     struct ports ports = {.fds = calloc(total_of(counts) + 1, sizeof *ports.fds)};
@@ -110,7 +110,7 @@ static int place_tasks(const struct task_count *counts, int ipc, mu_error *ret_e
         rv = make_folder(ret_folder, ret_error);
     for (; rv == 0 && counts->type != NULL; counts++)
         for (int index = 0; rv == 0 && index < counts->count; index++)
-            rv = place_task(cluster, &ports, ret_folder, counts->type, index, ret_error);
+            rv = assign_address(cluster, &ports, ret_folder, counts->type, index, ret_error);
     for (int i = 0; i < ports.count; i++)
         (void)close(ports.fds[i]);
     free(ports.fds);
@@ -261,11 +261,11 @@ static int read_counts(const struct cmd_options *options, mu_error *error,
 
 /* ---- All tasks ---- */
 
-/* The usual ones, and behind them those of one's own types. */
+/* The defaults ones, and behind them those of one's own types. */
 static int add_counts(const struct cmd_options *o, const struct own_types *own,
                       struct task_count *counts, mu_error *error)
 {
-    const struct task_count usual[] = {
+    const struct task_count defaults[] = {
         {"chief", cmd_mode(o) == MU_MODE_LOCAL ? 1 : (int)cmd_number(o, CMD_FLAG_CHIEF)},
         {"evaluator", (int)cmd_number(o, CMD_FLAG_EVALUATOR)},
         {"ps", (int)cmd_number(o, CMD_FLAG_PS)},
@@ -273,14 +273,14 @@ static int add_counts(const struct cmd_options *o, const struct own_types *own,
         {"client", cmd_mode(o) == MU_MODE_STANDALONE},
     };
     bool is_local = cmd_mode(o) == MU_MODE_LOCAL;
-    size_t usual_count = is_local ? 1 : sizeof usual / sizeof usual[0];
+    size_t defaults_count = is_local ? 1 : sizeof defaults / sizeof defaults[0];
     size_t own_count = is_local ? 0 : own->count;
     unsigned processes;
     int total = 0;
 
-    memcpy(counts, usual, usual_count * sizeof *counts);
-    memcpy(counts + usual_count, own->counts, own_count * sizeof *counts);
-    counts[usual_count + own_count] = (struct task_count){NULL, 0};
+    memcpy(counts, defaults, defaults_count * sizeof *counts);
+    memcpy(counts + defaults_count, own->counts, own_count * sizeof *counts);
+    counts[defaults_count + own_count] = (struct task_count){NULL, 0};
     for (size_t i = 0; counts[i].type != NULL; i++)
         total += counts[i].count;
     if (total == 0)
@@ -307,6 +307,6 @@ int cmd_local_cluster_new(const struct cmd_options *options, mu_error *ret_error
     if (rv == 0)
         rv = add_counts(options, &own, counts, ret_error);
     return rv != 0 ? rv
-                   : place_tasks(counts, cmd_number(options, CMD_FLAG_TRANSPORT) == 1,
+                   : assign_addresses(counts, cmd_number(options, CMD_FLAG_TRANSPORT) == 1,
                                  ret_error, ret_folder, ret_cluster);
 }

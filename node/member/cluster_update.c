@@ -63,7 +63,7 @@ static bool is_coordinated(const struct mu__member *member, const char *type)
 }
 
 /* The messages to all actors share what the strings in `body` stand in. */
-static int tell_actor(struct mu__member *member, uint16_t kind, uint32_t actor,
+static int notify_actor(struct mu__member *member, uint16_t kind, uint32_t actor,
                       const struct mu__cluster_added *body, struct mu__buf *words)
 {
     struct mu__msg *msg = mu__pool_get(mu__kernel_pool(member->kernel), kind,
@@ -77,7 +77,7 @@ static int tell_actor(struct mu__member *member, uint16_t kind, uint32_t actor,
     return mu__kernel_deliver(member->kernel, msg);
 }
 
-static int tell_actors(struct mu__member *member, const struct mu__change *change)
+static int notify_actors(struct mu__member *member, const struct mu__change *change)
 {
     static const uint16_t kinds[] = {
         [MU__CHANGE_ADDED] = MU__CLUSTER_ADDED,
@@ -99,7 +99,7 @@ static int tell_actors(struct mu__member *member, const struct mu__change *chang
         (void)mu__pack_view(mu__pack_view(words->data, &body.type), &body.address);
     for (size_t i = 0; rv == 0 && i < sizeof who_hears / sizeof who_hears[0]; i++)
         if (who_hears[i].kind == change->kind && has_actor(member, who_hears[i].actor))
-            rv = tell_actor(member, kinds[change->kind], who_hears[i].actor, &body,
+            rv = notify_actor(member, kinds[change->kind], who_hears[i].actor, &body,
                             words);
     mu__buf_unref(words);
     return rv;
@@ -161,7 +161,7 @@ static int take_change(struct mu__member *member, const struct mu__change *chang
 
     /* Actors hear of it before they hear that the link is down. */
     say(member, MU__LOG_INFO, change, words[change->kind], "");
-    rv = tell_actors(member, change);
+    rv = notify_actors(member, change);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "/job:%s/task:%d: the node's actors cannot be "
                             "told of a change", change->type, change->index);
@@ -231,10 +231,10 @@ static bool is_taking(const struct mu__member *member)
     return member->taking.changes.rows != NULL;
 }
 
-static void taking_done(struct mu__taking *taking, const mu_cluster *kept)
+static void taking_done(struct mu__taking *taking, const mu_cluster *present)
 {
     mu_cluster_free(taking->before);
-    if (taking->after != kept)
+    if (taking->after != present)
         mu_cluster_free(taking->after);
     mu__changes_done(&taking->changes);
 }
@@ -251,13 +251,13 @@ void mu__member_forget_changes(struct mu__member *member)
 static void end_taking(struct mu__member *member)
 {
     struct mu__taking taken = member->taking;
-    const mu_cluster *kept = member->cluster;
+    const mu_cluster *present = member->cluster;
 
     member->taking = (struct mu__taking){0};
     mu__member_name_leaders(member);
     if (member->news != NULL && taken.changes.count > taken.changes.refused_count)
         member->news(member->news_owner, &taken.changes, member->cluster);
-    taking_done(&taken, kept);
+    taking_done(&taken, present);
 }
 
 /* At most `count` of them. What cannot be taken now is tried again after a while, and

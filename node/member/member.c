@@ -41,9 +41,9 @@ static const char *role_name(const struct mu__worker_types *types, const char *t
 static bool is_unlisted_worker(const struct mu__worker_types *types,
                                const struct mu__member_config *config)
 {
-    return mu__worker_types_has(types, config->task_type) &&
-           mu__cluster_url(config->cluster, config->task_type,
-                           (int)config->task_index) == NULL;
+    return mu__worker_types_has(types, config->options->task_type) &&
+           mu__cluster_url(config->options->cluster, config->options->task_type,
+                           config->options->task_index) == NULL;
 }
 
 static bool dials(const char *type, const char *other)
@@ -194,188 +194,7 @@ static void link_trouble(void *owner, const char *type, uint32_t index,
     mu__kernel_node_trouble(((struct mu__member *)owner)->kernel, type, index, reason);
 }
 
-/* ---- who is reached ---- */
-
-struct peer_visit {
-    mu__peer_fn visit;
-    void *user;
-};
-
-static void show_peer(void *user, const struct mu__link_view *view)
-{
-    const struct peer_visit *to = user;
-    const struct mu__peer peer = {
-        .type = view->type,
-        .index = view->index,
-        .address = view->url,
-        .state = view->state,
-        .why = view->why,
-        .for_ms = view->for_ms,
-        .node = view->node,
-        .is_dialled = view->is_kept,
-    };
-
-    to->visit(to->user, &peer);
-}
-
-static void each_peer(void *owner, mu__peer_fn visit, void *user)
-{
-    struct peer_visit to = {visit, user};
-
-    mu__links_each(((struct mu__member *)owner)->links, show_peer, &to);
-}
-
 /* ---- start ---- */
-
-static int spawn(struct mu__member *member, const struct mu__behavior *behavior,
-                 uint32_t number, const void *arg)
-{
-    return mu__spawn(member->kernel, behavior, number, arg, NULL);
-}
-
-static int spawn_job(struct mu__member *member, const struct mu__member_config *config)
-{
-    const struct mu__job_config job = {
-        .task = member->task,
-        .type = member->type,
-        .index = config->task_index,
-        .runs_closures = mu__worker_types_has(&member->worker_types, member->type),
-        .chief_type = config->dials_any != NULL ? MU__LINK_UNKNOWN
-                                                : job_owner_type(config->cluster),
-        .chief = member->job_owner,
-        .check = config->offer_check,
-        .check_owner = config->offer_owner,
-        .takes_offer = config->takes_offer,
-    };
-
-    return spawn(member, &mu__job, MU__JOB, &job);
-}
-
-static int spawn_variables(struct mu__member *member,
-                           const struct mu__member_config *config)
-{
-    size_t count = mu_cluster_task_count(config->cluster, "ps");
-    const char **addresses = calloc(count + 1, sizeof *addresses);
-    const struct mu__variables_options options = {
-        .addresses_count = count,
-        .addresses = addresses,
-        .is_server = strcmp(config->task_type, "ps") == 0,
-        .index = config->task_index,
-        .server_lost_ms = config->server_lost_ms,
-    };
-    int rv;
-
-    if (addresses == NULL)
-        return -MU_ENOMEM;
-    for (size_t i = 0; i < count; i++)
-        addresses[i] = mu__cluster_url(config->cluster, "ps", (int)i);
-    rv = spawn(member, &mu__variables, MU__VARIABLES, &options);
-    free(addresses);
-    return rv;
-}
-
-static uint32_t third(uint32_t ms)
-{
-    return ms < 3 ? 1 : ms / 3;
-}
-
-static int spawn_agent(struct mu__member *member, const struct mu__member_config *config,
-                       const struct mu__task_set *hosts)
-{
-    const struct mu__task_range *first = hosts->ranges;
-    const char *url = hosts->count == 0 ? NULL
-                                        : mu__cluster_url(config->cluster, first->type,
-                                                          (int)first->first);
-    const struct mu__agent_config agent = {
-        .hosts = config->hosts == NULL ? "" : config->hosts,
-        .address = url == NULL ? "" : url,
-        .tasks = config->coordination.tasks,
-        .any = config->dials_any == NULL ? NULL : MU__LINK_UNKNOWN,
-        .type = member->type,
-        .index = config->task_index,
-        .incarnation = member->incarnation,
-        .devices = config->devices,
-        .heartbeat_ms = third(config->coordination.suspect_ms),
-        .dead_ms = config->coordination.dead_ms,
-        .registers_at_once = hosts->count > 0,
-        .shared = &member->agent,
-        .run = config->run,
-        .own_run = &member->own_run,
-    };
-
-    return spawn(member, &mu__agent, MU__AGENT, &agent);
-}
-
-static int spawn_coordination(struct mu__member *member,
-                              const struct mu__member_config *config,
-                              const struct mu__task_set *hosts)
-{
-    struct mu__coordination_config coordination = config->coordination;
-    int rv = spawn_agent(member, config, hosts);
-
-    coordination.cluster_name = config->cluster_name;
-    coordination.task = member->task;
-    coordination.incarnation = member->incarnation;
-    coordination.run = config->run;
-    coordination.own_run = &member->own_run;
-    if (rv == 0 &&
-        mu__task_set_has(hosts, config->task_type, config->task_index))
-        rv = spawn(member, &mu__coordination, MU__COORDINATION, &coordination);
-    return rv;
-}
-
-static int spawn_actors(struct mu__member *member,
-                        const struct mu__member_config *config,
-                        const struct mu__task_set *hosts)
-{
-    bool is_chief = strcmp(config->task_type, "chief") == 0;
-    const struct mu__effects_config effects = {config->effect_wait_ms,
-                                               config->server_lost_ms};
-    struct mu__supervisor_config supervisor = config->supervisor;
-    const struct mu__worker_config worker = {
-        .serves = mu__worker_types_has(&member->worker_types, member->type),
-        .serves_at_once = config->serves_at_once,
-        .threads = config->threads,
-        .index = config->task_index,
-        .task = member->task,
-        .type = member->type,
-        .node = config->node,
-        .post = config->post,
-    };
-    const struct mu__client_config client = {
-        .is_chief = is_chief,
-        .queue_max = config->queue_max,
-        .chief = member->chief,
-        .queue_bytes_max = config->supervisor.queue_bytes_max,
-    };
-    const struct mu__peers_config peers = {.each = each_peer, .owner = member};
-    int rv = 0;
-
-    supervisor.origin = member->incarnation;
-    supervisor.types = member->worker_types;
-    supervisor.window = config->window;
-    supervisor.attempts_max = config->attempts_max;
-    supervisor.queue_max = config->queue_max;
-    if (is_chief)
-        rv = spawn(member, &mu__supervisor, MU__SUPERVISOR, &supervisor);
-    if (rv == 0)
-        rv = spawn(member, &mu__worker, MU__WORKER, &worker);
-    if (rv == 0 && strcmp(config->task_type, "ps") == 0)
-        rv = spawn(member, &mu__ps, MU__PS, NULL);
-    if (rv == 0)
-        rv = spawn(member, &mu__client, MU__CLIENT, &client);
-    if (rv == 0)
-        rv = spawn_variables(member, config);
-    if (rv == 0)
-        rv = spawn(member, &mu__effects_actor, MU__EFFECTS, &effects);
-    if (rv == 0)
-        rv = spawn_job(member, config);
-    if (rv == 0)
-        rv = spawn(member, &mu__peers, MU__PEERS, &peers);
-    if (rv == 0)
-        rv = spawn_coordination(member, config, hosts);
-    return rv;
-}
 
 static uint64_t incarnation_of(struct mu__world *world)
 {
@@ -388,17 +207,17 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
                       struct mu__wire *wire)
 {
     const struct mu__links_config links = {
-        .cluster_name = config->cluster_name,
-        .task_type = config->task_type,
-        .task_index = config->task_index,
+        .cluster_name = config->options->cluster_name,
+        .task_type = config->options->task_type,
+        .task_index = member->index,
         .address = config->address,
         .incarnation = member->incarnation,
         .host = config->host,
         .pid = config->pid,
         .listens = config->listens,
-        .claim_ms = MU__CLAIM_SILENCES * config->silence_ms + MU__CLAIM_MS,
-        .heartbeat_ms = config->heartbeat_ms,
-        .silence_ms = config->silence_ms,
+        .claim_ms = MU__CLAIM_SILENCES * config->options->silence_ms + MU__CLAIM_MS,
+        .heartbeat_ms = config->options->heartbeat_ms,
+        .silence_ms = config->options->silence_ms,
         .only = config->only,
         .only_why = config->only_why,
         .schema = &mu__messages,
@@ -505,10 +324,10 @@ static int take_worker_types(struct mu__member *member,
                              const struct mu__member_config *config, mu_error *ret_error)
 {
     struct mu__worker_types *types = &member->worker_types;
-    int rv = mu__worker_types_parse(config->worker_types, ret_error, types);
+    int rv = mu__worker_types_parse(config->options->worker_types, ret_error, types);
 
     for (uint32_t i = 0; i < types->count; i++)
-        while (mu__cluster_url(config->cluster, types->rows[i].name,
+        while (mu__cluster_url(config->options->cluster, types->rows[i].name,
                                (int)types->rows[i].tasks) != NULL)
             types->rows[i].tasks++;
     return rv;
@@ -522,20 +341,20 @@ static int take_config(struct mu__member *member, const struct mu__member_config
 
     if (rv != 0)
         return rv;
-    member->index = config->task_index;
+    member->index = (uint32_t)config->options->task_index;
     member->is_unlisted_worker = is_unlisted_worker(&member->worker_types, config);
     member->news = config->news;
     member->news_owner = config->news_owner;
     member->taken = config->taken;
     member->taken_owner = config->taken_owner;
-    (void)snprintf(member->type, sizeof member->type, "%s", config->task_type);
+    (void)snprintf(member->type, sizeof member->type, "%s", config->options->task_type);
     (void)snprintf(member->address, sizeof member->address, "%s", config->address);
     (void)snprintf(member->coordinated_jobs, sizeof member->coordinated_jobs, "%s",
-                   config->coordinated_jobs == NULL ? MU__COORDINATED_JOBS
-                                                    : config->coordinated_jobs);
-    mu__task_name(member->task, sizeof member->task, config->task_type,
-                  (int)config->task_index);
-    member->cluster = mu_cluster_copy(config->cluster);
+                   config->options->coordinated_jobs == NULL ? MU__COORDINATED_JOBS
+                                                    : config->options->coordinated_jobs);
+    mu__task_name(member->task, sizeof member->task, config->options->task_type,
+                  config->options->task_index);
+    member->cluster = mu_cluster_copy(config->options->cluster);
     if (member->cluster == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a cluster");
     mu__member_name_leaders(member);
@@ -575,7 +394,7 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
     if (rv == 0)
         rv = make_links(member, config, wire);
     if (rv == 0)
-        rv = spawn_actors(member, config, &member->hosts);
+        rv = mu__member_spawn(member, config);
     if (rv != 0)
         (void)mu_error_set(ret_error, rv, "%s cannot start: %s", member->task,
                            mu_strerror(rv));
