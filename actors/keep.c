@@ -56,6 +56,8 @@ int mu__msg_keep(const struct mu__schema *schema, struct mu__msg *msg)
     struct keeper keeper = {NULL, 0};
     struct mu__buf *buf;
 
+    if (msg->kind >= MU__LOCAL_KINDS_BEGIN)
+        return 0;
     keep_fields(&keeper, row, msg->body);
     if (keeper.size == 0)
         return 0;

@@ -6,7 +6,7 @@
 #include "runtime/kernel/kernel.h"
 
 /* Copy what the views of `msg` borrow to a backing buffer of its own, so that it may
- * outlive the lenders. -MU_ENOMEM: nothing changed. */
+ * outlive the lenders. A local message borrows nothing. -MU_ENOMEM: nothing changed. */
 int mu__msg_keep(const struct mu__schema *schema, struct mu__msg *msg);
 
 /* mu__send for a message whose views borrow from something that lives until the call

@@ -1,10 +1,11 @@
-/* Every message that crosses an actor boundary: number, name, fields in wire order.
- * Numbers are never reused; fields are only ever added at the end. The struct, the codec,
- * the trace and the fuzzer all come from this table. */
+/* Every message that travels: number, name, fields in wire order. Numbers are never
+ * reused; fields are only ever added at the end. The struct, the codec, the trace and the
+ * fuzzer all come from this table. Messages that stay in the process are in
+ * local_messages.h. */
 #ifndef MU_ACTORS_MESSAGES_H
 #define MU_ACTORS_MESSAGES_H
 
-#include "runtime/kernel/system_messages.h"
+#include "actors/local_messages.h"
 
 /* Actors that other nodes know by number. */
 enum mu__actor_number {
@@ -181,10 +182,6 @@ enum mu__put_flag {
     F(S, OPTIONAL, str, name, MU__CLOSURE_NAME_MAX)                         \
     F(S, OPTIONAL, bytes, inputs, 8 * MU__INPUTS_MAX)                       \
     F(S, OPTIONAL, str, worker_type, 15)
-
-/* From the program to its own client: a closure with arguments that are not there yet. */
-#define MU__SCHEDULE_PENDING_FIELDS(F, S)                                   \
-    F(S, REQUIRED, ptr, pending, 0)
 
 #define MU__RESOLVED_FIELDS(F, S)                                           \
     F(S, REQUIRED, u64, token, 0)                                           \
@@ -397,27 +394,6 @@ enum mu__put_flag {
     F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
     F(S, OPTIONAL, u64, staged, 0)
 
-/* From a worker to the effects actor of its node, and back: `run` has writes to send. */
-#define MU__EFFECTS_SEND_FIELDS(F, S)                                       \
-    F(S, REQUIRED, ptr, run, 0)
-
-#define MU__EFFECTS_SENT_FIELDS(F, S)                                       \
-    F(S, REQUIRED, ptr, run, 0)
-
-/* From the effects actor to the variables actor of its node, and back: `request` is a
- * struct mu__reopen. */
-#define MU__VAR_REOPEN_FIELDS(F, S)                                         \
-    F(S, REQUIRED, ptr, request, 0)
-
-#define MU__VAR_REOPENED_FIELDS(F, S)                                       \
-    F(S, REQUIRED, ptr, request, 0)
-
-/* From a thread that runs `function`, a struct mu__registered, to the worker: a line for
- * the log. */
-#define MU__RUN_LOG_FIELDS(F, S)                                            \
-    F(S, REQUIRED, ptr, function, 0)                                        \
-    F(S, REQUIRED, str, line, 0)
-
 /* -- in the supervisor's journal; packed like messages, though no actor hears them --
  *
  * A closure's `number` is its own in this journal. */
@@ -445,7 +421,7 @@ enum mu__put_flag {
     F(S, OPTIONAL, value, result, MU__VALUE_BYTES_MAX)
 
 /* The closure is not wanted any more, or has failed: its name may be scheduled anew. */
-#define MU__JOURNAL_GONE_FIELDS(F, S)                                       \
+#define MU__JOURNAL_REMOVED_FIELDS(F, S)                                       \
     F(S, REQUIRED, u64, number, 0)
 
 /* -- coordination service and its agents: who is there --
@@ -760,10 +736,6 @@ enum mu__put_flag {
 #define MU__STORE_COMMIT_FIELDS(F, S)                                       \
     F(S, REQUIRED, u64, revision, 0)
 
-/* An answer over HTTP: a struct mu__http_request (runtime/kernel/http.h). */
-#define MU__HTTP_DONE_FIELDS(F, S)                                          \
-    F(S, REQUIRED, ptr, request, 0)
-
 /* -- servers -- */
 
 /* To the job actor: end this task, as if its job was done. Answered by SERVER_STOPPED.
@@ -799,154 +771,109 @@ enum mu__put_flag {
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, value, peers, MU__PEERS_CONTENT_MAX)
 
-/* -- the cluster changes: from a node to its own actors --
- *
- * `coordinated`: the task is one of those that barriers of all wait for. `own`: it is
- * this node's. */
-#define MU__CLUSTER_ADDED_FIELDS(F, S)                                      \
-    F(S, REQUIRED, str, type, 15)                                           \
-    F(S, REQUIRED, u32, index, 0)                                           \
-    F(S, REQUIRED, str, address, MU__ADDRESS_MAX)                           \
-    F(S, REQUIRED, flag, coordinated, 0)                                    \
-    F(S, REQUIRED, flag, own, 0)
-
-#define MU__CLUSTER_REMOVED_FIELDS(F, S)                                    \
-    F(S, REQUIRED, str, type, 15)                                           \
-    F(S, REQUIRED, u32, index, 0)                                           \
-    F(S, REQUIRED, str, address, MU__ADDRESS_MAX)                           \
-    F(S, REQUIRED, flag, coordinated, 0)                                    \
-    F(S, REQUIRED, flag, own, 0)
-
-/* The address is the new one. */
-#define MU__CLUSTER_MOVED_FIELDS(F, S)                                      \
-    F(S, REQUIRED, str, type, 15)                                           \
-    F(S, REQUIRED, u32, index, 0)                                           \
-    F(S, REQUIRED, str, address, MU__ADDRESS_MAX)                           \
-    F(S, REQUIRED, flag, coordinated, 0)                                    \
-    F(S, REQUIRED, flag, own, 0)
-
-/* From the program to its own agent: a struct mu__key_request. */
-#define MU__KEY_ASK_FIELDS(F, S)                                            \
-    F(S, REQUIRED, ptr, request, 0)
-
-/* -- from the program's threads to their actors on the same node -- */
-#define MU__CALL_FIELDS(F, S)                                               \
-    F(S, REQUIRED, ptr, call, 0)
-
+/* Numbers that are not used any more: 41, 42, 48, 53, 58, 91, 95 to 98, 120, 121. */
 #define MU__MESSAGES(M)                                                     \
-    M(16, REGISTER, register, MU__REGISTER_FIELDS, true)                    \
-    M(17, RUN, run, MU__RUN_FIELDS, true)                                   \
-    M(18, RESULT, result, MU__RESULT_FIELDS, true)                          \
-    M(19, CANCEL, cancel, MU__CANCEL_FIELDS, true)                          \
-    M(20, SCHEDULE, schedule, MU__SCHEDULE_FIELDS, true)                    \
-    M(21, RESOLVED, resolved, MU__RESOLVED_FIELDS, true)                    \
-    M(22, CANCEL_ALL, cancel_all, MU__CANCEL_ALL_FIELDS, true)              \
-    M(23, STATUS_GET, status_get, MU__STATUS_GET_FIELDS, true)              \
-    M(24, STATUS, status, MU__STATUS_FIELDS, true)                          \
-    M(25, REPORT, report, MU__REPORT_FIELDS, true)                          \
-    M(26, JOB_DONE, job_done, MU__JOB_DONE_FIELDS, true)                    \
-    M(27, CANCEL_CLOSURE, cancel_closure, MU__CANCEL_CLOSURE_FIELDS, true)  \
-    M(28, FETCH, fetch, MU__FETCH_FIELDS, true)                             \
-    M(29, FETCHED, fetched, MU__FETCHED_FIELDS, true)                       \
-    M(30, RELEASE, release, MU__RELEASE_FIELDS, true)                       \
-    M(31, FAULT, fault, MU__FAULT_FIELDS, true)                             \
-    M(32, VAR_OPEN, var_open, MU__VAR_OPEN_FIELDS, true)                    \
-    M(33, VAR_OPENED, var_opened, MU__VAR_OPENED_FIELDS, true)              \
-    M(34, VAR_READ, var_read, MU__VAR_READ_FIELDS, true)                    \
-    M(35, VAR_DATA, var_data, MU__VAR_DATA_FIELDS, true)                    \
-    M(36, VAR_WRITE, var_write, MU__VAR_WRITE_FIELDS, true)                 \
-    M(37, VAR_WRITTEN, var_written, MU__VAR_WRITTEN_FIELDS, true)           \
-    M(38, EFFECT_WRITE, effect_write, MU__EFFECT_WRITE_FIELDS, true)        \
-    M(39, EFFECT_WRITTEN, effect_written, MU__EFFECT_WRITTEN_FIELDS, true)  \
-    M(40, FENCE, fence, MU__FENCE_FIELDS, true)                             \
-    M(41, EFFECTS_SEND, effects_send, MU__EFFECTS_SEND_FIELDS, false)       \
-    M(42, EFFECTS_SENT, effects_sent, MU__EFFECTS_SENT_FIELDS, false)       \
-    M(43, PER_WORKER_MAKE, per_worker_make, MU__PER_WORKER_MAKE_FIELDS, true) \
-    M(44, PER_WORKER_MADE, per_worker_made, MU__PER_WORKER_MADE_FIELDS, true) \
-    M(45, INPUT, input, MU__INPUT_FIELDS, true)                             \
-    M(46, DROP, drop, MU__DROP_FIELDS, true)                                \
-    M(47, PULL, pull, MU__PULL_FIELDS, true)                                \
-    M(48, CALL, call_msg, MU__CALL_FIELDS, false)                          \
-    M(49, PULLED, pulled, MU__PULLED_FIELDS, true)                          \
-    M(50, DRAIN, drain, MU__DRAIN_FIELDS, true)                             \
-    M(51, DRAINED, drained, MU__DRAINED_FIELDS, true)                       \
-    M(52, FORGET, forget, MU__FORGET_FIELDS, true)                          \
-    M(53, SCHEDULE_PENDING, schedule_pending, MU__SCHEDULE_PENDING_FIELDS, false) \
-    M(54, JOURNAL_BEGIN, journal_begin, MU__JOURNAL_BEGIN_FIELDS, true)     \
-    M(55, JOURNAL_SCHEDULED, journal_scheduled, MU__JOURNAL_SCHEDULED_FIELDS, true) \
-    M(56, JOURNAL_FINISHED, journal_finished, MU__JOURNAL_FINISHED_FIELDS, true) \
-    M(57, JOURNAL_GONE, journal_gone, MU__JOURNAL_GONE_FIELDS, true)        \
-    M(58, RUN_LOG, run_log, MU__RUN_LOG_FIELDS, false)                      \
-    M(59, SERVICE_HERE, service_here, MU__SERVICE_HERE_FIELDS, true)        \
-    M(60, TASK_REGISTER, task_register, MU__TASK_REGISTER_FIELDS, true)     \
-    M(61, TASK_HEARTBEAT, task_heartbeat, MU__TASK_HEARTBEAT_FIELDS, true)  \
-    M(62, TASK_HEARD, task_heard, MU__TASK_HEARD_FIELDS, true)              \
-    M(63, TASK_REPORT, task_report, MU__TASK_REPORT_FIELDS, true)           \
-    M(64, TASK_RESET, task_reset, MU__TASK_RESET_FIELDS, true)              \
-    M(65, TASK_LEAVE, task_leave, MU__TASK_LEAVE_FIELDS, true)              \
-    M(66, TASKS_GET, tasks_get, MU__TASKS_GET_FIELDS, true)                 \
-    M(67, TASKS_ANSWER, tasks_answer, MU__TASKS_ANSWER_FIELDS, true)        \
-    M(68, TASK_ERROR, task_error, MU__TASK_ERROR_FIELDS, true)              \
-    M(69, BARRIER_ARRIVE, barrier_arrive, MU__BARRIER_ARRIVE_FIELDS, true)  \
-    M(70, BARRIER_CANCEL, barrier_cancel, MU__BARRIER_CANCEL_FIELDS, true)  \
-    M(71, BARRIER_PASSED, barrier_passed, MU__BARRIER_PASSED_FIELDS, true)  \
-    M(72, PREEMPT_NOTICE, preempt_notice, MU__PREEMPT_NOTICE_FIELDS, true)  \
-    M(73, PREEMPT_ASK, preempt_ask, MU__PREEMPT_ASK_FIELDS, true)           \
-    M(74, PREEMPT_STEP, preempt_step, MU__PREEMPT_STEP_FIELDS, true)        \
-    M(75, PREEMPT_STOP, preempt_stop, MU__PREEMPT_STOP_FIELDS, true)        \
-    M(76, KEY_PUT, key_put, MU__KEY_PUT_FIELDS, true)                       \
-    M(77, KEY_GET, key_get, MU__KEY_GET_FIELDS, true)                       \
-    M(78, KEY_INCREMENT, key_increment, MU__KEY_INCREMENT_FIELDS, true)     \
-    M(79, KEY_DELETE, key_delete, MU__KEY_DELETE_FIELDS, true)              \
-    M(80, KEY_DONE, key_done, MU__KEY_DONE_FIELDS, true)                    \
-    M(81, KEY_CANCEL, key_cancel, MU__KEY_CANCEL_FIELDS, true)              \
-    M(82, KEY_LIST, key_list, MU__KEY_LIST_FIELDS, true)                    \
-    M(83, KEY_LISTED, key_listed, MU__KEY_LISTED_FIELDS, true)              \
-    M(84, KEY_WATCH, key_watch, MU__KEY_WATCH_FIELDS, true)                 \
-    M(85, KEY_UNWATCH, key_unwatch, MU__KEY_UNWATCH_FIELDS, true)           \
-    M(86, KEY_EVENT, key_event, MU__KEY_EVENT_FIELDS, true)                 \
-    M(87, STORE_BEGIN, store_begin, MU__STORE_BEGIN_FIELDS, true)           \
-    M(88, STORE_CHANGE, store_change, MU__STORE_CHANGE_FIELDS, true)        \
-    M(89, STORE_RESULT, store_result, MU__STORE_RESULT_FIELDS, true)        \
-    M(90, STORE_COMMIT, store_commit, MU__STORE_COMMIT_FIELDS, true)        \
-    M(91, HTTP_DONE, http_done, MU__HTTP_DONE_FIELDS, false)                \
-    M(92, SERVER_STOP, server_stop, MU__SERVER_STOP_FIELDS, true)           \
-    M(93, SERVER_STOPPED, server_stopped, MU__SERVER_STOPPED_FIELDS, true)  \
-    M(94, CLUSTER_OFFER, cluster_offer, MU__CLUSTER_OFFER_FIELDS, true)     \
-    M(95, KEY_ASK, key_ask, MU__KEY_ASK_FIELDS, false)                      \
-    M(96, CLUSTER_ADDED, cluster_added, MU__CLUSTER_ADDED_FIELDS, false)    \
-    M(97, CLUSTER_REMOVED, cluster_removed, MU__CLUSTER_REMOVED_FIELDS, false) \
-    M(98, CLUSTER_MOVED, cluster_moved, MU__CLUSTER_MOVED_FIELDS, false)        \
-    M(100, PEERS_GET, peers_get, MU__PEERS_GET_FIELDS, true)                \
-    M(101, PEERS_TOLD, peers_told, MU__PEERS_TOLD_FIELDS, true)             \
-    M(102, ROOM_ALLOW, room_allow, MU__ROOM_ALLOW_FIELDS, true)             \
-    M(103, ROOM_ASK, room_ask, MU__ROOM_ASK_FIELDS, true)                   \
-    M(110, RECALL, recall, MU__RECALL_FIELDS, true)                         \
-    M(111, RECALLED, recalled, MU__RECALLED_FIELDS, true)                   \
-    M(112, BEGUN, begun, MU__BEGUN_FIELDS, true)                            \
-    M(120, VAR_REOPEN, var_reopen, MU__VAR_REOPEN_FIELDS, false)            \
-    M(121, VAR_REOPENED, var_reopened, MU__VAR_REOPENED_FIELDS, false)             \
-    M(135, RUN_END, run_end, MU__RUN_END_FIELDS, true)                      \
-    M(136, RUNS_GET, runs_get, MU__RUNS_GET_FIELDS, true)                   \
-    M(137, RUNS_CLEAR, runs_clear, MU__RUNS_CLEAR_FIELDS, true)             \
-    M(140, WAIT_NOTE, wait_note, MU__WAIT_NOTE_FIELDS, true)                \
-    M(145, REGISTER_REFUSED, register_refused, MU__REGISTER_REFUSED_FIELDS, true)\
-    M(150, KEY_TXN, key_txn, MU__KEY_TXN_FIELDS, true)                      \
-    M(160, TASK_MARK, task_mark, MU__TASK_MARK_FIELDS, true)                \
-    M(161, TASK_CLEARED, task_cleared, MU__TASK_CLEARED_FIELDS, true)
+    M(16, REGISTER, register, MU__REGISTER_FIELDS)                          \
+    M(17, RUN, run, MU__RUN_FIELDS)                                         \
+    M(18, RESULT, result, MU__RESULT_FIELDS)                                \
+    M(19, CANCEL, cancel, MU__CANCEL_FIELDS)                                \
+    M(20, SCHEDULE, schedule, MU__SCHEDULE_FIELDS)                          \
+    M(21, RESOLVED, resolved, MU__RESOLVED_FIELDS)                          \
+    M(22, CANCEL_ALL, cancel_all, MU__CANCEL_ALL_FIELDS)                    \
+    M(23, STATUS_GET, status_get, MU__STATUS_GET_FIELDS)                    \
+    M(24, STATUS, status, MU__STATUS_FIELDS)                                \
+    M(25, REPORT, report, MU__REPORT_FIELDS)                                \
+    M(26, JOB_DONE, job_done, MU__JOB_DONE_FIELDS)                          \
+    M(27, CANCEL_CLOSURE, cancel_closure, MU__CANCEL_CLOSURE_FIELDS)        \
+    M(28, FETCH, fetch, MU__FETCH_FIELDS)                                   \
+    M(29, FETCHED, fetched, MU__FETCHED_FIELDS)                             \
+    M(30, RELEASE, release, MU__RELEASE_FIELDS)                             \
+    M(31, FAULT, fault, MU__FAULT_FIELDS)                                   \
+    M(32, VAR_OPEN, var_open, MU__VAR_OPEN_FIELDS)                          \
+    M(33, VAR_OPENED, var_opened, MU__VAR_OPENED_FIELDS)                    \
+    M(34, VAR_READ, var_read, MU__VAR_READ_FIELDS)                          \
+    M(35, VAR_DATA, var_data, MU__VAR_DATA_FIELDS)                          \
+    M(36, VAR_WRITE, var_write, MU__VAR_WRITE_FIELDS)                       \
+    M(37, VAR_WRITTEN, var_written, MU__VAR_WRITTEN_FIELDS)                 \
+    M(38, EFFECT_WRITE, effect_write, MU__EFFECT_WRITE_FIELDS)              \
+    M(39, EFFECT_WRITTEN, effect_written, MU__EFFECT_WRITTEN_FIELDS)        \
+    M(40, FENCE, fence, MU__FENCE_FIELDS)                                   \
+    M(43, PER_WORKER_MAKE, per_worker_make, MU__PER_WORKER_MAKE_FIELDS)     \
+    M(44, PER_WORKER_MADE, per_worker_made, MU__PER_WORKER_MADE_FIELDS)     \
+    M(45, INPUT, input, MU__INPUT_FIELDS)                                   \
+    M(46, DROP, drop, MU__DROP_FIELDS)                                      \
+    M(47, PULL, pull, MU__PULL_FIELDS)                                      \
+    M(49, PULLED, pulled, MU__PULLED_FIELDS)                                \
+    M(50, DRAIN, drain, MU__DRAIN_FIELDS)                                   \
+    M(51, DRAINED, drained, MU__DRAINED_FIELDS)                             \
+    M(52, FORGET, forget, MU__FORGET_FIELDS)                                \
+    M(54, JOURNAL_BEGIN, journal_begin, MU__JOURNAL_BEGIN_FIELDS)           \
+    M(55, JOURNAL_SCHEDULED, journal_scheduled, MU__JOURNAL_SCHEDULED_FIELDS)\
+    M(56, JOURNAL_FINISHED, journal_finished, MU__JOURNAL_FINISHED_FIELDS)  \
+    M(57, JOURNAL_REMOVED, journal_removed, MU__JOURNAL_REMOVED_FIELDS)     \
+    M(59, SERVICE_HERE, service_here, MU__SERVICE_HERE_FIELDS)              \
+    M(60, TASK_REGISTER, task_register, MU__TASK_REGISTER_FIELDS)           \
+    M(61, TASK_HEARTBEAT, task_heartbeat, MU__TASK_HEARTBEAT_FIELDS)        \
+    M(62, TASK_HEARD, task_heard, MU__TASK_HEARD_FIELDS)                    \
+    M(63, TASK_REPORT, task_report, MU__TASK_REPORT_FIELDS)                 \
+    M(64, TASK_RESET, task_reset, MU__TASK_RESET_FIELDS)                    \
+    M(65, TASK_LEAVE, task_leave, MU__TASK_LEAVE_FIELDS)                    \
+    M(66, TASKS_GET, tasks_get, MU__TASKS_GET_FIELDS)                       \
+    M(67, TASKS_ANSWER, tasks_answer, MU__TASKS_ANSWER_FIELDS)              \
+    M(68, TASK_ERROR, task_error, MU__TASK_ERROR_FIELDS)                    \
+    M(69, BARRIER_ARRIVE, barrier_arrive, MU__BARRIER_ARRIVE_FIELDS)        \
+    M(70, BARRIER_CANCEL, barrier_cancel, MU__BARRIER_CANCEL_FIELDS)        \
+    M(71, BARRIER_PASSED, barrier_passed, MU__BARRIER_PASSED_FIELDS)        \
+    M(72, PREEMPT_NOTICE, preempt_notice, MU__PREEMPT_NOTICE_FIELDS)        \
+    M(73, PREEMPT_ASK, preempt_ask, MU__PREEMPT_ASK_FIELDS)                 \
+    M(74, PREEMPT_STEP, preempt_step, MU__PREEMPT_STEP_FIELDS)              \
+    M(75, PREEMPT_STOP, preempt_stop, MU__PREEMPT_STOP_FIELDS)              \
+    M(76, KEY_PUT, key_put, MU__KEY_PUT_FIELDS)                             \
+    M(77, KEY_GET, key_get, MU__KEY_GET_FIELDS)                             \
+    M(78, KEY_INCREMENT, key_increment, MU__KEY_INCREMENT_FIELDS)           \
+    M(79, KEY_DELETE, key_delete, MU__KEY_DELETE_FIELDS)                    \
+    M(80, KEY_DONE, key_done, MU__KEY_DONE_FIELDS)                          \
+    M(81, KEY_CANCEL, key_cancel, MU__KEY_CANCEL_FIELDS)                    \
+    M(82, KEY_LIST, key_list, MU__KEY_LIST_FIELDS)                          \
+    M(83, KEY_LISTED, key_listed, MU__KEY_LISTED_FIELDS)                    \
+    M(84, KEY_WATCH, key_watch, MU__KEY_WATCH_FIELDS)                       \
+    M(85, KEY_UNWATCH, key_unwatch, MU__KEY_UNWATCH_FIELDS)                 \
+    M(86, KEY_EVENT, key_event, MU__KEY_EVENT_FIELDS)                       \
+    M(87, STORE_BEGIN, store_begin, MU__STORE_BEGIN_FIELDS)                 \
+    M(88, STORE_CHANGE, store_change, MU__STORE_CHANGE_FIELDS)              \
+    M(89, STORE_RESULT, store_result, MU__STORE_RESULT_FIELDS)              \
+    M(90, STORE_COMMIT, store_commit, MU__STORE_COMMIT_FIELDS)              \
+    M(92, SERVER_STOP, server_stop, MU__SERVER_STOP_FIELDS)                 \
+    M(93, SERVER_STOPPED, server_stopped, MU__SERVER_STOPPED_FIELDS)        \
+    M(94, CLUSTER_OFFER, cluster_offer, MU__CLUSTER_OFFER_FIELDS)           \
+    M(100, PEERS_GET, peers_get, MU__PEERS_GET_FIELDS)                      \
+    M(101, PEERS_TOLD, peers_told, MU__PEERS_TOLD_FIELDS)                   \
+    M(102, ROOM_ALLOW, room_allow, MU__ROOM_ALLOW_FIELDS)                   \
+    M(103, ROOM_ASK, room_ask, MU__ROOM_ASK_FIELDS)                         \
+    M(110, RECALL, recall, MU__RECALL_FIELDS)                               \
+    M(111, RECALLED, recalled, MU__RECALLED_FIELDS)                         \
+    M(112, BEGUN, begun, MU__BEGUN_FIELDS)                                  \
+    M(135, RUN_END, run_end, MU__RUN_END_FIELDS)                            \
+    M(136, RUNS_GET, runs_get, MU__RUNS_GET_FIELDS)                         \
+    M(137, RUNS_CLEAR, runs_clear, MU__RUNS_CLEAR_FIELDS)                   \
+    M(140, WAIT_NOTE, wait_note, MU__WAIT_NOTE_FIELDS)                      \
+    M(145, REGISTER_REFUSED, register_refused, MU__REGISTER_REFUSED_FIELDS) \
+    M(150, KEY_TXN, key_txn, MU__KEY_TXN_FIELDS)                            \
+    M(160, TASK_MARK, task_mark, MU__TASK_MARK_FIELDS)                      \
+    M(161, TASK_CLEARED, task_cleared, MU__TASK_CLEARED_FIELDS)
 
 enum mu__kind {
-#define MU__KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,
+#define MU__KIND(number, NAME, name, FIELDS) MU__##NAME = number,
     MU__MESSAGES(MU__KIND)
 #undef MU__KIND
-    MU__KINDS_END = 256
+    MU__KINDS_END = MU__LOCAL_KINDS_BEGIN
 };
 
-#define MU__BODY(number, NAME, name, FIELDS, travels) MU__MESSAGE_STRUCT(name, FIELDS)
+#define MU__BODY(number, NAME, name, FIELDS) MU__MESSAGE_STRUCT(name, FIELDS)
 MU__MESSAGES(MU__BODY)
 #undef MU__BODY
 
-/* The whole table, the kernel's rows included. */
+/* Both tables, the kernel's rows included. */
 extern const struct mu__schema mu__messages;
 
 #endif

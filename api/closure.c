@@ -96,8 +96,8 @@ static mu_closure_options with_defaults(const mu_closure_options *options)
 static int check_options(const mu_closure_options *o, mu_error *ret_error)
 {
     const unsigned known =
-        MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_KEEP | MU_CLOSURE_NO_BACKUP |
-        MU_CLOSURE_OWN_ERROR;
+        MU_CLOSURE_EFFECT_ONCE | MU_CLOSURE_PIN_RESULT | MU_CLOSURE_NO_BACKUP |
+        MU_CLOSURE_RAISE_ON_FETCH;
     const struct {
         const char *option;
         int64_t number;
@@ -414,7 +414,7 @@ static int prepare(mu_coordinator *c, struct making *making, const mu_value *arg
     if (rv == 0)
         rv = mu__coordinator_admit(c, bytes_of(&making->sizes),
                                    making->options != NULL &&
-                                       making->options->flags & MU_CLOSURE_OWN_ERROR,
+                                       making->options->flags & MU_CLOSURE_RAISE_ON_FETCH,
                                    timeout_ms, ret_error);
     return rv;
 }

@@ -27,7 +27,7 @@ mu_cluster *mu__node_cluster(mu_node *node)
     return copy;
 }
 
-void mu_node_on_cluster(mu_node *node, mu_cluster_change_fn callback, void *user)
+void mu_node_on_cluster_change(mu_node *node, mu_cluster_change_fn callback, void *user)
 {
     MU__REQUIRE_OR(, node);
 

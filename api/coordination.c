@@ -387,8 +387,9 @@ static void barrier_over(struct mu__pending *pending)
     mu__agent_errand_free(errand);
 }
 
-int mu_barrier_begin(mu_node *node, const char *name, const mu_barrier_options *options,
-                     mu_barrier_done_fn done, void *user)
+int mu_barrier_wait_async(mu_node *node, const char *name,
+                          const mu_barrier_options *options, mu_barrier_done_fn done,
+                          void *user)
 {
     MU__REQUIRE(NULL, node, name, done);
 
@@ -433,7 +434,7 @@ int mu_barrier_cancel(mu_node *node, const char *name, int64_t timeout_ms,
 
 /* ---- preemption ---- */
 
-int mu_preempt_notice(mu_node *node, const char *reason, int64_t grace_ms,
+int mu_preemption_notify(mu_node *node, const char *reason, int64_t grace_ms,
                       int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
@@ -455,7 +456,8 @@ int mu_preempt_notice(mu_node *node, const char *reason, int64_t grace_ms,
 }
 
 /* First the step is written down, then the gate is looked at: see agent_preempt.c. */
-int mu_preempt_reached(mu_node *node, uint64_t step, mu_error *ret_error, int *ret_stop)
+int mu_preemption_reached(mu_node *node, uint64_t step, mu_error *ret_error,
+                          int *ret_stop)
 {
     MU__REQUIRE(ret_error, node, ret_stop);
 
@@ -477,7 +479,7 @@ int mu_preempt_reached(mu_node *node, uint64_t step, mu_error *ret_error, int *r
     return rv;
 }
 
-int mu_preempt_wait(mu_node *node, uint64_t round, int agreed, int64_t timeout_ms,
+int mu_preemption_wait(mu_node *node, uint64_t round, int agreed, int64_t timeout_ms,
                     mu_error *ret_error, mu_preemption *ret_preemption)
 {
     MU__REQUIRE(ret_error, node, ret_preemption);

@@ -427,12 +427,12 @@ int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)
     return rv;
 }
 
-void mu_coordinator_count(mu_coordinator *c, mu_coordinator_counts *ret_counts)
+void mu_coordinator_get_stats(mu_coordinator *c, mu_coordinator_stats *ret_counts)
 {
     MU__REQUIRE_OR(, c, ret_counts);
 
     const struct mu__session *s = &c->session;
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
 
     counts.finished = atomic_load_explicit(&s->finished, memory_order_acquire);
     counts.failed = atomic_load_explicit(&s->failed, memory_order_acquire);
@@ -470,7 +470,7 @@ static void take_errors(mu_coordinator *c)
     c->errors_last = last;
 }
 
-size_t mu_coordinator_errors(mu_coordinator *c, mu_error *errors, size_t max,
+size_t mu_coordinator_take_errors(mu_coordinator *c, mu_error *errors, size_t max,
                              uint64_t *ret_lost)
 {
     size_t count = 0;

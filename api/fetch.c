@@ -307,7 +307,7 @@ static void notice_finished(struct mu__pending *pending)
     free(notice);
 }
 
-int mu_remote_value_notify(mu_remote_value *value,
+int mu_remote_value_on_ready(mu_remote_value *value,
                            void (*notify)(mu_remote_value *value, void *user), void *user)
 {
     MU__REQUIRE(NULL, value, notify);

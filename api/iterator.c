@@ -81,7 +81,7 @@ static int take_next(struct iterator *iterator, mu_value **ret_element)
     return rv > 0 ? -MU_EUNKNOWN : rv;
 }
 
-int mu_run_next(mu_run *run, const mu_value *iterator, mu_value **ret_element)
+int mu_run_iterator_next(mu_run *run, const mu_value *iterator, mu_value **ret_element)
 {
     struct iterator *found = mu__run_find_object(iterator, kind);
     int rv;

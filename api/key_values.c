@@ -14,24 +14,24 @@ struct mu_kv_watch {
     struct mu__agent_watch *watch;
 };
 
-void mu_kv_item_done(mu_kv_item *item)
+void mu_kv_item_clear(mu_kv_item *item)
 {
     MU__REQUIRE_OR(, item);
     free(item->value);
     *item = (mu_kv_item){.value = NULL};
 }
 
-void mu_kv_event_done(mu_kv_event *event)
+void mu_kv_event_clear(mu_kv_event *event)
 {
     MU__REQUIRE_OR(, event);
-    mu_kv_item_done(&event->item);
+    mu_kv_item_clear(&event->item);
     free(event->key);
     event->key = NULL;
 }
 
 /* ---- requests ---- */
 
-static int check_ask(const mu_kv_ask *ask, mu_error *ret_error)
+static int check_ask(const mu_kv_request *ask, mu_error *ret_error)
 {
     const unsigned known = MU_KV_OVERWRITE | MU_KV_COMPARE | MU_KV_LEASE;
 
@@ -53,7 +53,7 @@ static int check_ask(const mu_kv_ask *ask, mu_error *ret_error)
     return 0;
 }
 
-int mu__kv_post(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done, void *user,
+int mu__kv_post(mu_node *node, const mu_kv_request *ask, mu_kv_done_fn done, void *user,
                 mu_error *ret_error, uint64_t *ret_request)
 {
     struct mu__msg *msg;
@@ -74,10 +74,10 @@ int mu__kv_post(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done, void *u
     return 0;
 }
 
-static int begin(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done, void *user,
+static int begin(mu_node *node, const mu_kv_request *ask, mu_kv_done_fn done, void *user,
                  mu_error *ret_error, uint64_t *ret_request)
 {
-    mu_kv_ask copy = *ask;
+    mu_kv_request copy = *ask;
     char key[1024];
     int rv = check_ask(ask, ret_error);
 
@@ -91,8 +91,8 @@ static int begin(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done, void *
     return mu__kv_post(node, &copy, done, user, ret_error, ret_request);
 }
 
-int mu_kv_begin(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done, void *user,
-                uint64_t *ret_request)
+int mu_kv_request_async(mu_node *node, const mu_kv_request *ask, mu_kv_done_fn done,
+                        void *user, uint64_t *ret_request)
 {
     MU__REQUIRE(NULL, node, ask, done);
     return begin(node, ask, done, user, NULL, ret_request);
@@ -111,7 +111,7 @@ int mu_kv_cancel(mu_node *node, uint64_t request)
 
 /* ---- waiting for one ---- */
 
-static int copy_value(struct mu__kv_wait *wait, const mu_kv_answer *answer)
+static int copy_value(struct mu__kv_wait *wait, const mu_kv_response *answer)
 {
     char *value = malloc(answer->size + 1);
 
@@ -124,7 +124,7 @@ static int copy_value(struct mu__kv_wait *wait, const mu_kv_answer *answer)
     return 0;
 }
 
-static void wake(void *user, const mu_kv_answer *answer)
+static void wake(void *user, const mu_kv_response *answer)
 {
     struct mu__kv_wait *wait = user;
 
@@ -179,7 +179,7 @@ static int begin_one(mu_node *node, const void *what, mu_kv_done_fn done, void *
     return begin(node, what, done, user, ret_error, NULL);
 }
 
-static int ask_one(mu_node *node, const mu_kv_ask *ask, mu_error *ret_error,
+static int ask_one(mu_node *node, const mu_kv_request *ask, mu_error *ret_error,
                    struct mu__kv_wait *wait)
 {
     return mu__kv_wait_for(node, begin_one, ask, ret_error, wait);
@@ -191,7 +191,7 @@ int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
 {
     MU__REQUIRE(ret_error, node, key);
 
-    const mu_kv_ask ask = {
+    const mu_kv_request ask = {
         .operation = MU_KV_PUT,
         .flags = flags,
         .key = key,
@@ -211,7 +211,8 @@ int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
 static int get(mu_node *node, int operation, const char *key, int64_t timeout_ms,
                mu_error *ret_error, mu_kv_item *ret_item)
 {
-    const mu_kv_ask ask = {.operation = operation, .key = key, .timeout_ms = timeout_ms};
+    const mu_kv_request ask = {
+        .operation = operation, .key = key, .timeout_ms = timeout_ms};
     struct mu__kv_wait wait = {.wants_value = true};
     int rv = ask_one(node, &ask, ret_error, &wait);
 
@@ -239,7 +240,7 @@ int mu_kv_increment(mu_node *node, const char *key, int64_t by, int64_t timeout_
 {
     MU__REQUIRE(ret_error, node, key, ret_number);
 
-    const mu_kv_ask ask = {
+    const mu_kv_request ask = {
         .operation = MU_KV_INCREMENT, .key = key, .by = by, .timeout_ms = timeout_ms};
     struct mu__kv_wait wait = {.wants_value = false};
     int rv = ask_one(node, &ask, ret_error, &wait);
@@ -254,7 +255,7 @@ int mu_kv_delete(mu_node *node, const char *key, int64_t timeout_ms, mu_error *r
 {
     MU__REQUIRE(ret_error, node, key);
 
-    const mu_kv_ask ask = {
+    const mu_kv_request ask = {
         .operation = MU_KV_DELETE, .key = key, .timeout_ms = timeout_ms};
     struct mu__kv_wait wait = {.wants_value = false};
     int rv = ask_one(node, &ask, ret_error, &wait);

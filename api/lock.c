@@ -75,7 +75,7 @@ static int name_place(struct mu_lock *lock, mu_error *error)
                         "too few of the 1023 of a key", strlen(lock->name));
 }
 
-static void done_nothing(void *user, const mu_kv_answer *answer)
+static void done_nothing(void *user, const mu_kv_response *answer)
 {
     (void)user;
     (void)answer;
@@ -85,10 +85,10 @@ static void done_nothing(void *user, const mu_kv_answer *answer)
  * they were asked for. */
 static void give_up_place(const struct mu_lock *lock)
 {
-    const mu_kv_ask ask = {
+    const mu_kv_request ask = {
         .operation = MU_KV_DELETE, .key = lock->key, .timeout_ms = -1};
 
-    (void)mu_kv_begin(lock->node, &ask, done_nothing, NULL, NULL);
+    (void)mu_kv_request_async(lock->node, &ask, done_nothing, NULL, NULL);
 }
 
 static int take_place(struct mu_lock *lock, int64_t until_ms, mu_error *error)
@@ -137,10 +137,10 @@ static int await_gone(mu_node *node, const char *key, struct sight *sight,
         if (rv == -MU_EEXHAUSTED)
             rv = 0;
         else if (rv == 0) {
-            sight->known = sight->known || event.type == MU_KV_CURRENT;
-            sight->there = event.type == MU_KV_SET ||
-                           (sight->there && event.type != MU_KV_DELETED);
-            mu_kv_event_done(&event);
+            sight->known = sight->known || event.type == MU_KV_EVENT_SYNCED;
+            sight->there = event.type == MU_KV_EVENT_PUT ||
+                           (sight->there && event.type != MU_KV_EVENT_DELETED);
+            mu_kv_event_clear(&event);
         }
     }
     return rv;
@@ -300,7 +300,7 @@ int mu_lock_acquire(mu_node *node, const char *name, int64_t timeout_ms,
     return rv;
 }
 
-uint64_t mu_lock_number(const mu_lock *lock)
+uint64_t mu_lock_fencing_token(const mu_lock *lock)
 {
     MU__REQUIRE_OR(0, lock);
     return lock->number;
@@ -326,7 +326,7 @@ int mu_lock_release(mu_lock *lock, int64_t timeout_ms, mu_error *ret_error)
     mu_kv_check check = {.type = MU_KV_IF_REVISION};
     mu_kv_change change = {.operation = MU_KV_DELETE};
     const mu_kv_transaction transaction = {&check, 1, &change, 1};
-    mu_kv_outcome outcome;
+    mu_kv_transaction_result outcome;
     int rv;
 
     if (lock == NULL)

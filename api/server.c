@@ -269,12 +269,13 @@ int mu__server_settings(mu_node *node, const mu_session_config *config)
 
     if (config->intra_op_threads > 0) {
         (void)snprintf(number, sizeof number, "%u", config->intra_op_threads);
-        rv = mu_node_set(node, "intra_op_threads", number);
+        rv = mu_node_set_setting(node, "intra_op_threads", number);
     }
     if (rv != 0 || config->device_filters_count == 0)
         return rv;
     filters = mu__session_config_filters(config);
-    rv = filters == NULL ? -MU_ENOMEM : mu_node_set(node, "device_filters", filters);
+    rv = filters == NULL ? -MU_ENOMEM
+                         : mu_node_set_setting(node, "device_filters", filters);
     free(filters);
     return rv;
 }
@@ -399,8 +400,8 @@ static int start_told(const mu_server_options *options, const mu_tf_config *told
     return mu_server_start(&o, ret_error, ret_server);
 }
 
-int mu_server_start_environment(const mu_server_options *options, mu_error *ret_error,
-                                mu_server **ret_server)
+int mu_server_start_from_environment(const mu_server_options *options,
+                                     mu_error *ret_error, mu_server **ret_server)
 {
     const char *text = getenv("TF_CONFIG");
     mu_server_options o;
@@ -414,7 +415,7 @@ int mu_server_start_environment(const mu_server_options *options, mu_error *ret_
     if ((text == NULL || text[0] == '\0') && o.node.resolver == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "TF_CONFIG is not set: a server needs a cluster and a task");
-    rv = mu_node_options_environment(&o.node, ret_error);
+    rv = mu_node_options_from_environment(&o.node, ret_error);
     if (rv == 0 && (text == NULL || text[0] == '\0'))
         return mu_server_start(&o, ret_error, ret_server);
     if (rv == 0)
@@ -428,7 +429,7 @@ int mu_server_start_environment(const mu_server_options *options, mu_error *ret_
 
 /* ---- looking ---- */
 
-int mu_server_is(const mu_server *server, const mu_server_options *options)
+int mu_server_matches(const mu_server *server, const mu_server_options *options)
 {
     MU__REQUIRE_OR(0, server, options);
     return options->node.cluster != NULL && options->node.task_type != NULL &&
@@ -619,13 +620,13 @@ int mu_server_stop_remote(mu_node *node, const char *task, const char *reason,
 
 /* ---- offering a cluster ---- */
 
-void mu_server_offer_init(mu_server_offer *offer)
+void mu_server_assignment_init(mu_server_assignment *offer)
 {
     MU__REQUIRE_OR(, offer);
-    *offer = (mu_server_offer){.cluster_name = "muster", .log_level = MU_LOG_WARN};
+    *offer = (mu_server_assignment){.cluster_name = "muster", .log_level = MU_LOG_WARN};
 }
 
-static int check_offer(const mu_server_offer *offer, mu_error *ret_error)
+static int check_offer(const mu_server_assignment *offer, mu_error *ret_error)
 {
     int rv;
 
@@ -654,7 +655,7 @@ static int random_index(void)
     return (int)(number % MU_CLUSTER_INDEX_MAX);
 }
 
-static int open_offering(const mu_server_offer *offer, const char *url,
+static int open_offering(const mu_server_assignment *offer, const char *url,
                          mu_error *ret_error, mu_node **ret_node)
 {
     const struct mu__node_extra extra = {.dials_any = url};
@@ -683,8 +684,8 @@ static int open_offering(const mu_server_offer *offer, const char *url,
     return rv;
 }
 
-static int ask(const mu_server_offer *offer, const char *url, struct mu__job_call *call,
-               mu_error *ret_error)
+static int ask(const mu_server_assignment *offer, const char *url,
+               struct mu__job_call *call, mu_error *ret_error)
 {
     mu_node *node;
     int rv = open_offering(offer, url, ret_error, &node);
@@ -698,7 +699,7 @@ static int ask(const mu_server_offer *offer, const char *url, struct mu__job_cal
     return rv;
 }
 
-static int make_offer(const mu_server_offer *offer, const char *json,
+static int make_offer(const mu_server_assignment *offer, const char *json,
                       const struct mu__packed *config, int64_t timeout_ms,
                       mu_error *ret_error)
 {
@@ -723,7 +724,7 @@ static int make_offer(const mu_server_offer *offer, const char *json,
     return ask(offer, url, &call, ret_error);
 }
 
-int mu_server_offer_cluster(const mu_server_offer *offer, int64_t timeout_ms,
+int mu_server_assign_cluster(const mu_server_assignment *offer, int64_t timeout_ms,
                             mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, offer);
@@ -736,7 +737,7 @@ int mu_server_offer_cluster(const mu_server_offer *offer, int64_t timeout_ms,
 
     if (rv != 0)
         return rv;
-    json = mu_cluster_json(offer->cluster);
+    json = mu_cluster_to_json(offer->cluster);
     config = mu__session_config_value(&offer->config);
     if (config != NULL)
         backing = mu__pack_value(config, &packed);

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-int mu_node_register(mu_node *node, const char *name, mu_function_fn function, void *user,
-                     unsigned flags)
+int mu_node_register_function(mu_node *node, const char *name, mu_function_fn function,
+                              void *user, unsigned flags)
 {
     MU__REQUIRE(NULL, node, name, function);
 
@@ -123,7 +123,7 @@ static bool may_end_job(const mu_node *node)
            (strcmp(type, "chief") == 0 || strcmp(type, "worker") == 0);
 }
 
-int mu_node_job_done(mu_node *node, int code, const char *message, int64_t timeout_ms,
+int mu_node_finish_job(mu_node *node, int code, const char *message, int64_t timeout_ms,
                      mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
@@ -152,7 +152,7 @@ int mu_node_job_done(mu_node *node, int code, const char *message, int64_t timeo
 
 /* ---- reports ---- */
 
-int mu_node_report(mu_node *node, const char *name, double number, uint64_t step)
+int mu_node_report_metric(mu_node *node, const char *name, double number, uint64_t step)
 {
     MU__REQUIRE(NULL, node, name);
 
@@ -178,7 +178,7 @@ int mu_node_report(mu_node *node, const char *name, double number, uint64_t step
     return mu__node_post(node, MU__CLIENT, msg);
 }
 
-int mu_node_metric(mu_node *node, const char *name, double *ret_number,
+int mu_node_get_metric(mu_node *node, const char *name, double *ret_number,
                    uint64_t *ret_step)
 {
     MU__REQUIRE(NULL, node, name);

@@ -438,7 +438,7 @@ static bool is_loss(const struct opening *opening, int rv, const mu_error *error
 static int take_word(struct opening *opening, mu_kv_item *item, mu_error *ret_error)
 {
     opening->restored = strdup(item->value);
-    mu_kv_item_done(item);
+    mu_kv_item_clear(item);
     return opening->restored != NULL
                ? 0
                : mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
@@ -483,7 +483,7 @@ static void look_for_failure(struct opening *opening)
         say(opening, MU_LOG_WARN, "%s: the chief has failed, and is waited for: %.600s",
             opening->options->name, opening->failed);
     }
-    mu_kv_item_done(&item);
+    mu_kv_item_clear(&item);
 }
 
 static int is_over(const struct opening *opening, mu_error *ret_error)
@@ -662,7 +662,7 @@ int mu_session_is_chief(const mu_session *session)
     return session->is_chief;
 }
 
-const mu_session_config *mu_session_config_of(const mu_session *session)
+const mu_session_config *mu_session_get_config(const mu_session *session)
 {
     MU__REQUIRE_OR(NULL, session);
     return &session->config;

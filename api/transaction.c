@@ -96,7 +96,7 @@ static int fill_draft(struct draft *draft, const mu_kv_transaction *from, mu_err
 
 /* Post it packed. */
 static int post_value(mu_node *node, const struct draft *draft, const mu_value *content,
-                      mu_kv_ask *ask, mu_kv_done_fn done, void *user, mu_error *error,
+                      mu_kv_request *ask, mu_kv_done_fn done, void *user, mu_error *error,
                       uint64_t *ret_request)
 {
     uint32_t head = 0;
@@ -119,13 +119,13 @@ static int post_value(mu_node *node, const struct draft *draft, const mu_value *
     return rv;
 }
 
-int mu_kv_transact_begin(mu_node *node, const mu_kv_transaction *transaction,
+int mu_kv_transact_async(mu_node *node, const mu_kv_transaction *transaction,
                          int64_t timeout_ms, mu_kv_done_fn done, void *user,
                          mu_error *ret_error, uint64_t *ret_request)
 {
     MU__REQUIRE(ret_error, node, transaction, done);
 
-    mu_kv_ask ask = {.timeout_ms = timeout_ms};
+    mu_kv_request ask = {.timeout_ms = timeout_ms};
     struct draft *draft = calloc(1, sizeof *draft);
     int rv;
 
@@ -154,12 +154,13 @@ static int begin_timed(mu_node *node, const void *what, mu_kv_done_fn done, void
 {
     const struct timed *timed = what;
 
-    return mu_kv_transact_begin(node, timed->transaction, timed->timeout_ms, done, user,
+    return mu_kv_transact_async(node, timed->transaction, timed->timeout_ms, done, user,
                                 ret_error, NULL);
 }
 
 int mu_kv_transact(mu_node *node, const mu_kv_transaction *transaction,
-                   int64_t timeout_ms, mu_error *ret_error, mu_kv_outcome *ret_outcome)
+                   int64_t timeout_ms, mu_error *ret_error,
+                   mu_kv_transaction_result *ret_outcome)
 {
     MU__REQUIRE(ret_error, node, transaction);
 
@@ -168,7 +169,7 @@ int mu_kv_transact(mu_node *node, const mu_kv_transaction *transaction,
     int rv = mu__kv_wait_for(node, begin_timed, &timed, ret_error, &wait);
 
     if (ret_outcome != NULL)
-        *ret_outcome = (mu_kv_outcome){
+        *ret_outcome = (mu_kv_transaction_result){
             .revision = rv == 0 ? wait.revision : 0,
             .number = rv == 0 ? wait.number : 0,
             .failed = rv == -MU_EPRECONDITION ? (int)wait.number - 1 : -1,

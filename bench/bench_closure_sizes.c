@@ -60,8 +60,8 @@ static int play_worker(char **argv)
 
     mu_node_options_init(&options);
     node = cluster_open(argv[4], argv[2], atoi(argv[3]), &options);
-    if (mu_node_register(node, "take", take, NULL, 0) != 0 ||
-        mu_node_register(node, "give", give, NULL, 0) != 0)
+    if (mu_node_register_function(node, "take", take, NULL, 0) != 0 ||
+        mu_node_register_function(node, "give", give, NULL, 0) != 0)
         cluster_die("worker", "cannot register");
     return mu_node_wait_job(node, -1, NULL) == 0 ? 0 : 1;
 }

@@ -30,8 +30,8 @@ static int play_worker(char **argv)
         options.threads = (unsigned)atoi(getenv(THREADS_VARIABLE));
     cluster_tune_malloc();
     node = cluster_open(argv[4], argv[2], atoi(argv[3]), &options);
-    if (mu_node_register(node, "inline", no_op, NULL, MU_FUNCTION_INLINE) != 0 ||
-        mu_node_register(node, "thread", no_op, NULL, 0) != 0)
+    if (mu_node_register_function(node, "inline", no_op, NULL, MU_FUNCTION_INLINE) != 0 ||
+        mu_node_register_function(node, "thread", no_op, NULL, 0) != 0)
         cluster_die("worker", "cannot register");
     return mu_node_wait_job(node, -1, NULL) == 0 ? 0 : 1;
 }

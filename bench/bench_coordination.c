@@ -27,7 +27,7 @@ static void check(int rv, const mu_error *error)
 /* Requests that are outstanding: each answer begins the next one. */
 struct flow {
     mu_node *node;
-    mu_kv_ask ask;
+    mu_kv_request ask;
     char keys[KEYS][24];
     char value[VALUE_BYTES];
     uint64_t left;              /* to begin; on the loop once it has begun */
@@ -40,7 +40,7 @@ struct flow {
 
 static void begin_next(struct flow *flow);
 
-static void answered(void *user, const mu_kv_answer *answer)
+static void answered(void *user, const mu_kv_response *answer)
 {
     struct flow *flow = user;
 
@@ -62,12 +62,12 @@ static void answered(void *user, const mu_kv_answer *answer)
 
 static void begin_next(struct flow *flow)
 {
-    mu_kv_ask ask = flow->ask;
+    mu_kv_request ask = flow->ask;
     int rv;
 
     flow->left--;
     ask.key = flow->keys[flow->left % KEYS];
-    rv = mu_kv_begin(flow->node, &ask, answered, flow, NULL);
+    rv = mu_kv_request_async(flow->node, &ask, answered, flow, NULL);
     if (rv != 0)
         cluster_die("begin", mu_strerror(rv));
 }
@@ -76,7 +76,7 @@ static void flow_init(struct flow *flow, mu_node *node, int operation)
 {
     memset(flow, 0, sizeof *flow);
     flow->node = node;
-    flow->ask = (mu_kv_ask){
+    flow->ask = (mu_kv_request){
         .operation = operation,
         .flags = operation == MU_KV_PUT ? MU_KV_OVERWRITE : 0,
         .value = flow->value,
@@ -115,10 +115,10 @@ static double run_flow(mu_node *node, int operation, uint64_t outstanding, uint6
     flow->unanswered = count;
     start_ns = bench_now_ns();
     for (uint64_t i = 0; i < outstanding; i++) {
-        mu_kv_ask ask = first->ask;
+        mu_kv_request ask = first->ask;
 
         ask.key = first->keys[i % KEYS];
-        if (mu_kv_begin(node, &ask, answered, first, NULL) != 0)
+        if (mu_kv_request_async(node, &ask, answered, first, NULL) != 0)
             cluster_die("begin", "refused");
     }
     flow_wait(flow);
@@ -133,7 +133,7 @@ struct stream {
     char apart[64];
 };
 
-static void count_answer(void *user, const mu_kv_answer *answer)
+static void count_answer(void *user, const mu_kv_response *answer)
 {
     struct stream *stream = user;
 
@@ -168,7 +168,7 @@ static double run_stream(mu_node *node, int operation, uint64_t outstanding,
                outstanding)
             give_way();
         flow->ask.key = flow->keys[i % KEYS];
-        if (mu_kv_begin(node, &flow->ask, count_answer, stream, NULL) != 0)
+        if (mu_kv_request_async(node, &flow->ask, count_answer, stream, NULL) != 0)
             cluster_die("begin", "refused");
     }
     while (atomic_load_explicit(&stream->answered, memory_order_acquire) < count)
@@ -198,7 +198,7 @@ static double run_waiting(mu_node *node, int operation, uint64_t outstanding,
             check(mu_kv_increment(node, "count/0", 1, 5000, &error, &number), &error);
         else
             check(mu_kv_try_get(node, "bench/0", 5000, &error, &item), &error);
-        mu_kv_item_done(&item);
+        mu_kv_item_clear(&item);
     }
     return bench_rate(count, start_ns, bench_now_ns());
 }

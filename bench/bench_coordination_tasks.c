@@ -148,7 +148,7 @@ static void make(struct world *w, uint32_t count)
     char tasks[32];
     const struct mu__coordination_config config = {
         .store = &mu__store_memory,
-        .store_place = "",
+        .store_location = "",
         .cluster_name = "bench",
         .task = "/job:chief/task:0",
         .incarnation = 1,

@@ -50,8 +50,8 @@ static int play_task(char **argv)
     if (strcmp(argv[2], "ps") == 0)
         return mu_node_wait_job(node, -1, NULL) == 0 ? 0 : 1;
     counter = open_counter(node);
-    if (mu_node_register(node, "none", no_op, NULL, MU_FUNCTION_INLINE) != 0 ||
-        mu_node_register(node, "add", add_one, counter, MU_FUNCTION_INLINE) != 0)
+    if (mu_node_register_function(node, "none", no_op, NULL, MU_FUNCTION_INLINE) != 0 ||
+        mu_node_register_function(node, "add", add_one, counter, MU_FUNCTION_INLINE) != 0)
         cluster_die("worker", "cannot register");
     return mu_node_wait_job(node, -1, NULL) == 0 ? 0 : 1;
 }

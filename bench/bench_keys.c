@@ -166,7 +166,7 @@ static const struct mu__behavior echo = {
 static void spawn(struct mu__kernel *kernel, const struct mu__behavior *service)
 {
     const struct mu__coordination_config config = {
-        .store = &mu__store_memory, .store_place = "", .cluster_name = "bench",
+        .store = &mu__store_memory, .store_location = "", .cluster_name = "bench",
         .task = "/job:chief/task:0", .incarnation = 1, .tasks = "chief:0",
         .recoverable = "all", .suspect_ms = 1000, .dead_ms = 3000, .reconnect_ms = 2000,
     };

@@ -122,8 +122,8 @@ _Noreturn static void play_worker(char **argv)
 
     set_options(&options);
     node = cluster_open(argv[4], argv[2], atoi(argv[3]), &options);
-    if (mu_node_register(node, "hold", hold, NULL, 0) != 0 ||
-        mu_node_register(node, "count", count, NULL, MU_FUNCTION_INLINE) != 0)
+    if (mu_node_register_function(node, "hold", hold, NULL, 0) != 0 ||
+        mu_node_register_function(node, "count", count, NULL, MU_FUNCTION_INLINE) != 0)
         cluster_die("worker", "cannot register");
     for (;;)
         (void)mu_node_wait_job(node, -1, NULL);

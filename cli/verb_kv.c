@@ -157,7 +157,7 @@ static int get_one(struct cmd_client *client, mu_error *error)
     if (rv != 0)
         return code_of(rv);
     rv = print_item(client, &item);
-    mu_kv_item_done(&item);
+    mu_kv_item_clear(&item);
     return rv;
 }
 

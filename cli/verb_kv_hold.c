@@ -19,9 +19,9 @@ struct held {
 
 static bool is_ours(struct held *held, const mu_kv_event *event)
 {
-    if (event->type == MU_KV_SET && event->item.revision <= held->revision)
+    if (event->type == MU_KV_EVENT_PUT && event->item.revision <= held->revision)
         held->seen = true;
-    else if (event->type != MU_KV_CURRENT)
+    else if (event->type != MU_KV_EVENT_SYNCED)
         held->seen = false;
     return held->seen;
 }
@@ -38,7 +38,7 @@ static int lost(void *user, int64_t timeout_ms, mu_error *error)
         if (rv != 0)
             return rv;
         ours = is_ours(held, &event);
-        mu_kv_event_done(&event);
+        mu_kv_event_clear(&event);
     }
     return mu_error_set(error, -MU_EABORTED, "the key %.200s was lost: this client was "
                         "taken for dead, or somebody changed the key", held->key);

@@ -233,7 +233,7 @@ static int read_input(struct input *input, mu_error *error)
 /* ---- Asking ---- */
 
 static int print_outcome(const struct cmd_client *client, const struct input *input,
-                         const mu_kv_outcome *outcome)
+                         const mu_kv_transaction_result *outcome)
 {
     cJSON *map;
 
@@ -256,9 +256,8 @@ static int transact(struct cmd_client *client, const struct input *input, mu_err
 {
     const mu_kv_transaction transaction = {input->checks, input->checks_count,
                                            input->changes, input->changes_count};
-    mu_kv_outcome outcome;
-    int rv = mu_kv_transact(client->node, &transaction, cmd_timeout_ms(client), error,
-                            &outcome);
+    mu_kv_transaction_result outcome;
+    int rv = mu_kv_transact(client->node, &transaction, cmd_timeout_ms(client), error, &outcome);
 
     if (rv == -MU_EPRECONDITION && outcome.failed >= 0)
         return CMD_COMPARED;

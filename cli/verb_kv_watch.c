@@ -26,9 +26,9 @@ static void print_text(const mu_kv_event *event)
     char shown[MU__QUOTE_BYTES];
 
     (void)printf("%s", event_names[event->type]);
-    if (event->type != MU_KV_CURRENT)
+    if (event->type != MU_KV_EVENT_SYNCED)
         (void)printf(" %s", event->key);
-    if (event->type == MU_KV_SET) {
+    if (event->type == MU_KV_EVENT_PUT) {
         mu__quote(shown, sizeof shown, event->item.value, event->item.size);
         (void)printf(" %" PRIu64 " %s", event->item.revision, shown);
     }
@@ -40,10 +40,10 @@ static int print_json(const mu_kv_event *event)
     cJSON *map = cJSON_CreateObject();
 
     (void)cJSON_AddStringToObject(map, "event", event_names[event->type]);
-    if (event->type != MU_KV_CURRENT)
+    if (event->type != MU_KV_EVENT_SYNCED)
         (void)cJSON_AddItemToObject(map, "key",
                                     cmd_json_text(event->key, strlen(event->key)));
-    if (event->type == MU_KV_SET) {
+    if (event->type == MU_KV_EVENT_PUT) {
         cmd_json_add_value(map, event->item.value, event->item.size);
         (void)cJSON_AddItemToObject(map, "revision",
                                     cmd_json_int((int64_t)event->item.revision));
@@ -93,8 +93,8 @@ static int follow(const struct cmd_client *client, mu_kv_watch *watch, mu_error 
             return rv;
         rv = print_event(client, &event);
         count += is_current;
-        is_current = is_current || event.type == MU_KV_CURRENT;
-        mu_kv_event_done(&event);
+        is_current = is_current || event.type == MU_KV_EVENT_SYNCED;
+        mu_kv_event_clear(&event);
         if (rv != 0)
             return mu_error_set(error, rv, "standard output cannot be written");
     }

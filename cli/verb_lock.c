@@ -27,7 +27,7 @@ static int hold(struct cmd_client *client, mu_lock *lock, mu_error *error)
         .arguments = client->options->command, .variables = variables, .lost = lost,
         .held = lock};
 
-    (void)snprintf(number, sizeof number, "%" PRIu64, mu_lock_number(lock));
+    (void)snprintf(number, sizeof number, "%" PRIu64, mu_lock_fencing_token(lock));
     if (command.arguments != NULL)
         return cmd_command_run(client, &command, error);
     (void)printf("%s\n", number);

@@ -206,7 +206,8 @@ static void *give_notice(void *arg)
         notify_watcher(SIGTERM);
         return NULL;
     }
-    if (mu_preempt_notice(node, "SIGTERM", task->grace_ms, task->grace_ms, &error) != 0 &&
+    if (mu_preemption_notify(node, "SIGTERM", task->grace_ms, task->grace_ms, &error) !=
+            0 &&
         error.code != -MU_ECLOSED) {
         cmd_log_say(&task->log, MU_LOG_WARN, task->name,
                     "the preemption notice was not given: %s", error.message);
@@ -438,7 +439,7 @@ static int apply_setting(struct task *task, const char *text, mu_error *error)
 
     if (rv != 0)
         return rv;
-    rv = mu_node_set(task->node, key, value);
+    rv = mu_node_set_setting(task->node, key, value);
     free(key);
     return rv == 0 ? 0 : mu_error_set(error, rv, "out of memory");
 }
@@ -454,7 +455,7 @@ static int prepare(struct task *task, mu_error *error)
     for (size_t i = 0; rv == 0 && i < settings->items_count; i++)
         rv = apply_setting(task, settings->items[i], error);
     for (size_t i = 0; rv == 0 && i < plugins->items_count; i++)
-        rv = mu_node_load(task->node, plugins->items[i], error);
+        rv = mu_node_load_plugin(task->node, plugins->items[i], error);
     return rv == 0 ? cmd_python_load(task->options, task->node, error) : rv;
 }
 
@@ -520,7 +521,7 @@ static void end_job(struct task *task, int rv, const mu_error *why)
 
     if (task->node->program.distribute == NULL)
         await_tasks(task);
-    rv = mu_node_job_done(task->node, code, code == 0 ? "" : why->message,
+    rv = mu_node_finish_job(task->node, code, code == 0 ? "" : why->message,
                           task->grace_ms, &error);
     if (rv != 0 && atomic_load(&task->signal) == 0)
         cmd_log_say(&task->log, MU_LOG_WARN, task->name, "%s", error.message);

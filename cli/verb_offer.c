@@ -120,14 +120,14 @@ static void send_offer(struct offering *o, const char *type, int index)
     const char *url = mu__cluster_url(o->cluster, type, index);
     const char *bind = cmd_text(o->options, CMD_FLAG_BIND);
     char route[MU__ROUTE_BYTES];
-    mu_server_offer offer;
+    mu_server_assignment offer;
     mu_error error = {0};
     char task[64];
     int rv;
 
     mu__route(url, route);
     mu__task_name(task, sizeof task, type, index);
-    mu_server_offer_init(&offer);
+    mu_server_assignment_init(&offer);
     offer.cluster = o->cluster;
     offer.cluster_name = cmd_text(o->options, CMD_FLAG_CLUSTER_NAME);
     offer.task_type = type;
@@ -136,7 +136,7 @@ static void send_offer(struct offering *o, const char *type, int index)
     offer.log = cmd_log_line;
     offer.log_user = &o->log;
     offer.log_level = o->log.level;
-    rv = mu_server_offer_cluster(&offer, left_ms(o), &error);
+    rv = mu_server_assign_cluster(&offer, left_ms(o), &error);
     note(o, task, url, rv, &error);
 }
 

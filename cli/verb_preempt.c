@@ -34,21 +34,21 @@ static int wait_round(struct cmd_client *client, int64_t grace_ms, mu_error *err
 {
     mu_preemption last = {.round = 0};
 
-    if (grace_ms > MU_PREEMPT_EARLY_MS)
-        (void)mu_preempt_wait(client->node, 0, 0, 0, NULL, &last);
-    return mu_preempt_wait(client->node, last.round, 1, cmd_timeout_ms(client), error,
+    if (grace_ms > MU_PREEMPTION_EARLY_MS)
+        (void)mu_preemption_wait(client->node, 0, 0, 0, NULL, &last);
+    return mu_preemption_wait(client->node, last.round, 1, cmd_timeout_ms(client), error,
                            ret_preemption);
 }
 
 /* The tasks agree so long from now that nobody waits for it here. */
 static bool is_later(const struct cmd_client *client, int64_t grace_ms)
 {
-    return grace_ms - MU_PREEMPT_EARLY_MS >= cmd_timeout_ms(client);
+    return grace_ms - MU_PREEMPTION_EARLY_MS >= cmd_timeout_ms(client);
 }
 
 static int print_later(const struct cmd_client *client, int64_t grace_ms)
 {
-    int64_t wait_ms = grace_ms - MU_PREEMPT_EARLY_MS;
+    int64_t wait_ms = grace_ms - MU_PREEMPTION_EARLY_MS;
     cJSON *map;
 
     if (!cmd_is_json(client)) {
@@ -69,7 +69,7 @@ static int preempt(struct cmd_client *client, mu_error *error)
 {
     int64_t grace_ms = (int64_t)cmd_number(client->options, CMD_FLAG_GRACE_MS);
     mu_preemption preemption;
-    int rv = mu_preempt_notice(client->node, client->options->operands[0], grace_ms,
+    int rv = mu_preemption_notify(client->node, client->options->operands[0], grace_ms,
                                cmd_timeout_ms(client), error);
 
     if (rv == 0 && is_later(client, grace_ms))

@@ -157,7 +157,7 @@ static char *tf_config_of(const struct run *run, const struct cmd_child *child)
 {
     static const char format[] =
         "TF_CONFIG={\"cluster\": %s, \"task\": {\"type\": \"%s\", \"index\": %d}}";
-    char *cluster = mu_cluster_json(run->cluster);
+    char *cluster = mu_cluster_to_json(run->cluster);
     size_t size = cluster == NULL ? 0 : strlen(cluster) + sizeof format + 32;
     char *text = cluster == NULL ? NULL : malloc(size);
 

@@ -216,7 +216,7 @@ static void task_row(struct cmd_table *table, const mu_value *map)
     cell_state(table, 2, map);
     cell_duration(table, 3, map, "for_ms");
     cell_count(table, 4, map, "in_flight");
-    cell_count(table, 5, map, "orphans");
+    cell_count(table, 5, map, "abandoned");
     cell_count(table, 6, map, "finished");
     cell_count(table, 7, map, "failed");
 }
@@ -227,7 +227,7 @@ static void print_tasks(const mu_value *list)
     struct cmd_table table;
     size_t missing = 0;
 
-    cmd_table_init(&table, "TASK|ADDRESS|STATE|FOR|IN FLIGHT|ORPHANS|FINISHED|FAILED");
+    cmd_table_init(&table, "TASK|ADDRESS|STATE|FOR|IN FLIGHT|ABANDONED|FINISHED|FAILED");
     for (size_t i = 0; i < mu_value_count(list); i++) {
         const mu_value *map = mu_value_at(list, i);
 

@@ -8,7 +8,7 @@
 #include "muster/cluster.h"
 #include "muster/coordination.h"
 #include "muster/coordinator.h"
-#include "muster/deal.h"
+#include "muster/dataset.h"
 #include "muster/distribute.h"
 #include "muster/error.h"
 #include "muster/main.h"

@@ -227,7 +227,7 @@ unsigned mu__node_ps_count(mu_node *node);
 /* A call on this node has failed: it may be why its program does. Any thread. */
 void mu__node_note_error(mu_node *node, const mu_error *error);
 
-/* The mode in which mu_node_main runs what mu_node_distribute has set, if that is so. */
+/* The mode in which mu_node_main runs what mu_node_set_distribute has set, if that is so. */
 void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment);
 
 /* Run it, as this node's task. */

@@ -347,7 +347,7 @@ int mu__option_environment(const struct mu__option *option, mu_error *ret_error,
     return 0;
 }
 
-int mu_node_options_environment(mu_node_options *options, mu_error *ret_error)
+int mu_node_options_from_environment(mu_node_options *options, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, options);
 

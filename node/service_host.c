@@ -39,7 +39,7 @@ static int find_store(struct mu__service_host *host, const mu_node_options *o,
     if (host->store == NULL)
         return mu_error_set(error, -MU_ENOMEM, "out of memory");
     rv = mu__store_find(store_kinds, host->store, &inner, &host->kind,
-                        &host->store_path);
+                        &host->store_location);
     if (rv != 0)
         return mu_error_set(error, rv, "option store: %s", inner.message);
     if (!host->is_host || host->kind->shared || count < 2)
@@ -60,7 +60,7 @@ static int read_access(struct mu__service_host *host, mu_error *error)
     if (!host->is_host || !host->kind->shared)
         return 0;
     rv = mu__etcd_access_read(&host->etcd,
-                              strstr(host->store_path, "https://") != NULL, &inner);
+                              strstr(host->store_location, "https://") != NULL, &inner);
     return rv == 0 ? 0 : mu_error_set(error, rv, "option store: %s", inner.message);
 }
 
@@ -130,7 +130,7 @@ int mu__service_host_open_file(struct mu__service_host *host, mu_error *ret_erro
 
     if (!host->is_host || host->kind != &mu__store_journal)
         return 0;
-    rv = mu__storage_uv_open(host->store_path, host->sync, ret_error, &host->storage);
+    rv = mu__storage_uv_open(host->store_location, host->sync, ret_error, &host->storage);
     if (rv == 0)
         rv = mu__journal_verify(host->storage, MU__JOURNAL_OF_STORE, ret_error);
     if (rv != 0)
@@ -191,7 +191,7 @@ void mu__service_host_config(const struct mu__service_host *host,
     config->devices = host->devices;
     config->coordination = (struct mu__coordination_config){
         .store = host->kind,
-        .store_place = host->store_path,
+        .store_location = host->store_location,
         .storage = host->storage,
         .http = host->http == NULL ? NULL : mu__http_curl_door(host->http),
         .access = &host->etcd.access,

@@ -3,7 +3,10 @@
 examples: they must not drift apart.
 
 Also looks that every relative link of the pages leads somewhere, and that the README
-stays short.""" import pathlib import re import sys
+stays short."""
+import pathlib
+import re
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
@@ -36,14 +39,15 @@ def main():
     sources = [flat(path.read_text()) for path in sorted(ROOT.glob("examples/*/*.c"))]
     problems = []
     if f"```c\n{program}```" not in guide:
-problems.append("docs/guide.md: the program is not examples/hello/program_hello.c") if
-len(readme.splitlines()) > README_LINES_MAX: problems.append(f"README.md: over
-{README_LINES_MAX} lines: move parts to docs/") problems +=
-problems_of_examples("README.md", readme, sources) problems +=
-problems_of_examples("docs/guide.md", guide, sources) for path in [ROOT / "README.md",
-*sorted(ROOT.glob("docs/**/*.md"))]: problems +=
-problems_of_links(path.relative_to(ROOT), path.read_text()) print("\n".join(problems) if
-problems else "pages: 0 problems") return 1 if problems else 0
+        problems.append("docs/guide.md: does not show examples/hello/program_hello.c")
+    if len(readme.splitlines()) > README_LINES_MAX:
+        problems.append(f"README.md: over {README_LINES_MAX} lines: move parts to docs/")
+    problems += problems_of_examples("README.md", readme, sources)
+    problems += problems_of_examples("docs/guide.md", guide, sources)
+    for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]:
+        problems += problems_of_links(path.relative_to(ROOT), path.read_text())
+    print("\n".join(problems) if problems else "pages: 0 problems")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

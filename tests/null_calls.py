@@ -15,16 +15,16 @@ import check_waits
 # environment is tests/real/null_env.h.
 HANDLES = {
     "mu_cluster": "cluster", "mu_context": "context", "mu_coordinator": "coordinator",
-    "mu_deal": "deal", "mu_kv_watch": "watch", "mu_lock": "lock", "mu_node": "node",
+    "mu_dataset": "dataset", "mu_kv_watch": "watch", "mu_lock": "lock", "mu_node": "node",
     "struct mu_node": "node", "mu_per_worker": "per_worker", "mu_remote_value": "remote",
     "mu_resolver": "resolver", "mu_run": "run", "mu_server": "server",
     "mu_session": "session", "mu_tpu": "tpu", "mu_variable": "variable",
 }
 FILLED = {
     "mu_barrier_options", "mu_checkpoint_options", "mu_closure_options",
-    "mu_deal_options", "mu_distribute_options", "mu_kv_ask", "mu_kv_transaction",
+    "mu_dataset_options", "mu_distribute_options", "mu_kv_request", "mu_kv_transaction",
     "mu_main_options", "mu_node_options", "mu_optimizer", "mu_resolver_kind",
-    "mu_server_offer",
+    "mu_server_assignment",
     "mu_server_options", "mu_session_options", "mu_variable_spec",
 }
 CALLBACKS = {
@@ -59,10 +59,10 @@ ANSWERS = {
 }
 FACTS = {
     "mu_agent_state", "mu_cluster_is_chief", "mu_cluster_is_empty", "mu_cluster_job_end",
-    "mu_context_cancelled", "mu_context_distributed_mode", "mu_context_evaluates",
+    "mu_context_cancelled", "mu_context_distributed_mode", "mu_context_is_evaluation",
     "mu_context_has_barrier", "mu_context_is_chief", "mu_context_should_checkpoint",
     "mu_context_should_init", "mu_context_should_save_summary", "mu_run_cancelled",
-    "mu_server_is", "mu_session_is_chief", "mu_value_equal",
+    "mu_server_matches", "mu_session_is_chief", "mu_value_equal",
 }
 
 DECLARATION = re.compile(r"MU_EXPORT\s+([^;{]*?)\b(mu_\w+)\s*\(([^;]*?)\)\s*"

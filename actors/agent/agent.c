@@ -689,7 +689,7 @@ static void name_first_host(struct agent *a)
 static void on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
-    const struct mu__cluster_added *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
 
     (void)ctx;
     a->has_company = a->has_company || (body->coordinated && !body->own);
@@ -698,7 +698,7 @@ static void on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *m
 static void on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
-    const struct mu__cluster_moved *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     const struct mu__task_range *first = a->hosts.ranges;
     char address[MU__ADDRESS_MAX + 1];
 

@@ -184,7 +184,7 @@ enum { MU__KV_TRANSACT = MU_KV_DELETE + 1 };
  * becomes of the message. With `ret_id` it can be cancelled: by a KEY_CANCEL message with
  * that token from the node's own program. Any thread. -MU_ENOMEM; -MU_EAGAIN when too
  * many are under way, with words. */
-int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_ask *ask,
+int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_request *ask,
                         mu_kv_done_fn done, void *user, mu_error *ret_error,
                         uint64_t *ret_id, struct mu__msg **ret_msg);
 

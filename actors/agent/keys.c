@@ -1,6 +1,6 @@
 /* Requests about keys, and lists.
  *
- * A request is one block of memory from mu_kv_begin on: the KEY_ASK message, behind it
+ * A request is one block of memory from mu_kv_request_async on: the KEY_ASK message, behind it
  * the request, key and value. The agent keeps the message; what it says to the service
  * borrows the bytes. Whoever drops the message unheard lets go of the last hold on the
  * bytes, and so the program is told all the same. */
@@ -102,7 +102,7 @@ static void count_answered(struct mu__agent_shared *shared, uint64_t bytes)
 
 /* ---- life of a request ---- */
 
-static void answer(struct mu__key_request *request, const mu_kv_answer *given)
+static void answer(struct mu__key_request *request, const mu_kv_response *given)
 {
     assert(!request->answered);
     request->answered = true;
@@ -113,7 +113,7 @@ static void answer(struct mu__key_request *request, const mu_kv_answer *given)
 static void answer_failure(struct mu__key_request *request, const mu_error *error,
                            int64_t number)
 {
-    const mu_kv_answer given = {.code = error->code, .error = error, .number = number};
+    const mu_kv_response given = {.code = error->code, .error = error, .number = number};
 
     answer(request, &given);
 }
@@ -144,7 +144,7 @@ static void release(struct mu__buf *bytes)
         free(request->msg);
 }
 
-static void fill_in(struct mu__key_request *request, const mu_kv_ask *ask,
+static void fill_in(struct mu__key_request *request, const mu_kv_request *ask,
                     uint32_t key_size)
 {
     uint32_t value_size = (uint32_t)ask->size;
@@ -176,7 +176,7 @@ static int too_many(mu_error *ret_error)
                         (unsigned long long)MU__KEY_REQUEST_BYTES_MAX);
 }
 
-int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_ask *ask,
+int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_request *ask,
                         mu_kv_done_fn done, void *user, mu_error *ret_error,
                         uint64_t *ret_id, struct mu__msg **ret_msg)
 {
@@ -527,7 +527,7 @@ void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         return;
     }
     take_request_out(ctx, a, request);
-    answer(request, &(mu_kv_answer){
+    answer(request, &(mu_kv_response){
                         .value = body->value.data,
                         .size = body->value.size,
                         .revision = body->revision,

@@ -13,7 +13,7 @@ struct watch_key {
     struct watch_key *prev;
     bool waits;                 /* to be read */
     bool is_there;
-    bool is_mark;               /* not a key: MU_KV_CURRENT */
+    bool is_mark;               /* not a key: MU_KV_EVENT_SYNCED */
     uint32_t turn;              /* of the watch, when it was told last */
     uint64_t revision;
     char *value;                /* while it waits; with a zero behind it */
@@ -222,17 +222,17 @@ static bool note_complete(struct mu__agent_watch *watch)
 static int take_key(struct mu__agent_watch *watch, struct watch_key *key,
                     mu_kv_event *ret_event)
 {
-    mu_kv_event event = {.type = key->is_there ? MU_KV_SET : MU_KV_DELETED};
+    mu_kv_event event = {.type = key->is_there ? MU_KV_EVENT_PUT : MU_KV_EVENT_DELETED};
 
     if (key->is_mark) {
-        event.type = MU_KV_CURRENT;
+        event.type = MU_KV_EVENT_SYNCED;
     } else {
         event.key = malloc((size_t)key->node.text.size + 1);
         if (event.key == NULL)
             return -MU_ENOMEM;
         memcpy(event.key, key->key, (size_t)key->node.text.size + 1);
     }
-    if (event.type == MU_KV_SET) {
+    if (event.type == MU_KV_EVENT_PUT) {
         event.item = (mu_kv_item){key->value, key->size, key->revision};
         watch->bytes -= key->size;
         key->value = NULL;

@@ -14,8 +14,8 @@ enum {
 };
 
 /* One question. */
-struct asked {
-    struct asked *next;
+struct alive_request {
+    struct alive_request *next;
     struct member *member;
     uint64_t incarnation;
     uint64_t token;
@@ -25,9 +25,9 @@ struct asked {
 
 struct member {
     uint32_t slot;
-    uint32_t asks;          /* of it that wait */
+    uint32_t requests;          /* of it that wait */
     uint64_t last;          /* the highest token of all that it asked */
-    bool here;              /* connected */
+    bool connected;              /* connected */
 };
 
 /* All questions about one set that are answered together. Once they are, it is kept for a
@@ -41,13 +41,13 @@ struct round {
     uint32_t count;
     uint32_t missing;       /* connected, and have not asked */
     struct mu__map by_slot; /* slot + 1 -> member */
-    struct asked *asked;    /* the last one first */
+    struct alive_request *request;    /* the last one first */
 };
 
 struct coord_alive {
     struct round *rounds;
     uint32_t rounds_count;
-    uint32_t asks_count;
+    uint32_t requests_count;
     struct round *over;     /* the last one first */
 };
 
@@ -58,9 +58,9 @@ struct coord_alive *mu__coord_alive_new(void)
 
 static void free_round(struct round *round)
 {
-    struct asked *next;
+    struct alive_request *next;
 
-    for (struct asked *at = round->asked; at != NULL; at = next) {
+    for (struct alive_request *at = round->request; at != NULL; at = next) {
         next = at->next;
         free(at);
     }
@@ -86,7 +86,7 @@ void mu__coord_alive_forget(struct coord_alive *alive)
     free_rounds(&alive->rounds);
     free_rounds(&alive->over);
     alive->rounds_count = 0;
-    alive->asks_count = 0;
+    alive->requests_count = 0;
 }
 
 void mu__coord_alive_free(struct coord_alive *alive)
@@ -105,8 +105,9 @@ static void take_round(struct coord_alive *alive, struct round *round)
         at = &(*at)->next;
     *at = round->next;
     alive->rounds_count--;
-    for (const struct asked *asked = round->asked; asked != NULL; asked = asked->next)
-        alive->asks_count--;
+    for (const struct alive_request *request = round->request; request != NULL;
+         request = request->next)
+        alive->requests_count--;
 }
 
 static void end_round(struct coord_alive *alive, struct round *round)
@@ -135,16 +136,16 @@ static void keep_round(const struct coordination *c, struct coord_alive *alive,
 
 static bool is_missing(const struct member *member)
 {
-    return member->here && member->asks == 0;
+    return member->connected && member->requests == 0;
 }
 
 /* Whether a member is connected, and how many questions of it wait. */
-static void count_member(struct round *round, struct member *member, bool here,
-                         uint32_t asks)
+static void count_member(struct round *round, struct member *member, bool connected,
+                         uint32_t requests)
 {
     round->missing -= is_missing(member);
-    member->here = here;
-    member->asks = asks;
+    member->connected = connected;
+    member->requests = requests;
     round->missing += is_missing(member);
 }
 
@@ -153,25 +154,26 @@ static struct member *member_of(const struct round *round, uint32_t slot)
     return mu__map_get(&round->by_slot, (uint64_t)slot + 1);
 }
 
-static void remove_asked(struct coord_alive *alive, struct round *round,
-                         struct asked **at)
+static void remove_request(struct coord_alive *alive, struct round *round,
+                         struct alive_request **at)
 {
-    struct asked *asked = *at;
+    struct alive_request *request = *at;
 
-    *at = asked->next;
-    count_member(round, asked->member, asked->member->here, asked->member->asks - 1);
-    alive->asks_count--;
-    free(asked);
+    *at = request->next;
+    count_member(round, request->member, request->member->connected,
+                 request->member->requests - 1);
+    alive->requests_count--;
+    free(request);
 }
 
-static void drop_asks(struct coord_alive *alive, struct round *round,
+static void drop_requests(struct coord_alive *alive, struct round *round,
                       const struct member *member)
 {
-    struct asked **at = &round->asked;
+    struct alive_request **at = &round->request;
 
     while (*at != NULL)
         if ((*at)->member == member)
-            remove_asked(alive, round, at);
+            remove_request(alive, round, at);
         else
             at = &(*at)->next;
 }
@@ -196,7 +198,7 @@ static mu_value *list_of(const struct coordination *c, const struct round *round
     mu_value *list = mu_value_list();
 
     for (uint32_t i = 0; list != NULL && i < round->count; i++)
-        if (round->members[i].here &&
+        if (round->members[i].connected &&
             mu_value_append(list, describe(c->roster->tasks[round->members[i].slot]))) {
             mu_value_free(list);
             list = NULL;
@@ -204,21 +206,21 @@ static mu_value *list_of(const struct coordination *c, const struct round *round
     return list;
 }
 
-static void say(struct mu__ctx *ctx, struct coordination *c, const struct asked *asked,
-                const mu_value *list)
+static void say(struct mu__ctx *ctx, struct coordination *c,
+                const struct alive_request *request, const mu_value *list)
 {
-    const struct mu__roster_task *task = c->roster->tasks[asked->member->slot];
+    const struct mu__roster_task *task = c->roster->tasks[request->member->slot];
     mu_error error;
 
     if (!task->up)
         return;
     if (list != NULL) {
-        mu__coord_answer_value(ctx, c, task->node, asked->token, c->roster->version,
+        mu__coord_answer_value(ctx, c, task->node, request->token, c->roster->version,
                                mu_value_ref(list));
         return;
     }
     (void)mu_error_set(&error, -MU_ENOMEM, "no memory for the list of who is alive");
-    mu__coord_answer(ctx, c, task->node, asked->token, &error);
+    mu__coord_answer(ctx, c, task->node, request->token, &error);
 }
 
 /* All the same, once nobody is missing. One whose link is down will ask again. */
@@ -230,7 +232,7 @@ static void answer_when_complete(struct mu__ctx *ctx, struct coordination *c,
     if (round->missing > 0)
         return;
     list = list_of(c, round);
-    for (const struct asked *at = round->asked; at != NULL; at = at->next)
+    for (const struct alive_request *at = round->request; at != NULL; at = at->next)
         say(ctx, c, at, list);
     if (list != NULL)
         keep_round(c, alive, round, list);
@@ -248,7 +250,7 @@ static const struct round *find_over(const struct coord_alive *alive,
 
         if (member == NULL || token > member->last)
             continue;
-        for (const struct asked *at = round->asked; at != NULL; at = at->next)
+        for (const struct alive_request *at = round->request; at != NULL; at = at->next)
             if (at->member == member && at->token == token &&
                 at->incarnation == task->incarnation)
                 return round;
@@ -323,54 +325,54 @@ static int begin_round(const struct coordination *c, struct coord_alive *alive,
     return 0;
 }
 
-static bool has_asked(const struct round *round, const struct member *member,
+static bool has_requested(const struct round *round, const struct member *member,
                       uint64_t token)
 {
-    for (const struct asked *at = round->asked; at != NULL; at = at->next)
+    for (const struct alive_request *at = round->request; at != NULL; at = at->next)
         if (at->member == member && at->token == token)
             return true;
     return false;
 }
 
 /* A question waits; one that is asked again is the same. */
-static int add_asked(struct mu__ctx *ctx, struct coordination *c,
+static int add_request(struct mu__ctx *ctx, struct coordination *c,
                      struct coord_alive *alive, struct round *round,
-                     struct member *member, const struct mu__tasks_get *ask,
+                     struct member *member, const struct mu__tasks_get *get,
                      mu_error *ret_error)
 {
     uint64_t now_ms = mu__coord_clock(ctx, c);
-    struct asked *asked;
+    struct alive_request *request;
 
-    if (member->asks > 0 && has_asked(round, member, ask->token))
+    if (member->requests > 0 && has_requested(round, member, get->token))
         return 0;
-    if (alive->asks_count >= MU__ALIVE_ASKS_MAX)
+    if (alive->requests_count >= MU__ALIVE_REQUESTS_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%d questions of who is alive wait already",
-                            MU__ALIVE_ASKS_MAX);
-    asked = calloc(1, sizeof *asked);
-    if (asked == NULL)
+                            MU__ALIVE_REQUESTS_MAX);
+    request = calloc(1, sizeof *request);
+    if (request == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a question");
-    asked->member = member;
-    asked->incarnation = c->roster->tasks[member->slot]->incarnation;
-    asked->token = ask->token;
-    asked->timeout_ms = ask->timeout_ms;
-    if (ask->timeout_ms != 0 && ask->timeout_ms < UINT64_MAX / 2) {
-        asked->due_ms = now_ms + ask->timeout_ms;
-        mu__coord_wake_at(ctx, c, asked->due_ms);
+    request->member = member;
+    request->incarnation = c->roster->tasks[member->slot]->incarnation;
+    request->token = get->token;
+    request->timeout_ms = get->timeout_ms;
+    if (get->timeout_ms != 0 && get->timeout_ms < UINT64_MAX / 2) {
+        request->due_ms = now_ms + get->timeout_ms;
+        mu__coord_wake_at(ctx, c, request->due_ms);
     }
-    asked->next = round->asked;
-    round->asked = asked;
-    alive->asks_count++;
-    count_member(round, member, true, member->asks + 1);
-    if (ask->token > member->last)
-        member->last = ask->token;
+    request->next = round->request;
+    round->request = request;
+    alive->requests_count++;
+    count_member(round, member, true, member->requests + 1);
+    if (get->token > member->last)
+        member->last = get->token;
     return 0;
 }
 
-static int ask_in_round(struct mu__ctx *ctx, struct coordination *c,
+static int request_in_round(struct mu__ctx *ctx, struct coordination *c,
                         struct coord_alive *alive, struct coord_set *set,
                         const struct mu__roster_task *task,
-                        const struct mu__tasks_get *ask, mu_error *ret_error)
+                        const struct mu__tasks_get *get, mu_error *ret_error)
 {
     struct round *round = find_round(alive, set->text);
     int rv = 0;
@@ -379,39 +381,39 @@ static int ask_in_round(struct mu__ctx *ctx, struct coordination *c,
         rv = begin_round(c, alive, set, ret_error, &round);
     if (rv != 0)
         return rv;
-    rv = add_asked(ctx, c, alive, round, member_of(round, task->slot), ask, ret_error);
-    if (rv != 0 && round->asked == NULL)
+    rv = add_request(ctx, c, alive, round, member_of(round, task->slot), get, ret_error);
+    if (rv != 0 && round->request == NULL)
         end_round(alive, round);
     else
         answer_when_complete(ctx, c, alive, round);
     return rv;
 }
 
-void mu__coord_alive_ask(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_alive_request(struct mu__ctx *ctx, struct coordination *c,
                          struct coord_alive *alive, struct mu__roster_task *task,
-                         const struct mu__tasks_get *ask)
+                         const struct mu__tasks_get *get)
 {
-    const struct round *over = find_over(alive, task, ask->token);
+    const struct round *over = find_over(alive, task, get->token);
     struct coord_set set = {.text = NULL};
     mu_error error;
     int rv;
 
     if (over != NULL) {
-        mu__coord_answer_value(ctx, c, task->node, ask->token, over->version,
+        mu__coord_answer_value(ctx, c, task->node, get->token, over->version,
                                mu_value_ref(over->list));
         return;
     }
-    rv = mu__coord_set_read(ask->tasks, task, &error, &set);
+    rv = mu__coord_set_read(get->tasks, task, &error, &set);
     if (rv == 0)
-        rv = ask_in_round(ctx, c, alive, &set, task, ask, &error);
+        rv = request_in_round(ctx, c, alive, &set, task, get, &error);
     mu__coord_set_done(&set);
     if (rv != 0)
-        mu__coord_answer(ctx, c, task->node, ask->token, &error);
+        mu__coord_answer(ctx, c, task->node, get->token, &error);
 }
 
 /* ---- tasks that go and come; limits ---- */
 
-void mu__coord_alive_gone(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_alive_left(struct mu__ctx *ctx, struct coordination *c,
                           struct coord_alive *alive, const struct mu__roster_task *task)
 {
     struct round *next;
@@ -422,19 +424,19 @@ void mu__coord_alive_gone(struct mu__ctx *ctx, struct coordination *c,
         next = at->next;
         if (member == NULL)
             continue;
-        drop_asks(alive, at, member);
+        drop_requests(alive, at, member);
         count_member(at, member, false, 0);
         answer_when_complete(ctx, c, alive, at);
     }
 }
 
-void mu__coord_alive_here(struct coord_alive *alive, const struct mu__roster_task *task)
+void mu__coord_alive_joined(struct coord_alive *alive, const struct mu__roster_task *task)
 {
     for (struct round *at = alive->rounds; at != NULL; at = at->next) {
         struct member *member = member_of(at, task->slot);
 
         if (member != NULL)
-            count_member(at, member, true, member->asks);
+            count_member(at, member, true, member->requests);
     }
 }
 
@@ -446,21 +448,21 @@ static bool waits_for(void *user, const struct mu__roster_task *task)
 }
 
 static void time_out(struct mu__ctx *ctx, struct coordination *c, struct round *round,
-                     const struct asked *asked)
+                     const struct alive_request *request)
 {
-    const struct mu__roster_task *task = c->roster->tasks[asked->member->slot];
+    const struct mu__roster_task *task = c->roster->tasks[request->member->slot];
     char missing[256];
     mu_error error;
 
     if (!task->up)
         return;
-    (void)mu__roster_words(c->roster, mu__coord_clock(ctx, c), waits_for, round,
+    (void)mu__roster_describe(c->roster, mu__coord_clock(ctx, c), waits_for, round,
                            MISSING_NAMED_MAX, missing, sizeof missing);
     (void)mu_error_set(&error, -MU_EDEADLINE, "who of %.100s is alive: after %" PRIu64
                        " ms these are connected and have not asked: %s", round->set,
-                       asked->timeout_ms, missing);
+                       request->timeout_ms, missing);
     error.kind = MU_ERROR_LIMIT;
-    mu__coord_answer(ctx, c, task->node, asked->token, &error);
+    mu__coord_answer(ctx, c, task->node, request->token, &error);
 }
 
 void mu__coord_alive_tick(struct mu__ctx *ctx, struct coordination *c,
@@ -470,20 +472,20 @@ void mu__coord_alive_tick(struct mu__ctx *ctx, struct coordination *c,
     struct round *next;
 
     for (struct round *round = alive->rounds; round != NULL; round = next) {
-        struct asked **at = &round->asked;
+        struct alive_request **at = &round->request;
 
         next = round->next;
         while (*at != NULL) {
             if ((*at)->due_ms != 0 && now_ms >= (*at)->due_ms) {
                 time_out(ctx, c, round, *at);
-                remove_asked(alive, round, at);
+                remove_request(alive, round, at);
                 continue;
             }
             if ((*at)->due_ms != 0)
                 mu__coord_wake_at(ctx, c, (*at)->due_ms);
             at = &(*at)->next;
         }
-        if (round->asked == NULL)
+        if (round->request == NULL)
             end_round(alive, round);
     }
 }

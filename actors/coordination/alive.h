@@ -7,9 +7,9 @@
 
 /* Bounds; beyond them a question is answered with -MU_EEXHAUSTED. */
 #ifdef MUSTER_TINY
-enum { MU__ALIVE_ROUNDS_MAX = 4, MU__ALIVE_ASKS_MAX = 64 };
+enum { MU__ALIVE_ROUNDS_MAX = 4, MU__ALIVE_REQUESTS_MAX = 64 };
 #else
-enum { MU__ALIVE_ROUNDS_MAX = 1024, MU__ALIVE_ASKS_MAX = 1 << 16 };
+enum { MU__ALIVE_ROUNDS_MAX = 1024, MU__ALIVE_REQUESTS_MAX = 1 << 16 };
 #endif
 
 struct coord_alive;
@@ -21,15 +21,16 @@ void mu__coord_alive_free(struct coord_alive *alive);
 /* Nobody is answered: all will ask again. */
 void mu__coord_alive_forget(struct coord_alive *alive);
 
-/* `ask` names its tasks. */
-void mu__coord_alive_ask(struct mu__ctx *ctx, struct coordination *c,
+/* `get` names its tasks. */
+void mu__coord_alive_request(struct mu__ctx *ctx, struct coordination *c,
                          struct coord_alive *alive, struct mu__roster_task *task,
-                         const struct mu__tasks_get *ask);
+                         const struct mu__tasks_get *get);
 
 /* A task is not CONNECTED any more, or is. */
-void mu__coord_alive_gone(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_alive_left(struct mu__ctx *ctx, struct coordination *c,
                           struct coord_alive *alive, const struct mu__roster_task *task);
-void mu__coord_alive_here(struct coord_alive *alive, const struct mu__roster_task *task);
+void mu__coord_alive_joined(struct coord_alive *alive,
+                            const struct mu__roster_task *task);
 
 void mu__coord_alive_tick(struct mu__ctx *ctx, struct coordination *c,
                           struct coord_alive *alive);

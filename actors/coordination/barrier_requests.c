@@ -164,7 +164,7 @@ static void read_outcomes(struct mu__ctx *ctx, struct coordination *c)
 /* ---- answers ---- */
 
 /* One arrival's: which generation it was for, and what came of it. */
-struct answer {
+struct barrier_answer {
     uint64_t token;
     uint64_t generation;
     bool stays;
@@ -176,7 +176,7 @@ struct answer {
 };
 
 static void say(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                const struct answer *answer)
+                const struct barrier_answer *answer)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__BARRIER_PASSED);
     struct mu__barrier_passed *body;
@@ -196,28 +196,29 @@ static void say(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
     else if (answer->code != 0 &&
              !mu__coord_back(msg, (struct mu__view *[]){&body->message, &body->task}, 2))
         body->message.size = body->task.size = 0;
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_send(ctx, c, node, msg);
 }
 
-static struct answer answer_of(const struct mu__barrier_outcome *outcome, uint64_t token)
+static struct barrier_answer answer_of(const struct mu__barrier_outcome *outcome,
+                                       uint64_t token)
 {
-    return (struct answer){
+    return (struct barrier_answer){
         .token = token,
         .generation = outcome->generation,
         .code = outcome->code,
         .kind = outcome->kind,
-        .message = mu__view_str(outcome->words == NULL ? "" : outcome->words),
+        .message = mu__view_str(outcome->message == NULL ? "" : outcome->message),
         .task = mu__view_str(outcome->task),
     };
 }
 
 /* To all who have arrived, with one copy of the words. One whose link is down asks again
  * when it is back. */
-static void say_to_all(struct mu__ctx *ctx, struct coordination *c,
+static void send_to_all(struct mu__ctx *ctx, struct coordination *c,
                        const struct mu__barrier *barrier,
                        const struct mu__barrier_outcome *outcome)
 {
-    struct answer answer = answer_of(outcome, 0);
+    struct barrier_answer answer = answer_of(outcome, 0);
 
     if (outcome->code != 0) {
         answer.backing = mu__buf_new((size_t)answer.message.size + answer.task.size + 1);
@@ -250,11 +251,11 @@ static const struct mu__barrier_outcome *finish(struct mu__ctx *ctx,
 
     if (error == NULL)
         mu__log(ctx, MU__LOG_DEBUG, "barrier \"%s\" %" PRIu64 ": all %" PRIu32
-                " are there", barrier->name, outcome->generation, barrier->wanted);
+                " are there", barrier->name, outcome->generation, barrier->expected);
     else
         mu__log(ctx, MU__LOG_INFO, "%s", error->message);
     write_outcome(ctx, c, barrier);
-    say_to_all(ctx, c, barrier, outcome);
+    send_to_all(ctx, c, barrier, outcome);
     return outcome;
 }
 
@@ -272,7 +273,7 @@ static void explain_missing(struct mu__ctx *ctx, const struct coordination *c,
     char missing[256];
     char first[96] = "";
 
-    (void)mu__roster_words(c->roster, mu__coord_clock(ctx, c), is_missing, barrier,
+    (void)mu__roster_describe(c->roster, mu__coord_clock(ctx, c), is_missing, barrier,
                            MISSING_NAMED_MAX, missing, sizeof missing);
     if (barrier->arrived > 0)
         (void)snprintf(first, sizeof first, ", %s first",
@@ -280,7 +281,7 @@ static void explain_missing(struct mu__ctx *ctx, const struct coordination *c,
     (void)mu_error_set(ret_error, -MU_EDEADLINE,
                        "barrier \"%.120s\": %" PRIu32 " of %" PRIu32 " tasks arrived in %"
                        PRIu64 " ms%s; missing: %s", barrier->name, barrier->arrived,
-                       barrier->wanted, after_ms, first, missing);
+                       barrier->expected, after_ms, first, missing);
     ret_error->kind = MU_ERROR_LIMIT;
 }
 
@@ -315,7 +316,7 @@ static void explain_gone(const struct mu__barrier *barrier,
                          const struct mu__roster_task *task, bool failed,
                          mu_error *ret_error)
 {
-    int code = failed && task->own_word ? task->error.code : -MU_EINTERNAL;
+    int code = failed && task->self_reported ? task->error.code : -MU_EINTERNAL;
 
     if (failed)
         (void)mu_error_set(ret_error, code, "barrier \"%.120s\" needs %s, which is in "
@@ -323,9 +324,9 @@ static void explain_gone(const struct mu__barrier *barrier,
     else
         (void)mu_error_set(ret_error, code, "barrier \"%.120s\" needs %s, which has left "
                            "or was reset", barrier->name, task->name);
-    ret_error->kind = failed && task->own_word ? task->error.kind : MU_ERROR_WORKER;
+    ret_error->kind = failed && task->self_reported ? task->error.kind : MU_ERROR_WORKER;
     (void)snprintf(ret_error->task, sizeof ret_error->task, "%s",
-                   failed && task->own_word && task->error.task[0] != '\0'
+                   failed && task->self_reported && task->error.task[0] != '\0'
                        ? task->error.task
                        : task->name);
 }
@@ -333,7 +334,7 @@ static void explain_gone(const struct mu__barrier *barrier,
 /* One that is not recoverable, or says itself that it has failed, is not waited for. */
 static bool is_fatal(const struct mu__roster_task *task)
 {
-    return !task->recoverable || (task->state == MU__TASK_FAILED && task->own_word);
+    return !task->recoverable || (task->state == MU__TASK_FAILED && task->self_reported);
 }
 
 static struct mu__roster_task *find_failed(const struct coordination *c,
@@ -349,7 +350,7 @@ static struct mu__roster_task *find_failed(const struct coordination *c,
     return NULL;
 }
 
-void mu__coord_barriers_task_gone(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
                                   struct mu__roster_task *task, bool failed)
 {
     struct mu__barrier *next;
@@ -367,14 +368,14 @@ void mu__coord_barriers_task_gone(struct mu__ctx *ctx, struct coordination *c,
         explain_gone(at, task, failed, &error);
         (void)finish(ctx, c, at, &error);
     }
-    mu__coord_alive_gone(ctx, c, c->barriers->alive, task);
+    mu__coord_alive_left(ctx, c, c->barriers->alive, task);
 }
 
-void mu__coord_barriers_task_here(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_barriers_task_joined(struct mu__ctx *ctx, struct coordination *c,
                                   struct mu__roster_task *task)
 {
     (void)ctx;
-    mu__coord_alive_here(c->barriers->alive, task);
+    mu__coord_alive_joined(c->barriers->alive, task);
 }
 
 /* ---- arriving ---- */
@@ -393,12 +394,12 @@ struct arriving {
  * for everybody with the same error; that is this arrival's outcome, too, if it was for
  * that generation. Otherwise its generation is to come, and it is told which one is. */
 static void refuse(struct mu__ctx *ctx, struct arriving *a, int code, bool alone,
-                   const char *words)
+                   const char *message)
 {
     struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
                                                     a->arrival.name);
     bool ends = !alone && barrier != NULL && barrier->running;
-    struct answer answer = {
+    struct barrier_answer answer = {
         .token = a->arrival.token,
         .generation = a->arrival.generation,
         .stays = !ends || barrier->generation != a->arrival.generation,
@@ -408,7 +409,7 @@ static void refuse(struct mu__ctx *ctx, struct arriving *a, int code, bool alone
     mu_error error;
 
     mu__view_copy(a->arrival.name, name, sizeof name);
-    (void)mu_error_set(&error, code, "barrier \"%s\": %s", name, words);
+    (void)mu_error_set(&error, code, "barrier \"%s\": %s", name, message);
     (void)snprintf(error.task, sizeof error.task, "%s", a->task->name);
     if (ends)
         (void)finish(ctx, a->c, barrier, &error);
@@ -423,25 +424,29 @@ static void refuse_order(struct mu__ctx *ctx, struct arriving *a, bool is_slow)
 {
     const struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
                                                           a->arrival.name);
-    char words[256];
+    char message[256];
 
-    (void)snprintf(words, sizeof words, "%s is too %s: it arrives for generation %" PRIu64
-                   ", and %" PRIu64 " %s", a->task->name,
-                   is_slow ? "slow, or was restarted" : "quick", a->arrival.generation,
-                   barrier->generation, barrier->running ? "runs" : "is next");
-    refuse(ctx, a, -MU_EINTERNAL, false, words);
+    (void)snprintf(message, sizeof message,
+                   "%s is too %s: it arrives for generation %" PRIu64 ", and %" PRIu64
+                   " %s",
+                   a->task->name, is_slow ? "slow, or was restarted" : "quick",
+                   a->arrival.generation, barrier->generation,
+                   barrier->running ? "runs" : "is next");
+    refuse(ctx, a, -MU_EINTERNAL, false, message);
 }
 
 static void refuse_set(struct mu__ctx *ctx, struct arriving *a)
 {
     const struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
                                                           a->arrival.name);
-    char words[400];
+    char message[400];
 
-    (void)snprintf(words, sizeof words, "%s names other tasks (%.100s) than the first "
-                   "who came (%.100s)", a->task->name, a->arrival.set,
+    (void)snprintf(message, sizeof message,
+                   "%s names other tasks (%.100s) than the first "
+                   "who came (%.100s)",
+                   a->task->name, a->arrival.set,
                    barrier->of_all ? a->c->barriers->all : barrier->set);
-    refuse(ctx, a, -MU_EINVALID, false, words);
+    refuse(ctx, a, -MU_EINVALID, false, message);
 }
 
 /* Ten thousand tasks may come or go at once: their text is made when it is wanted. */
@@ -452,7 +457,7 @@ static int renew_all(struct coordination *c, mu_error *ret_error)
 
     if (!barriers->all_is_old)
         return 0;
-    all = mu__task_set_text(mu__coord_questions_all(c));
+    all = mu__task_set_text(mu__coord_requests_all(c));
     if (all == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a set of tasks");
     free(barriers->all);
@@ -535,12 +540,12 @@ static bool begin(struct mu__ctx *ctx, struct arriving *a)
 }
 
 /* An earlier call of the same task: another one waits in its place. */
-static void say_replaced(struct mu__ctx *ctx, struct arriving *a, uint64_t token)
+static void send_replaced(struct mu__ctx *ctx, struct arriving *a, uint64_t token)
 {
     const struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
                                                           a->arrival.name);
 
-    say(ctx, a->c, a->node, &(struct answer){
+    say(ctx, a->c, a->node, &(struct barrier_answer){
         .token = token,
         .generation = barrier->generation,
         .stays = true,
@@ -574,7 +579,7 @@ static void arrive(struct mu__ctx *ctx, struct arriving *a)
     uint64_t replaced = 0;
     enum mu__arrived how = mu__barriers_arrive(table, &a->arrival, &outcome, &replaced);
     bool is_first = how == MU__ARRIVED_FIRST;
-    struct answer answer;
+    struct barrier_answer answer;
 
     if (is_first) {
         if (!begin(ctx, a))
@@ -582,7 +587,7 @@ static void arrive(struct mu__ctx *ctx, struct arriving *a)
         how = mu__barriers_arrive(table, &a->arrival, &outcome, &replaced);
     }
     if (replaced != 0)
-        say_replaced(ctx, a, replaced);
+        send_replaced(ctx, a, replaced);
     if (how == MU__ARRIVED_AGAIN) {
         answer = answer_of(outcome, a->arrival.token);
         say(ctx, a->c, a->node, &answer);
@@ -611,7 +616,7 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct coordination *c = state;
     const struct mu__barrier_arrive *body = mu__body(msg);
     struct mu__roster_task *task =
-        mu__coord_asker(ctx, c, msg->from.node, body->token);
+        mu__coord_requester(ctx, c, msg->from.node, body->token);
     struct arriving a = {
         .c = c,
         .task = task,
@@ -693,7 +698,7 @@ void mu__coord_on_barrier_cancel(struct mu__ctx *ctx, void *state, struct mu__ms
     struct coordination *c = state;
     const struct mu__barrier_cancel *body = mu__body(msg);
     const struct mu__roster_task *task =
-        mu__coord_asker(ctx, c, msg->from.node, body->token);
+        mu__coord_requester(ctx, c, msg->from.node, body->token);
     struct mu__barrier *barrier;
     mu_error error;
 
@@ -854,16 +859,16 @@ const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c
 }
 
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
-                     struct mu__roster_task *task, const struct mu__tasks_get *ask)
+                     struct mu__roster_task *task, const struct mu__tasks_get *get)
 {
-    struct mu__tasks_get named = *ask;
+    struct mu__tasks_get named = *get;
     mu_error error;
 
     if (renew_all(c, &error) != 0) {
-        mu__coord_answer(ctx, c, task->node, ask->token, &error);
+        mu__coord_answer(ctx, c, task->node, get->token, &error);
         return;
     }
     if (named.tasks.size == 0)
         named.tasks = mu__view_str(c->barriers->all);
-    mu__coord_alive_ask(ctx, c, c->barriers->alive, task, &named);
+    mu__coord_alive_request(ctx, c, c->barriers->alive, task, &named);
 }

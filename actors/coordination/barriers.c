@@ -65,7 +65,7 @@ static void unlink_from(struct mu__barrier_list *list, struct mu__barrier *barri
 static void free_outcome(struct mu__barrier_outcome *outcome)
 {
     if (outcome != NULL)
-        free(outcome->words);
+        free(outcome->message);
     free(outcome);
 }
 
@@ -171,9 +171,9 @@ void mu__barriers_done(struct mu__barriers *barriers)
 
 static struct mu__barrier_seat *seat_of(const struct mu__barrier *barrier, uint32_t slot)
 {
-    uintptr_t place = (uintptr_t)mu__map_get(&barrier->by_slot, (uint64_t)slot + 1);
+    uintptr_t index = (uintptr_t)mu__map_get(&barrier->by_slot, (uint64_t)slot + 1);
 
-    return place == 0 ? NULL : &barrier->seats[place - 1];
+    return index == 0 ? NULL : &barrier->seats[index - 1];
 }
 
 struct mu__barrier_seat *mu__barrier_seat(const struct mu__barrier *barrier,
@@ -303,7 +303,7 @@ static enum mu__arrived take_seat(struct mu__barrier *barrier,
     seat->token = arrival->token;
     seat->asked = arrival->generation;
     seat->generation = barrier->generation;
-    return barrier->arrived == barrier->wanted ? MU__ARRIVED_LAST : MU__ARRIVED_WAITS;
+    return barrier->arrived == barrier->expected ? MU__ARRIVED_LAST : MU__ARRIVED_WAITS;
 }
 
 static enum mu__arrived arrive_late(const struct mu__barriers *barriers,
@@ -437,21 +437,21 @@ static int make_room(struct mu__barriers *barriers, const struct mu__barrier *bu
 static int add_seat(struct mu__barriers *barriers, struct mu__barrier *barrier,
                     uint32_t slot)
 {
-    uint32_t place = barrier->seats_count;
+    uint32_t index = barrier->seats_count;
 
     if (seat_of(barrier, slot) != NULL)
         return 0;
-    if (place == barrier->seats_size) {
-        uint32_t size = place == 0 ? 4 : place * 2;
+    if (index == barrier->seats_size) {
+        uint32_t size = index == 0 ? 4 : index * 2;
 
         if (!mu__grow_array((void **)&barrier->seats, size, sizeof *barrier->seats))
             return -MU_ENOMEM;
         barrier->seats_size = size;
     }
     if (mu__map_set(&barrier->by_slot, (uint64_t)slot + 1,
-                    (void *)(uintptr_t)(place + 1)) != 0)
+                    (void *)(uintptr_t)(index + 1)) != 0)
         return -MU_ENOMEM;
-    barrier->seats[place] = (struct mu__barrier_seat){.slot = slot};
+    barrier->seats[index] = (struct mu__barrier_seat){.slot = slot};
     barrier->seats_count++;
     barriers->seats++;
     return 0;
@@ -490,7 +490,7 @@ static void seat_all(struct mu__barrier *barrier, const uint32_t *slots, uint32_
     }
     for (uint32_t i = 0; i < count; i++)
         seat_of(barrier, slots[i])->past |= 1;
-    barrier->wanted = count;
+    barrier->expected = count;
     barrier->arrived = 0;
 }
 
@@ -544,7 +544,7 @@ int mu__barrier_join(struct mu__barriers *barriers, struct mu__barrier *barrier,
     rv = add_seat(barriers, barrier, slot);
     if (rv != 0)
         return rv;
-    barrier->wanted += mu__barrier_seat(barrier, slot) == NULL;
+    barrier->expected += mu__barrier_seat(barrier, slot) == NULL;
     seat_of(barrier, slot)->past |= 1;
     return 0;
 }
@@ -558,12 +558,12 @@ void mu__barrier_part(struct mu__barrier *barrier, uint32_t slot)
         return;
     (void)mu__barrier_uncount(barrier, slot);
     seat->past &= (uint16_t)~1U;
-    barrier->wanted--;
+    barrier->expected--;
 }
 
 bool mu__barrier_is_full(const struct mu__barrier *barrier)
 {
-    return barrier->arrived == barrier->wanted;
+    return barrier->arrived == barrier->expected;
 }
 
 /* ---- ending ---- */
@@ -575,9 +575,9 @@ static void describe(struct mu__barrier_outcome *outcome, const mu_error *error)
     outcome->code = error->code;
     outcome->kind = error->kind;
     memcpy(outcome->task, error->task, sizeof outcome->task);
-    outcome->words = malloc(size);
-    if (outcome->words != NULL)
-        memcpy(outcome->words, error->message, size);
+    outcome->message = malloc(size);
+    if (outcome->message != NULL)
+        memcpy(outcome->message, error->message, size);
 }
 
 static void note_seats(struct mu__barrier_outcome *outcome, struct mu__barrier *barrier)
@@ -616,7 +616,7 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
     struct mu__barrier_outcome *outcome = barrier->spare;
 
     assert(barrier->running && outcome != NULL);
-    assert(error != NULL || barrier->arrived == barrier->wanted);
+    assert(error != NULL || barrier->arrived == barrier->expected);
     barrier->spare = NULL;
     outcome->generation = barrier->generation;
     outcome->revision = revision;
@@ -643,13 +643,13 @@ size_t mu__barrier_write(const struct mu__barrier *barrier,
     out[0] = '\0';
     for (const struct mu__barrier_outcome *at = barrier->outcomes; at != NULL;
          at = at->next) {
-        const char *words = at->words == NULL ? "" : at->words;
+        const char *message = at->message == NULL ? "" : at->message;
 
         used += (size_t)snprintf(out + used, MU__BARRIER_TEXT_MAX - used,
                                  "%" PRIu64 " %" PRIu64 " %d %d %s %zu %s\n",
                                  at->generation, at->revision, -at->code, at->kind,
-                                 at->task[0] == '\0' ? "-" : at->task, strlen(words),
-                                 words);
+                                 at->task[0] == '\0' ? "-" : at->task, strlen(message),
+                                 message);
         for (uint32_t i = 0; i < at->joined_count; i++)
             used += (size_t)snprintf(out + used, MU__BARRIER_TEXT_MAX - used,
                                      "+%" PRIu64 " \n", at->joined[i]);
@@ -658,14 +658,14 @@ size_t mu__barrier_write(const struct mu__barrier *barrier,
 }
 
 /* What is left of a text; `bad` once it is of another form. */
-struct reader {
+struct outcome_reader {
     const char *at;
     const char *end;
     bool bad;
 };
 
 /* A decimal number and the space behind it. */
-static uint64_t take_number(struct reader *reader, uint64_t max)
+static uint64_t take_number(struct outcome_reader *reader, uint64_t max)
 {
     const char *begin = reader->at;
     uint64_t number = 0;
@@ -683,7 +683,7 @@ static uint64_t take_number(struct reader *reader, uint64_t max)
 }
 
 /* Some bytes and the one behind them. */
-static struct mu__view take_bytes(struct reader *reader, size_t size, char behind)
+static struct mu__view take_bytes(struct outcome_reader *reader, size_t size, char behind)
 {
     const char *begin = reader->at;
 
@@ -695,7 +695,7 @@ static struct mu__view take_bytes(struct reader *reader, size_t size, char behin
     return (struct mu__view){.data = begin, .size = (uint32_t)size};
 }
 
-static struct mu__view take_word(struct reader *reader)
+static struct mu__view take_word(struct outcome_reader *reader)
 {
     size_t size = 0;
 
@@ -704,7 +704,8 @@ static struct mu__view take_word(struct reader *reader)
     return take_bytes(reader, size, ' ');
 }
 
-static void read_joined(struct reader *reader, struct mu__barrier_outcome *outcome)
+static void read_joined(struct outcome_reader *reader,
+                        struct mu__barrier_outcome *outcome)
 {
     while (!reader->bad && reader->at < reader->end && *reader->at == '+') {
         reader->at++;
@@ -718,7 +719,7 @@ static void read_joined(struct reader *reader, struct mu__barrier_outcome *outco
     }
 }
 
-static struct mu__barrier_outcome *read_outcome(struct reader *reader)
+static struct mu__barrier_outcome *read_outcome(struct outcome_reader *reader)
 {
     uint64_t generation = take_number(reader, UINT64_C(1) << 62);
     uint64_t revision = take_number(reader, UINT64_C(1) << 62);
@@ -747,7 +748,7 @@ static struct mu__barrier_outcome *read_outcome(struct reader *reader)
 }
 
 /* Generations descend. */
-static int read_outcomes(struct reader *reader, struct mu__barrier *barrier)
+static int read_outcomes(struct outcome_reader *reader, struct mu__barrier *barrier)
 {
     struct mu__barrier_outcome **end = &barrier->outcomes;
     uint64_t before = UINT64_MAX;
@@ -769,7 +770,7 @@ static int read_outcomes(struct reader *reader, struct mu__barrier *barrier)
 int mu__barriers_read(struct mu__barriers *barriers, struct mu__view name,
                       struct mu__view text, uint64_t now_ms)
 {
-    struct reader reader = {.at = text.data};
+    struct outcome_reader reader = {.at = text.data};
     struct mu__barrier *barrier;
     int rv = make_room(barriers, NULL, 0, now_ms, NULL);
 
@@ -798,7 +799,7 @@ int mu__barriers_read(struct mu__barriers *barriers, struct mu__view name,
 
 static bool check_barrier(const struct mu__barrier *barrier)
 {
-    uint32_t wanted = 0;
+    uint32_t expected = 0;
     uint32_t arrived = 0;
 
     for (uint32_t i = 0; i < barrier->seats_count; i++) {
@@ -806,15 +807,15 @@ static bool check_barrier(const struct mu__barrier *barrier)
 
         if (seat_of(barrier, seat->slot) != seat)
             return false;
-        wanted += (seat->past & 1) != 0;
+        expected += (seat->past & 1) != 0;
         arrived += seat->arrived;
         if (seat->arrived && ((seat->past & 1) == 0 || seat->incarnation == 0))
             return false;
     }
-    if (wanted != barrier->wanted || arrived != barrier->arrived)
+    if (expected != barrier->expected || arrived != barrier->arrived)
         return false;
     if (barrier->running)
-        return barrier->spare != NULL && arrived < wanted;
+        return barrier->spare != NULL && arrived < expected;
     return barrier->outcomes != NULL &&
            barrier->outcomes->generation + 1 == barrier->generation;
 }

@@ -46,7 +46,7 @@ struct mu__barrier_outcome {
     int code;               /* 0, or negative */
     int kind;               /* enum mu_error_kind */
     char task[64];
-    char *words;            /* NULL: none */
+    char *message;            /* NULL: none */
 
     /* Arrivals that counted although they had said another generation, of tasks that were
      * restarted: when they are repeated elsewhere, they are still this one's. */
@@ -83,7 +83,7 @@ struct mu__barrier {
     uint32_t seats_count;
     uint32_t seats_size;
     struct mu__map by_slot;     /* slot + 1 -> place among the seats + 1 */
-    uint32_t wanted;            /* how many take part in the last that began, */
+    uint32_t expected;            /* how many take part in the last that began, */
     uint32_t arrived;           /* and how many of them are here */
     uint32_t first;             /* the slot of the first that came to it */
     char *set;                  /* canonical, as it was when it began last; NULL: not

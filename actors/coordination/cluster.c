@@ -18,7 +18,7 @@ static void coordinate(struct mu__ctx *ctx, struct coordination *c,
     bool shared = mu__coord_shares_fate(task);
 
     mu__roster_coordinate(c->roster, task, is_coordinated);
-    if (mu__coord_questions_cluster(ctx, c, task) == 0)
+    if (mu__coord_requests_cluster(ctx, c, task) == 0)
         mu__coord_barriers_cluster(ctx, c, task);
     else
         mu__log(ctx, MU__LOG_ERROR, "out of memory: who waits for all tasks does not "
@@ -29,7 +29,7 @@ static void coordinate(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
-    const struct mu__cluster_added *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     struct mu__roster_task *task;
     char type[16];
 
@@ -50,7 +50,7 @@ void mu__coord_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg
 void mu__coord_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
-    const struct mu__cluster_removed *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     struct mu__roster_task *task;
     char type[16];
 
@@ -61,7 +61,7 @@ void mu__coord_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__m
     mu__coord_leave_drop(c, task);
     if (task->coordinated)
         coordinate(ctx, c, task, false);
-    mu__coord_questions_removed(ctx, c, task);
+    mu__coord_requests_removed(ctx, c, task);
     if (task->state != MU__TASK_DISCONNECTED)
         mu__coord_disconnect(ctx, c, task);
 }

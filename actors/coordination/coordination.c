@@ -16,10 +16,10 @@ enum {
     TICK_LATE_MS = 100      /* a later tick: this host was paused, or overloaded */
 };
 
-enum timer_purpose { TIMER_TICK, TIMER_COMMIT };
+enum service_timer { TIMER_TICK, TIMER_COMMIT };
 
 /* What agents ask, all of which is for the one who leads. */
-static const mu__handle_fn asked[] = {
+static const mu__handle_fn request_handlers[] = {
     [MU__TASK_REGISTER - MU__TASK_REGISTER] = mu__coord_on_register,
     [MU__TASK_HEARTBEAT - MU__TASK_REGISTER] = mu__coord_on_heartbeat,
     [MU__TASK_REPORT - MU__TASK_REGISTER] = mu__coord_on_report,
@@ -40,7 +40,7 @@ static const mu__handle_fn asked[] = {
     [MU__KEY_UNWATCH - MU__TASK_REGISTER] = mu__coord_on_key_unwatch,
 };
 
-static const mu__handle_fn asked_more[] = {
+static const mu__handle_fn later_request_handlers[] = {
     [MU__RUN_END - MU__RUN_END] = mu__coord_on_run_end,
     [MU__RUNS_GET - MU__RUN_END] = mu__coord_on_runs_get,
     [MU__RUNS_CLEAR - MU__RUN_END] = mu__coord_on_runs_clear,
@@ -83,8 +83,8 @@ void mu__coord_wake_at(struct mu__ctx *ctx, struct coordination *c, uint64_t due
         when_ms += due_ms - clock_ms;
     }
     if (c->ticking) {
-        if (when_ms < c->wanted_ms)
-            c->wanted_ms = when_ms;
+        if (when_ms < c->next_ms)
+            c->next_ms = when_ms;
         return;
     }
     if (c->tick_timer == 0 || when_ms < c->tick_due_ms)
@@ -145,13 +145,13 @@ bool mu__coord_back(struct mu__msg *msg, struct mu__view *const *views, size_t c
     return true;
 }
 
-void mu__coord_say_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg)
+void mu__coord_send_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg)
 {
     /* A link that is gone is told as NODE_DOWN, and its agent asks again. */
     (void)mu__send(ctx, (mu__pid){node, MU__AGENT}, msg);
 }
 
-static void keep(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+static void hold_until_safe(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                  struct mu__msg *msg)
 {
     struct coord_later *later =
@@ -173,7 +173,7 @@ static void keep(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
     c->later_count++;
 }
 
-void mu__coord_say(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                    struct mu__msg *msg)
 {
     if (msg == NULL)
@@ -181,12 +181,12 @@ void mu__coord_say(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
     if (c->broken)
         mu__msg_free(ctx, msg);
     else if (c->dirty || c->safe < c->sequence)
-        keep(ctx, c, node, msg);
+        hold_until_safe(ctx, c, node, msg);
     else
-        mu__coord_say_now(ctx, node, msg);
+        mu__coord_send_now(ctx, node, msg);
 }
 
-static void say_later(struct mu__ctx *ctx, struct coordination *c)
+static void send_later(struct mu__ctx *ctx, struct coordination *c)
 {
     while (c->later != NULL && c->later->sequence <= c->safe) {
         struct coord_later *later = c->later;
@@ -195,7 +195,7 @@ static void say_later(struct mu__ctx *ctx, struct coordination *c)
         if (c->later == NULL)
             c->later_end = &c->later;
         c->later_count--;
-        mu__coord_say_now(ctx, later->node, later->msg);
+        mu__coord_send_now(ctx, later->node, later->msg);
         free(later);
     }
 }
@@ -225,7 +225,7 @@ static void answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
     body->error_kind = (uint32_t)error->kind;
     if (!mu__coord_back(msg, views, 2))
         body->message.size = body->task.size = 0;
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_send(ctx, c, node, msg);
 }
 
 void mu__coord_answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -253,7 +253,7 @@ void mu__coord_answer_packed(struct mu__ctx *ctx, struct coordination *c, uint32
     if (msg != NULL) {
         *(struct mu__tasks_answer *)mu__body(msg) = *answer;
         msg->backing = mu__buf_ref(buf);
-        mu__coord_say(ctx, c, node, msg);
+        mu__coord_send(ctx, c, node, msg);
         return;
     }
     if (buf != NULL && !fits)
@@ -278,7 +278,7 @@ void mu__coord_answer_value(struct mu__ctx *ctx, struct coordination *c, uint32_
 }
 
 /* Not what depends on the store: at once. */
-static void say_here(struct mu__ctx *ctx, const struct coordination *c, uint32_t node)
+static void send_here(struct mu__ctx *ctx, const struct coordination *c, uint32_t node)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__SERVICE_HERE);
     struct mu__service_here *body;
@@ -296,14 +296,14 @@ static void say_here(struct mu__ctx *ctx, const struct coordination *c, uint32_t
         if (!mu__coord_back(msg, views, 1))
             body->reason.size = 0;
     }
-    mu__coord_say_now(ctx, node, msg);
+    mu__coord_send_now(ctx, node, msg);
 }
 
-static void say_here_to_all(struct mu__ctx *ctx, const struct coordination *c)
+static void send_here_to_all(struct mu__ctx *ctx, const struct coordination *c)
 {
     for (size_t i = 0; i < c->peers.capacity; i++)
         if (c->peers.entries[i].key != 0)
-            say_here(ctx, c, (uint32_t)(c->peers.entries[i].key - 1));
+            send_here(ctx, c, (uint32_t)(c->peers.entries[i].key - 1));
 }
 
 /* ---- The store ---- */
@@ -396,7 +396,7 @@ static void refuse_to_lead(struct mu__ctx *ctx, struct coordination *c,
     mu__log(ctx, MU__LOG_ERROR, "%s does not host the service: %s", c->config.task,
             error->message);
     mu__coord_keys_forget(c);
-    say_here_to_all(ctx, c);
+    send_here_to_all(ctx, c);
     mu__coord_wake_at(ctx, c, 0);
 }
 
@@ -424,7 +424,7 @@ static void held(void *owner, struct mu__ctx *ctx, uint64_t epoch, uint64_t numb
         return;
     }
     mu__coord_tasks_lead(ctx, c);
-    say_here_to_all(ctx, c);
+    send_here_to_all(ctx, c);
 }
 
 static void committed(void *owner, struct mu__ctx *ctx, uint64_t sequence)
@@ -433,7 +433,7 @@ static void committed(void *owner, struct mu__ctx *ctx, uint64_t sequence)
 
     if (sequence > c->safe)
         c->safe = sequence;
-    say_later(ctx, c);
+    send_later(ctx, c);
 }
 
 static void lost(void *owner, struct mu__ctx *ctx, const char *reason)
@@ -453,22 +453,23 @@ static void lost(void *owner, struct mu__ctx *ctx, const char *reason)
     mu__coord_barriers_lost(ctx, c);
     mu__coord_tasks_lost(ctx, c);
     mu__coord_keys_forget(c);
-    say_here_to_all(ctx, c);
+    send_here_to_all(ctx, c);
     mu__coord_wake_at(ctx, c, 0);
 }
 
 /* Agents that wait for a service hear why there is none. */
-static void store_trouble(void *owner, struct mu__ctx *ctx, const char *words)
+static void store_trouble(void *owner, struct mu__ctx *ctx, const char *reason_text)
 {
     struct coordination *c = owner;
 
-    (void)snprintf(c->reason, sizeof c->reason, "its store is not held yet: %s", words);
-    say_here_to_all(ctx, c);
+    (void)snprintf(c->reason, sizeof c->reason, "its store is not held yet: %s",
+                   reason_text);
+    send_here_to_all(ctx, c);
 }
 
 /* ---- The tick ---- */
 
-static uint64_t usual_tick_ms(const struct coordination *c)
+static uint64_t default_tick_ms(const struct coordination *c)
 {
     uint32_t lease_ms = c->config.lease_ms;
 
@@ -492,7 +493,7 @@ static void tick_parts(struct mu__ctx *ctx, struct coordination *c)
     mu__coord_barriers_tick(ctx, c);
     mu__coord_preempt_tick(ctx, c);
     mu__coord_keys_tick(ctx, c);
-    mu__coord_questions_tick(ctx, c);
+    mu__coord_requests_tick(ctx, c);
     rewrite(ctx, c);
 }
 
@@ -510,32 +511,32 @@ static void on_tick(struct mu__ctx *ctx, struct coordination *c)
                 late_ms);
     }
     c->ticking = true;
-    c->wanted_ms = UINT64_MAX;
+    c->next_ms = UINT64_MAX;
     tick_parts(ctx, c);
     c->ticking = false;
-    if (c->wanted_ms > now_ms + usual_tick_ms(c))
-        c->wanted_ms = now_ms + usual_tick_ms(c);
-    arm(ctx, c, c->wanted_ms);
+    if (c->next_ms > now_ms + default_tick_ms(c))
+        c->next_ms = now_ms + default_tick_ms(c);
+    arm(ctx, c, c->next_ms);
     if (c->commit_timer == 0)
         commit(ctx, c);
 }
 
 /* ---- What it hears ---- */
 
-static void on_asked(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
 
     if (c->tick_timer == 0)
         mu__coord_wake_at(ctx, c, 0);
     if (!c->leads || c->broken) {
-        say_here(ctx, c, msg->from.node);
+        send_here(ctx, c, msg->from.node);
         return;
     }
     if (msg->kind >= MU__RUN_END)
-        asked_more[msg->kind - MU__RUN_END](ctx, c, msg);
+        later_request_handlers[msg->kind - MU__RUN_END](ctx, c, msg);
     else
-        asked[msg->kind - MU__TASK_REGISTER](ctx, c, msg);
+        request_handlers[msg->kind - MU__TASK_REGISTER](ctx, c, msg);
 }
 
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -547,7 +548,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
         return;
     }
-    say_here(ctx, c, body->node);
+    send_here(ctx, c, body->node);
     if (c->leads)
         mu__coord_tasks_node_up(ctx, c, body);
 }
@@ -598,29 +599,29 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 }
 
 static const struct mu__handler handlers[] = {
-    {MU__TASK_REGISTER, on_asked},
-    {MU__TASK_HEARTBEAT, on_asked},
-    {MU__TASK_REPORT, on_asked},
-    {MU__TASK_RESET, on_asked},
-    {MU__TASK_LEAVE, on_asked},
-    {MU__TASKS_GET, on_asked},
-    {MU__BARRIER_ARRIVE, on_asked},
-    {MU__BARRIER_CANCEL, on_asked},
-    {MU__PREEMPT_NOTICE, on_asked},
-    {MU__PREEMPT_STEP, on_asked},
-    {MU__KEY_PUT, on_asked},
-    {MU__KEY_GET, on_asked},
-    {MU__KEY_INCREMENT, on_asked},
-    {MU__KEY_DELETE, on_asked},
-    {MU__KEY_TXN, on_asked},
-    {MU__KEY_CANCEL, on_asked},
-    {MU__KEY_LIST, on_asked},
-    {MU__KEY_WATCH, on_asked},
-    {MU__KEY_UNWATCH, on_asked},
-    {MU__RUN_END, on_asked},
-    {MU__RUNS_GET, on_asked},
-    {MU__RUNS_CLEAR, on_asked},
-    {MU__TASK_MARK, on_asked},
+    {MU__TASK_REGISTER, on_request},
+    {MU__TASK_HEARTBEAT, on_request},
+    {MU__TASK_REPORT, on_request},
+    {MU__TASK_RESET, on_request},
+    {MU__TASK_LEAVE, on_request},
+    {MU__TASKS_GET, on_request},
+    {MU__BARRIER_ARRIVE, on_request},
+    {MU__BARRIER_CANCEL, on_request},
+    {MU__PREEMPT_NOTICE, on_request},
+    {MU__PREEMPT_STEP, on_request},
+    {MU__KEY_PUT, on_request},
+    {MU__KEY_GET, on_request},
+    {MU__KEY_INCREMENT, on_request},
+    {MU__KEY_DELETE, on_request},
+    {MU__KEY_TXN, on_request},
+    {MU__KEY_CANCEL, on_request},
+    {MU__KEY_LIST, on_request},
+    {MU__KEY_WATCH, on_request},
+    {MU__KEY_UNWATCH, on_request},
+    {MU__RUN_END, on_request},
+    {MU__RUNS_GET, on_request},
+    {MU__RUNS_CLEAR, on_request},
+    {MU__TASK_MARK, on_request},
     {MU__HTTP_DONE, on_http_done},
     {MU__CLUSTER_ADDED, mu__coord_on_cluster_added},
     {MU__CLUSTER_REMOVED, mu__coord_on_cluster_removed},
@@ -635,7 +636,7 @@ static const struct mu__handler handlers[] = {
 static int open_store(struct mu__ctx *ctx, struct coordination *c)
 {
     const struct mu__store_config config = {
-        .place = c->config.store_place == NULL ? "" : c->config.store_place,
+        .location = c->config.store_location == NULL ? "" : c->config.store_location,
         .cluster_name = c->config.cluster_name,
         .task = c->config.task,
         .incarnation = c->config.incarnation,
@@ -665,7 +666,7 @@ static int open_store(struct mu__ctx *ctx, struct coordination *c)
 }
 
 /* This node's own agent is a peer without a link. */
-static int know_self(struct coordination *c)
+static int add_self(struct coordination *c)
 {
     struct mu__task_set set = {0};
     int rv = mu__task_set_parse(mu__view_str(c->config.task), NULL, &set);
@@ -684,7 +685,7 @@ static void parts_done(struct mu__ctx *ctx, struct coordination *c)
     mu__coord_preempt_done(c);
     mu__coord_barriers_done(c);
     mu__coord_keys_done(c);
-    mu__coord_questions_done(c);
+    mu__coord_requests_done(c);
     mu__coord_tasks_done(c);
     mu__coord_runs_done(c);
     if (c->store != NULL)
@@ -694,14 +695,14 @@ static void parts_done(struct mu__ctx *ctx, struct coordination *c)
 
 static int init_parts(struct mu__ctx *ctx, struct coordination *c)
 {
-    int rv = know_self(c);
+    int rv = add_self(c);
 
     if (rv == 0)
         rv = mu__coord_runs_init(ctx, c);
     if (rv == 0)
         rv = mu__coord_tasks_init(ctx, c);
     if (rv == 0)
-        rv = mu__coord_questions_init(ctx, c);
+        rv = mu__coord_requests_init(ctx, c);
     if (rv == 0)
         rv = mu__coord_keys_init(ctx, c);
     if (rv == 0)
@@ -718,7 +719,7 @@ static int init_parts(struct mu__ctx *ctx, struct coordination *c)
 /* The strings of the config are for init alone, but for the task's name. */
 static void forget_strings(struct coordination *c)
 {
-    c->config.store_place = NULL;
+    c->config.store_location = NULL;
     c->config.cluster_name = NULL;
     c->config.run = NULL;
     c->config.tasks = NULL;
@@ -759,7 +760,7 @@ static void done(struct mu__ctx *ctx, void *state)
     c->leads = false;
     (void)snprintf(c->reason, sizeof c->reason, "the service at %s has stopped",
                    c->config.task);
-    say_here_to_all(ctx, c);
+    send_here_to_all(ctx, c);
     parts_done(ctx, c);
 }
 

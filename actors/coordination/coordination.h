@@ -21,7 +21,7 @@ struct mu__own_run {
 
 struct mu__coordination_config {
     const struct mu__store_kind *store;
-    const char *store_place;
+    const char *store_location;
     struct mu__storage *storage;        /* journal */
     struct mu__http *http;              /* etcd */
     const struct mu__store_access *access;  /* etcd; may be NULL. Outlives the actor */

@@ -19,9 +19,9 @@
  * asked.h (results of what agents asked).
  *
  * What is said may depend on what was written to the store a moment ago; so everything is
- * said through mu__coord_say, which waits until that is safe. */
-#ifndef MU_ACTORS_COORDINATION_INNER_H
-#define MU_ACTORS_COORDINATION_INNER_H
+ * said through mu__coord_send, which waits until that is safe. */
+#ifndef MU_ACTORS_COORDINATION_INTERNAL_H
+#define MU_ACTORS_COORDINATION_INTERNAL_H
 
 #include "actors/coordination/coordination.h"
 #include "actors/coordination/keys/key_values.h"
@@ -30,7 +30,7 @@
 #include "actors/task_set.h"
 
 struct coord_tasks;     /* of coordination_tasks.c */
-struct coord_questions; /* of coordination_questions.c */
+struct coord_requests; /* of coordination_questions.c */
 struct coord_keys;      /* of coordination_keys.c */
 struct coord_barriers;  /* of coordination_barriers.c */
 struct coord_preempt;   /* of coordination_preempt.c */
@@ -40,7 +40,7 @@ struct coord_runs;      /* of coordination/runs.c */
  * there are so many, and a watch that would add one is over; above the most they are
  * dropped, as when there is no memory. */
 enum {
-    COORD_LATER_ASKS = 1 << 17,
+    COORD_LATER_REQUESTS = 1 << 17,
     COORD_LATER_EVENTS = 3 << 16,
     COORD_LATER_MAX = 1 << 18
 };
@@ -72,7 +72,7 @@ struct coordination {
 
     uint64_t tick_timer;
     uint64_t tick_due_ms;       /* by the world's clock */
-    uint64_t wanted_ms;         /* while it ticks: when the next tick is wanted */
+    uint64_t next_ms;         /* while it ticks: when the next tick is wanted */
     bool ticking;
     uint64_t paused_ms;         /* by how much this host was too late in all, so that
                                    nobody is declared dead for it: see mu__coord_clock */
@@ -90,7 +90,7 @@ struct coordination {
         uint32_t leaving;       /* how many of them wait for the others */
         uint64_t due_ms;        /* for so long; valid while some do */
     } leave;
-    struct coord_questions *questions;
+    struct coord_requests *questions;
     struct mu__map peers;       /* node + 1 -> struct coord_peer, of all that are up; this
                                    node, which has an agent, too, is one */
     struct mu__ctx *calling;    /* while a function of the store runs */
@@ -111,11 +111,11 @@ struct coord_peer {
 
 /* Say something to the agent of a node, once what was written before is safe. Takes msg;
  * NULL is fine (no memory: the agent asks again when its limit allows). */
-void mu__coord_say(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                    struct mu__msg *msg);
 
 /* The same at once: for what does not depend on the store. */
-void mu__coord_say_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg);
+void mu__coord_send_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg);
 
 /* Answer with TASKS_ANSWER; `error` NULL: 0. */
 void mu__coord_answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -184,7 +184,7 @@ void mu__coord_tasks_stop(struct mu__ctx *ctx, struct coordination *c);
 /* The task at the other end of a link; NULL when that one has not registered here. What
  * its message asks is answered, when it has a token, with FAILED_PRECONDITION or with the
  * task's error, and NULL returned, unless it is CONNECTED. */
-struct mu__roster_task *mu__coord_asker(struct mu__ctx *ctx, struct coordination *c,
+struct mu__roster_task *mu__coord_requester(struct mu__ctx *ctx, struct coordination *c,
                                         uint32_t node, uint64_t token);
 
 /* The task fails: it is in ERROR with that error, which the other parts are told, and all
@@ -238,23 +238,23 @@ void mu__coord_leave_left(struct coordination *c, struct mu__roster_task *task,
 
 /* It does not wait for others any more; or only if it has asked to. */
 void mu__coord_leave_drop(struct coordination *c, struct mu__roster_task *task);
-void mu__coord_leave_note(struct coordination *c, struct mu__roster_task *task);
+void mu__coord_leave_update(struct coordination *c, struct mu__roster_task *task);
 
 /* Something has happened to it, without which tasks cannot leave together. */
-void mu__coord_leave_spoil(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_leave_fail(struct mu__ctx *ctx, struct coordination *c,
                            const struct mu__roster_task *task, const char *what);
 
 /* ---- coordination_questions.c ---- */
 
-enum coord_question_kind {
-    COORD_ASKS_REGISTER,    /* to register with all others */
-    COORD_ASKS_WAIT,
-    COORD_ASKS_WATCH,
-    COORD_ASKS_LEAVE        /* with all others */
+enum coord_request_kind {
+    COORD_REQUEST_REGISTER,    /* to register with all others */
+    COORD_REQUEST_WAIT,
+    COORD_REQUEST_WATCH,
+    COORD_REQUEST_LEAVE        /* with all others */
 };
 
-struct coord_ask {
-    enum coord_question_kind kind;
+struct coord_request {
+    enum coord_request_kind kind;
     uint32_t node;
     uint64_t token;
     uint64_t version;           /* WATCH: the one that is known */
@@ -262,32 +262,32 @@ struct coord_ask {
     struct mu__view tasks;      /* a set; "": all */
 };
 
-int mu__coord_questions_init(struct mu__ctx *ctx, struct coordination *c);
-void mu__coord_questions_done(struct coordination *c);
-void mu__coord_questions_tick(struct mu__ctx *ctx, struct coordination *c);
+int mu__coord_requests_init(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_requests_done(struct coordination *c);
+void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* A question that waits, of a task; with a token that it has asked already, it is that
  * question. On failure it is answered with the reason. */
-void mu__coord_question_ask(struct mu__ctx *ctx, struct coordination *c,
-                            struct mu__roster_task *task, const struct coord_ask *ask);
+void mu__coord_request_add(struct mu__ctx *ctx, struct coordination *c,
+                           struct mu__roster_task *task, const struct coord_request *get);
 
 /* Whether a task waits with a question of a kind; answer all of those that it has of a
  * kind, or (`kind` negative) all, with an error or 0. */
-bool mu__coord_question_waits(const struct coordination *c,
+bool mu__coord_request_waits(const struct coordination *c,
                               const struct mu__roster_task *task,
-                              enum coord_question_kind kind);
-void mu__coord_questions_answer(struct mu__ctx *ctx, struct coordination *c,
+                              enum coord_request_kind kind);
+void mu__coord_requests_answer(struct mu__ctx *ctx, struct coordination *c,
                                 const struct mu__roster_task *task, int kind,
                                 const mu_error *error);
 
 /* Forget what a task asked over a link: it will be asked again. And everything. */
-void mu__coord_questions_drop(struct coordination *c, const struct mu__roster_task *task,
+void mu__coord_requests_drop(struct coordination *c, const struct mu__roster_task *task,
                               uint32_t node);
-void mu__coord_questions_forget(struct coordination *c);
+void mu__coord_requests_forget(struct coordination *c);
 
 /* Answer everything that waits. */
-void mu__coord_questions_stop(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_requests_stop(struct mu__ctx *ctx, struct coordination *c,
                               const mu_error *error);
 
 /* STATES, DEVICES (of those that are connected), or WAIT, which is both, of the tasks of
@@ -298,36 +298,36 @@ mu_value *mu__coord_states(struct mu__ctx *ctx, const struct coordination *c,
 
 /* A task is one of the coordinated jobs, or is not any more. -MU_ENOMEM: nothing has
  * changed. */
-int mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
+int mu__coord_requests_cluster(struct mu__ctx *ctx, struct coordination *c,
                                 const struct mu__roster_task *task);
 
 /* A task was removed from the cluster: nobody waits any longer until it is connected. */
-void mu__coord_questions_removed(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_requests_removed(struct mu__ctx *ctx, struct coordination *c,
                                  const struct mu__roster_task *task);
 
 /* The coordinated jobs. */
-const struct mu__task_set *mu__coord_questions_all(const struct coordination *c);
+const struct mu__task_set *mu__coord_requests_all(const struct coordination *c);
 
 /* The state of a task has changed, after it was connected or not. */
-void mu__coord_questions_changed(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
                                  const struct mu__roster_task *task, bool was_connected);
 
 /* ---- what the other parts are told about tasks, by coordination_tasks.c ---- */
 
 /* `task` is not CONNECTED any more: it failed (its error says how), left or was reset. */
-void mu__coord_barriers_task_gone(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
                                   struct mu__roster_task *task, bool failed);
-void mu__coord_barriers_task_here(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_barriers_task_joined(struct mu__ctx *ctx, struct coordination *c,
                                   struct mu__roster_task *task);
-void mu__coord_preempt_task_gone(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_preempt_task_left(struct mu__ctx *ctx, struct coordination *c,
                                  struct mu__roster_task *task);
-void mu__coord_preempt_task_here(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
                                  struct mu__roster_task *task);
 
 /* The incarnation has registered; its results are kept while it is here. Or has ended:
  * its leases do, too. And: nothing comes from the node now (barriers stay as they are: a
  * task whose link is down is still there). */
-void mu__coord_keys_task_here(struct coordination *c, uint64_t incarnation);
+void mu__coord_keys_task_joined(struct coordination *c, uint64_t incarnation);
 void mu__coord_keys_task_ended(struct mu__ctx *ctx, struct coordination *c,
                                uint64_t incarnation);
 void mu__coord_keys_node_down(struct mu__ctx *ctx, struct coordination *c, uint32_t node);
@@ -413,7 +413,7 @@ const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c
 
 /* TASKS_GET with MU__TASKS_ALIVE. */
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
-                     struct mu__roster_task *task, const struct mu__tasks_get *ask);
+                     struct mu__roster_task *task, const struct mu__tasks_get *get);
 
 /* A task is one of the coordinated jobs from now on, or is not any more: barriers of all
  * that run wait for it, or not; those that name it, and it has gone, are over. */

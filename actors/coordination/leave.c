@@ -39,9 +39,9 @@ void mu__coord_leave_drop(struct coordination *c, struct mu__roster_task *task)
     set_leaving(c, task, false);
 }
 
-void mu__coord_leave_note(struct coordination *c, struct mu__roster_task *task)
+void mu__coord_leave_update(struct coordination *c, struct mu__roster_task *task)
 {
-    set_leaving(c, task, mu__coord_question_waits(c, task, COORD_ASKS_LEAVE));
+    set_leaving(c, task, mu__coord_request_waits(c, task, COORD_REQUEST_LEAVE));
 }
 
 static bool is_missing_leaver(void *user, const struct mu__roster_task *task)
@@ -58,7 +58,7 @@ static void end_leave(struct mu__ctx *ctx, struct coordination *c, const mu_erro
         if (!task->leaving)
             continue;
         set_leaving(c, task, false);
-        mu__coord_questions_answer(ctx, c, task, COORD_ASKS_LEAVE, error);
+        mu__coord_requests_answer(ctx, c, task, COORD_REQUEST_LEAVE, error);
         mu__coord_disconnect(ctx, c, task);
         mu__coord_leave_left(c, task, true);
     }
@@ -69,7 +69,7 @@ static void fail_leave(struct mu__ctx *ctx, struct coordination *c, const char *
     char missing[320];
     mu_error error;
 
-    (void)mu__roster_words(c->roster, mu__coord_clock(ctx, c), is_missing_leaver, c,
+    (void)mu__roster_describe(c->roster, mu__coord_clock(ctx, c), is_missing_leaver, c,
                            NAMED_MAX, missing, sizeof missing);
     (void)mu_error_set(&error, -MU_EINTERNAL,
                        "tasks could not leave together: %s; %" PRIu32 " of %" PRIu32
@@ -79,7 +79,7 @@ static void fail_leave(struct mu__ctx *ctx, struct coordination *c, const char *
 }
 
 /* The barrier at shutdown cannot pass without it. */
-void mu__coord_leave_spoil(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_leave_fail(struct mu__ctx *ctx, struct coordination *c,
                            const struct mu__roster_task *task, const char *what)
 {
     char why[160];
@@ -124,17 +124,17 @@ static void leave_together(struct mu__ctx *ctx, struct coordination *c,
 
     if (c->leave.leaving == 0)
         c->leave.due_ms = mu__coord_clock(ctx, c) + c->config.leave_ms;
-    mu__coord_question_ask(ctx, c, task, &(struct coord_ask){
-        .kind = COORD_ASKS_LEAVE,
+    mu__coord_request_add(ctx, c, task, &(struct coord_request){
+        .kind = COORD_REQUEST_LEAVE,
         .node = task->node,
         .token = body->token,
         .timeout_ms = body->timeout_ms,
     });
-    mu__coord_leave_note(c, task);
+    mu__coord_leave_update(c, task);
     if (!task->leaving)
         return;
     if (failed != NULL)
-        mu__coord_leave_spoil(ctx, c, failed, "is in error");
+        mu__coord_leave_fail(ctx, c, failed, "is in error");
     else if (is_complete(c))
         end_leave(ctx, c, NULL);
     else
@@ -177,7 +177,7 @@ void mu__coord_on_leave(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         leave_in_error(ctx, c, task, body->token);
         return;
     }
-    task = mu__coord_asker(ctx, c, msg->from.node, body->token);
+    task = mu__coord_requester(ctx, c, msg->from.node, body->token);
     if (task == NULL)
         return;
     if (shares_leave(c, task) && !body->now) {

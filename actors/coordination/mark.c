@@ -61,7 +61,7 @@ static void report(struct mu__ctx *ctx, struct coordination *c,
 
 static int check_reset(const struct mu__roster_task *task, mu_error *ret_error)
 {
-    if (task->state == MU__TASK_FAILED || task->told)
+    if (task->state == MU__TASK_FAILED || task->notified)
         return 0;
     return mu_error_set(ret_error, -MU_EPRECONDITION,
                         "%s is %s: a task is reset from being in error", task->name,
@@ -88,14 +88,14 @@ static void reset(struct mu__ctx *ctx, struct coordination *c,
     if (!mu__coord_back(msg, (struct mu__view *[]){&name}, 1))
         name.size = 0;
     ((struct mu__task_cleared *)mu__body(msg))->by = name;
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_send(ctx, c, node, msg);
 }
 
 void mu__coord_on_task_mark(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
     const struct mu__task_mark *body = mu__body(msg);
-    struct mu__roster_task *by = mu__coord_asker(ctx, c, msg->from.node, body->token);
+    struct mu__roster_task *by = mu__coord_requester(ctx, c, msg->from.node, body->token);
     struct mu__roster_task *task;
     mu_error error = {0};
 

@@ -15,6 +15,6 @@ uint64_t mu__coord_note_next(uint64_t since_ms, uint64_t now_ms);
 /* Tell the agent of a node about what it asked under a token. At once: nothing depends on
  * it, and a note that is lost is followed by the next. */
 void mu__coord_note(struct mu__ctx *ctx, uint32_t node, uint64_t token,
-                    const char *words);
+                    const char *text);
 
 #endif

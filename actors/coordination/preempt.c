@@ -26,12 +26,12 @@ enum {
     NOTICES_MAX = 4096          /* that wait for one round, or are early */
 };
 
-enum phase { NONE, EARLY, RUNNING, OVER };
+enum round_phase { NONE, EARLY, RUNNING, OVER };
 
 /* One who gave notice, and is answered when the round is over. Kept until the next round,
  * so that one that is asked again begins none. */
-struct notice {
-    struct notice *next;
+struct preempt_notice {
+    struct preempt_notice *next;
     const struct mu__roster_task *task;
     uint64_t incarnation;
     uint64_t token;
@@ -42,8 +42,8 @@ struct notice {
 /* What a task has said in the last round. */
 struct voter {
     uint64_t incarnation;
-    bool asked;             /* PREEMPT_ASK was sent to this incarnation */
-    bool said;
+    bool requested;             /* PREEMPT_ASK was sent to this incarnation */
+    bool reported;
     bool counts;
     uint64_t step;
 };
@@ -52,7 +52,7 @@ struct coord_preempt {
     bool is_read;           /* what the store has of a former host */
     uint64_t led_ms;        /* when that was: tasks that live have registered some time
                                after */
-    enum phase phase;
+    enum round_phase phase;
     uint64_t round;         /* the last; 0: there was none */
     uint64_t begun_ms;
     char task[64];          /* that will be gone */
@@ -61,7 +61,7 @@ struct coord_preempt {
     uint64_t noticed_ms;
     uint64_t by;            /* incarnation and token of who said so first; 0: a key */
     uint64_t token;
-    struct notice *notices;
+    struct preempt_notice *notices;
     uint32_t notices_count;
     struct voter *voters;   /* by slot */
     uint32_t voters_size;
@@ -108,7 +108,7 @@ static bool read_record(struct coord_preempt *p, struct mu__view value)
                &p->token, p->task, &used) != 8 || phase < EARLY || phase > OVER ||
         code < 0 || code > 255)
         return false;
-    p->phase = (enum phase)phase;
+    p->phase = (enum round_phase)phase;
     (void)snprintf(p->reason, sizeof p->reason, "%.511s", text + used);
     if (code != 0)
         (void)mu_error_set(&p->error, -code, "round %" PRIu64 " of preemption came to "
@@ -125,7 +125,7 @@ static uint64_t grace_left(const struct coord_preempt *p, uint64_t now_ms)
     return gone_ms >= p->grace_ms ? 0 : p->grace_ms - gone_ms;
 }
 
-static void say_ask(struct mu__ctx *ctx, struct coordination *c, uint32_t node)
+static void send_ask(struct mu__ctx *ctx, struct coordination *c, uint32_t node)
 {
     const struct coord_preempt *p = c->preempt;
     struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_ASK);
@@ -140,10 +140,10 @@ static void say_ask(struct mu__ctx *ctx, struct coordination *c, uint32_t node)
     body->reason = mu__view_str(p->reason);
     if (!mu__coord_back(msg, (struct mu__view *[]){&body->task, &body->reason}, 2))
         body->task.size = body->reason.size = 0;
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_send(ctx, c, node, msg);
 }
 
-static void say_stop(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+static void send_stop(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                      uint64_t round, uint64_t step, const mu_error *error)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_STOP);
@@ -160,21 +160,21 @@ static void say_stop(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
         if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
             body->message.size = 0;
     }
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_send(ctx, c, node, msg);
 }
 
-static void say_outcome(struct mu__ctx *ctx, struct coordination *c, uint32_t node)
+static void send_outcome(struct mu__ctx *ctx, struct coordination *c, uint32_t node)
 {
     const struct coord_preempt *p = c->preempt;
 
-    say_stop(ctx, c, node, p->round, p->step, &p->error);
+    send_stop(ctx, c, node, p->round, p->step, &p->error);
 }
 
 static void answer_notices(struct mu__ctx *ctx, struct coordination *c)
 {
     const struct coord_preempt *p = c->preempt;
 
-    for (struct notice *at = p->notices; at != NULL; at = at->next) {
+    for (struct preempt_notice *at = p->notices; at != NULL; at = at->next) {
         if (!at->answered && at->task->up && at->task->incarnation == at->incarnation)
             mu__coord_answer(ctx, c, at->task->node, at->token,
                              p->error.code == 0 ? NULL : &p->error);
@@ -184,9 +184,9 @@ static void answer_notices(struct mu__ctx *ctx, struct coordination *c)
 
 static void forget_notices(struct coord_preempt *p)
 {
-    struct notice *next;
+    struct preempt_notice *next;
 
-    for (struct notice *at = p->notices; at != NULL; at = next) {
+    for (struct preempt_notice *at = p->notices; at != NULL; at = next) {
         next = at->next;
         free(at);
     }
@@ -215,11 +215,11 @@ static struct voter *voter_of(const struct coordination *c,
 
 static bool is_owed(const struct voter *voter)
 {
-    return voter->asked && !voter->said;
+    return voter->requested && !voter->reported;
 }
 
 /* One that was asked already in this life may not have heard of it. */
-static void ask(struct mu__ctx *ctx, struct coordination *c,
+static void request_step(struct mu__ctx *ctx, struct coordination *c,
                 const struct mu__roster_task *task)
 {
     struct voter *voter = voter_of(c, task);
@@ -229,20 +229,20 @@ static void ask(struct mu__ctx *ctx, struct coordination *c,
                 task->name);
         return;
     }
-    if (voter->incarnation == task->incarnation && voter->said)
+    if (voter->incarnation == task->incarnation && voter->reported)
         return;
     if (!is_owed(voter))
         c->preempt->missing++;
-    *voter = (struct voter){.incarnation = task->incarnation, .asked = true};
+    *voter = (struct voter){.incarnation = task->incarnation, .requested = true};
     if (task->up)
-        say_ask(ctx, c, task->node);
+        send_ask(ctx, c, task->node);
 }
 
-static void ask_all(struct mu__ctx *ctx, struct coordination *c)
+static void request_all(struct mu__ctx *ctx, struct coordination *c)
 {
     for (uint32_t i = 0; i < c->roster->count; i++)
         if (c->roster->tasks[i]->state == MU__TASK_CONNECTED)
-            ask(ctx, c, c->roster->tasks[i]);
+            request_step(ctx, c, c->roster->tasks[i]);
 }
 
 /* Its end, for all who were asked. */
@@ -260,9 +260,9 @@ static void finish(struct mu__ctx *ctx, struct coordination *c)
     for (uint32_t i = 0; i < p->voters_size; i++) {
         const struct mu__roster_task *task = c->roster->tasks[i];
 
-        if (p->voters[i].asked && task->up &&
+        if (p->voters[i].requested && task->up &&
             task->incarnation == p->voters[i].incarnation)
-            say_outcome(ctx, c, task->node);
+            send_outcome(ctx, c, task->node);
     }
     answer_notices(ctx, c);
 }
@@ -294,7 +294,7 @@ static void finish_when_complete(struct mu__ctx *ctx, struct coordination *c)
     }
     p->step = 0;
     for (uint32_t i = 0; i < p->voters_size; i++)
-        if (p->voters[i].said && p->voters[i].counts && p->voters[i].step >= p->step)
+        if (p->voters[i].reported && p->voters[i].counts && p->voters[i].step >= p->step)
             p->step = p->voters[i].step + 1;
     finish(ctx, c);
 }
@@ -315,7 +315,7 @@ static void run_round(struct mu__ctx *ctx, struct coordination *c)
     mu__log(ctx, MU__LOG_INFO, "round %" PRIu64 " of preemption: %s will be gone (%s)",
             p->round, p->task, p->reason);
     write_record(ctx, c);
-    ask_all(ctx, c);
+    request_all(ctx, c);
     mu__coord_wake_at(ctx, c, p->begun_ms + ROUND_MS);
     finish_when_complete(ctx, c);
 }
@@ -360,10 +360,10 @@ static bool is_again(const struct coord_preempt *p, const struct mu__roster_task
     return p->by == task->incarnation && p->token == token && p->by != 0;
 }
 
-static struct notice *find_notice(const struct coord_preempt *p,
+static struct preempt_notice *find_notice(const struct coord_preempt *p,
                                   const struct mu__roster_task *task, uint64_t token)
 {
-    struct notice *at = p->notices;
+    struct preempt_notice *at = p->notices;
 
     while (at != NULL && (at->task != task || at->incarnation != task->incarnation ||
                           at->token != token))
@@ -377,7 +377,7 @@ static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
                        const struct mu__preempt_notice *body)
 {
     struct coord_preempt *p = c->preempt;
-    struct notice *notice =
+    struct preempt_notice *notice =
         p->notices_count < NOTICES_MAX ? malloc(sizeof *notice) : NULL;
     mu_error error;
 
@@ -388,8 +388,10 @@ static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_answer(ctx, c, task->node, body->token, &error);
         return false;
     }
-    *notice = (struct notice){.next = p->notices, .task = task, .token = body->token,
-                              .incarnation = task->incarnation};
+    *notice = (struct preempt_notice){.next = p->notices,
+                                      .task = task,
+                                      .token = body->token,
+                                      .incarnation = task->incarnation};
     if (body->timeout_ms != 0 && body->timeout_ms < UINT32_MAX) {
         notice->due_ms = mu__coord_clock(ctx, c) + body->timeout_ms;
         mu__coord_wake_at(ctx, c, notice->due_ms);
@@ -401,7 +403,7 @@ static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
 
 /* Who will be gone, and when. Of several who say so before a round begins, the one who
  * is gone first counts. */
-static void note(struct mu__ctx *ctx, struct coordination *c, const char *task,
+static void take_notice(struct mu__ctx *ctx, struct coordination *c, const char *task,
                  struct mu__view reason, uint64_t grace_ms)
 {
     struct coord_preempt *p = c->preempt;
@@ -428,7 +430,7 @@ static void begin_early(struct mu__ctx *ctx, struct coordination *c)
     mu__log(ctx, MU__LOG_INFO, "%s will be gone in %" PRIu64 " s: a round of preemption "
             "begins 15 minutes before", p->task, p->grace_ms / 1000);
     write_record(ctx, c);
-    mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPT_EARLY_MS);
+    mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPTION_EARLY_MS);
 }
 
 void mu__coord_preempt_key(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -441,7 +443,7 @@ void mu__coord_preempt_key(struct mu__ctx *ctx, struct coordination *c, uint32_t
     if (p->phase == RUNNING)
         return;
     forget_notices(p);
-    note(ctx, c, task == NULL ? "unknown" : task->name, value, 0);
+    take_notice(ctx, c, task == NULL ? "unknown" : task->name, value, 0);
     begin(ctx, c);
 }
 
@@ -451,7 +453,7 @@ static void notice(struct mu__ctx *ctx, struct coordination *c,
 {
     struct coord_preempt *p = c->preempt;
     uint64_t grace_ms = body->grace_ms > UINT32_MAX ? UINT32_MAX : body->grace_ms;
-    bool is_early = grace_ms > MU_PREEMPT_EARLY_MS;
+    bool is_early = grace_ms > MU_PREEMPTION_EARLY_MS;
 
     if (p->phase == RUNNING) {
         (void)add_notice(ctx, c, task, body);
@@ -463,7 +465,7 @@ static void notice(struct mu__ctx *ctx, struct coordination *c,
         return;
     if (p->phase != EARLY || !is_early ||
         grace_ms < grace_left(p, mu__coord_clock(ctx, c))) {
-        note(ctx, c, task->name, body->reason, grace_ms);
+        take_notice(ctx, c, task->name, body->reason, grace_ms);
         p->by = task->incarnation;
         p->token = body->token;
         if (!is_early) {
@@ -480,9 +482,9 @@ void mu__coord_on_preempt_notice(struct mu__ctx *ctx, void *state, struct mu__ms
     struct coordination *c = state;
     const struct mu__preempt_notice *body = mu__body(msg);
     const struct mu__roster_task *task =
-        mu__coord_asker(ctx, c, msg->from.node, body->token);
+        mu__coord_requester(ctx, c, msg->from.node, body->token);
     struct coord_preempt *p = c->preempt;
-    const struct notice *known;
+    const struct preempt_notice *known;
 
     if (task == NULL)
         return;
@@ -499,7 +501,7 @@ void mu__coord_on_preempt_notice(struct mu__ctx *ctx, void *state, struct mu__ms
 /* ---- what tasks say ---- */
 
 /* A round that this host knows nothing of, or that another has followed. */
-static void say_no_round(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+static void send_no_round(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                          uint64_t round)
 {
     struct coord_preempt *p = c->preempt;
@@ -513,14 +515,14 @@ static void say_no_round(struct mu__ctx *ctx, struct coordination *c, uint32_t n
         p->round = round;
         p->phase = NONE;
     }
-    say_stop(ctx, c, node, round, 0, &error);
+    send_stop(ctx, c, node, round, 0, &error);
 }
 
 void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
     const struct mu__preempt_step *body = mu__body(msg);
-    const struct mu__roster_task *task = mu__coord_asker(ctx, c, msg->from.node, 0);
+    const struct mu__roster_task *task = mu__coord_requester(ctx, c, msg->from.node, 0);
     struct coord_preempt *p = c->preempt;
     struct voter *voter;
 
@@ -528,11 +530,11 @@ void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg 
         return;
     take_over(ctx, c);
     if (body->round != p->round || (p->phase != RUNNING && p->phase != OVER)) {
-        say_no_round(ctx, c, msg->from.node, body->round);
+        send_no_round(ctx, c, msg->from.node, body->round);
         return;
     }
     if (p->phase == OVER) {
-        say_outcome(ctx, c, msg->from.node);
+        send_outcome(ctx, c, msg->from.node);
         return;
     }
     voter = voter_of(c, task);
@@ -541,15 +543,15 @@ void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg 
     p->missing -= is_owed(voter);
     *voter = (struct voter){
         .incarnation = task->incarnation,
-        .asked = true,
-        .said = true,
+        .requested = true,
+        .reported = true,
         .counts = body->counts,
         .step = body->step,
     };
     finish_when_complete(ctx, c);
 }
 
-void mu__coord_preempt_task_gone(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_preempt_task_left(struct mu__ctx *ctx, struct coordination *c,
                                  struct mu__roster_task *task)
 {
     struct coord_preempt *p = c->preempt;
@@ -557,30 +559,31 @@ void mu__coord_preempt_task_gone(struct mu__ctx *ctx, struct coordination *c,
     if (task->slot >= p->voters_size)
         return;
     p->missing -= is_owed(&p->voters[task->slot]);
-    p->voters[task->slot] = (struct voter){.asked = false};
+    p->voters[task->slot] = (struct voter){.requested = false};
     finish_when_complete(ctx, c);
 }
 
-static bool has_said(const struct coord_preempt *p, const struct mu__roster_task *task)
+static bool has_reported(const struct coord_preempt *p,
+                         const struct mu__roster_task *task)
 {
-    return task->slot < p->voters_size && p->voters[task->slot].said &&
+    return task->slot < p->voters_size && p->voters[task->slot].reported &&
            p->voters[task->slot].incarnation == task->incarnation;
 }
 
 /* One that comes while a round runs is asked, too; and so is one that comes while the
  * others are on their way to their stop: it hears of it when it has said its step. Who
  * has said it, and has not heard, says it again by itself. */
-void mu__coord_preempt_task_here(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
                                  struct mu__roster_task *task)
 {
     struct coord_preempt *p = c->preempt;
 
     take_over(ctx, c);
     if (p->phase == RUNNING)
-        ask(ctx, c, task);
-    else if (p->phase == OVER && p->error.code == 0 && !has_said(p, task) && task->up &&
-             grace_left(p, mu__coord_clock(ctx, c)) > 0)
-        say_ask(ctx, c, task->node);
+        request_step(ctx, c, task);
+    else if (p->phase == OVER && p->error.code == 0 && !has_reported(p, task) &&
+             task->up && grace_left(p, mu__coord_clock(ctx, c)) > 0)
+        send_ask(ctx, c, task->node);
 }
 
 /* ---- time ---- */
@@ -600,7 +603,7 @@ static void explain_late(struct mu__ctx *ctx, const struct coordination *c,
     uint64_t now_ms = mu__coord_clock(ctx, c);
     char missing[256];
 
-    if (mu__roster_words(c->roster, now_ms, is_missing, c->preempt, MISSING_NAMED_MAX,
+    if (mu__roster_describe(c->roster, now_ms, is_missing, c->preempt, MISSING_NAMED_MAX,
                          missing, sizeof missing) == 0)
         (void)mu_error_set(ret_error, -MU_EDEADLINE, "round %" PRIu64 " of preemption: "
                            "after %" PRIu64 " ms not all tasks have registered with this "
@@ -620,7 +623,7 @@ static void notices_late(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
     mu_error error;
 
-    for (struct notice *at = p->notices; at != NULL; at = at->next) {
+    for (struct preempt_notice *at = p->notices; at != NULL; at = at->next) {
         if (at->answered || at->due_ms == 0)
             continue;
         if (at->due_ms > now_ms) {
@@ -640,10 +643,10 @@ void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
 
     take_over(ctx, c);
-    if (p->phase == EARLY && grace_left(p, now_ms) <= MU_PREEMPT_EARLY_MS)
+    if (p->phase == EARLY && grace_left(p, now_ms) <= MU_PREEMPTION_EARLY_MS)
         begin(ctx, c);
     else if (p->phase == EARLY)
-        mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPT_EARLY_MS);
+        mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPTION_EARLY_MS);
     if (p->phase != RUNNING)
         return;
     if (now_ms - p->begun_ms >= ROUND_MS) {

@@ -17,7 +17,7 @@ enum { GUESTS_MAX = 1 << 14 };  /* tasks that are not coordinated, those that ha
                                    gives its place to the next */
 #endif
 
-enum { LINK_HEARD, LINK_DOWN };
+enum { LINK_BY_HEARD, LINK_DOWN };
 
 /* ---- lists ---- */
 
@@ -45,25 +45,25 @@ static void list_append(struct mu__roster_list *list, struct mu__roster_task *ta
 static void list_sort_in(struct mu__roster_list *list, struct mu__roster_task *task)
 {
     struct mu__roster_task *before = list->last;
-    struct mu__roster_link *link = &task->links[LINK_HEARD];
+    struct mu__roster_link *link = &task->links[LINK_BY_HEARD];
 
     while (before != NULL && before->heard_ms > task->heard_ms)
-        before = before->links[LINK_HEARD].prev;
+        before = before->links[LINK_BY_HEARD].prev;
     *link = (struct mu__roster_link){.prev = before, .listed = true};
-    link->next = before == NULL ? list->first : before->links[LINK_HEARD].next;
-    *(before == NULL ? &list->first : &before->links[LINK_HEARD].next) = task;
-    *(link->next == NULL ? &list->last : &link->next->links[LINK_HEARD].prev) = task;
+    link->next = before == NULL ? list->first : before->links[LINK_BY_HEARD].next;
+    *(before == NULL ? &list->first : &before->links[LINK_BY_HEARD].next) = task;
+    *(link->next == NULL ? &list->last : &link->next->links[LINK_BY_HEARD].prev) = task;
 }
 
 static void unlist(struct mu__roster *roster, struct mu__roster_task *task)
 {
-    list_take(task->suspect ? &roster->silent : &roster->heard, task, LINK_HEARD);
+    list_take(task->suspect ? &roster->silent : &roster->heard, task, LINK_BY_HEARD);
     list_take(&roster->down, task, LINK_DOWN);
 }
 
 static void enlist(struct mu__roster *roster, struct mu__roster_task *task)
 {
-    list_append(&roster->heard, task, LINK_HEARD);
+    list_append(&roster->heard, task, LINK_BY_HEARD);
 }
 
 /* ---- life ---- */
@@ -323,12 +323,12 @@ bool mu__roster_heard(struct mu__roster *roster, struct mu__roster_task *task,
     task->heard_ms = now_ms;
     if (task->state != MU__TASK_CONNECTED)
         return false;
-    list_take(task->suspect ? &roster->silent : &roster->heard, task, LINK_HEARD);
+    list_take(task->suspect ? &roster->silent : &roster->heard, task, LINK_BY_HEARD);
     if (better) {
         task->suspect = false;
         changed(roster, task);
     }
-    list_append(task->suspect ? &roster->silent : &roster->heard, task, LINK_HEARD);
+    list_append(task->suspect ? &roster->silent : &roster->heard, task, LINK_BY_HEARD);
     return better;
 }
 
@@ -336,7 +336,7 @@ void mu__roster_suspect(struct mu__roster *roster, struct mu__roster_task *task)
 {
     if (task->state != MU__TASK_CONNECTED || task->suspect)
         return;
-    list_take(&roster->heard, task, LINK_HEARD);
+    list_take(&roster->heard, task, LINK_BY_HEARD);
     task->suspect = true;
     list_sort_in(&roster->silent, task);
     changed(roster, task);
@@ -391,13 +391,13 @@ void mu__roster_clear(struct mu__roster *roster, uint64_t now_ms)
 
 const char *mu__roster_state_word(const struct mu__roster_task *task)
 {
-    static const char *const words[] = {
+    static const char *const state_names[] = {
         [MU__TASK_DISCONNECTED] = "disconnected",
         [MU__TASK_CONNECTED] = "connected",
         [MU__TASK_FAILED] = "error",
     };
 
-    return task->suspect ? "suspect" : words[task->state];
+    return task->suspect ? "suspect" : state_names[task->state];
 }
 
 /* "4,200" */
@@ -418,17 +418,17 @@ static void thousands(uint64_t number, char *out, size_t size)
 static void describe(const struct mu__roster_task *task, uint64_t now_ms, char *out,
                      size_t size)
 {
-    const char *words = task->state == MU__TASK_FAILED ? "in error, " : "";
+    const char *note = task->state == MU__TASK_FAILED ? "in error, " : "";
     char ago[32];
 
     if (task->state == MU__TASK_DISCONNECTED && task->seen)
-        words = "has left, ";
+        note = "has left, ";
     if (!task->seen) {
         (void)snprintf(out, size, "%s (never registered)", task->name);
         return;
     }
     thousands(now_ms - task->heard_ms, ago, sizeof ago);
-    (void)snprintf(out, size, "%s (%slast heard %s ms ago)", task->name, words, ago);
+    (void)snprintf(out, size, "%s (%slast heard %s ms ago)", task->name, note, ago);
 }
 
 enum { RANKS = 5 };
@@ -451,7 +451,7 @@ static void append(char *out, size_t size, const char *text)
         (void)snprintf(out + used, size - used, "%s", text);
 }
 
-uint32_t mu__roster_words(const struct mu__roster *roster, uint64_t now_ms,
+uint32_t mu__roster_describe(const struct mu__roster *roster, uint64_t now_ms,
                           bool (*missing)(void *user, const struct mu__roster_task *task),
                           void *user, uint32_t most, char *out, size_t size)
 {

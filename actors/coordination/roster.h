@@ -62,10 +62,10 @@ struct mu__roster_task {
                                    or DISCONNECTED for that before all were there: it was
                                    not told, and registers again */
     bool leaving;               /* waits for others to leave with it */
-    bool told;                  /* of another one's failure, since it registered */
-    uint64_t told_count;        /* of such failures when it registered */
+    bool notified;                  /* of another one's failure, since it registered */
+    uint64_t notified_count;        /* of such failures when it registered */
     mu_error error;             /* why it is in ERROR */
-    bool own_word;              /* it said so itself */
+    bool self_reported;              /* it said so itself */
     mu_value *devices;          /* NULL: unknown */
 
     struct mu__roster_link links[2];    /* in `heard` or `silent`; in `down` */
@@ -139,7 +139,7 @@ const char *mu__roster_state_word(const struct mu__roster_task *task);
  * more" into `out`: of the tasks for which `missing` is true, at most `most`; first those
  * in error, then those that are suspect, have left, never came. Returns how many there
  * are in all. */
-uint32_t mu__roster_words(const struct mu__roster *roster, uint64_t now_ms,
+uint32_t mu__roster_describe(const struct mu__roster *roster, uint64_t now_ms,
                           bool (*missing)(void *user, const struct mu__roster_task *task),
                           void *user, uint32_t most, char *out, size_t size);
 

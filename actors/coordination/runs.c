@@ -19,9 +19,9 @@ static const char *const run_directories[] = {
 enum { RUN_DIRECTORIES = sizeof run_directories / sizeof run_directories[0] };
 
 struct coord_runs {
-    struct mu__store_runs known;
+    struct mu__store_runs store_runs;
     struct mu__store_run none;  /* before it leads */
-    char wanted[MU__RUN_NAME_MAX + 1];
+    char requested[MU__RUN_NAME_MAX + 1];
 };
 
 /* ---- records in the store ---- */
@@ -77,7 +77,7 @@ static void read_runs(struct mu__ctx *ctx, struct coordination *c)
     struct mu__key_value entry = {.key = mu__view_str(DIRECTORY)};
     bool more;
 
-    c->runs->known.count = 0;
+    c->runs->store_runs.count = 0;
     while (mu__coord_keys_next_own(c, entry.key, &entry) &&
            mu__key_is_below(entry.key, mu__view_str(DIRECTORY))) {
         struct mu__store_run run = {.number = number_in(entry.key, &more)};
@@ -90,16 +90,16 @@ static void read_runs(struct mu__ctx *ctx, struct coordination *c)
             (void)snprintf(run.name, sizeof run.name, "run-%" PRIu64, run.number);
             run.state = MU__RUN_ABANDONED;
         }
-        mu__store_runs_add(&c->runs->known, &run);
+        mu__store_runs_add(&c->runs->store_runs, &run);
     }
 }
 
 static bool is_remembered(const struct coordination *c, uint64_t number)
 {
-    const struct mu__store_runs *known = &c->runs->known;
+    const struct mu__store_runs *store_runs = &c->runs->store_runs;
 
-    for (unsigned i = 0; i < known->count; i++)
-        if (known->runs[i].number == number)
+    for (unsigned i = 0; i < store_runs->count; i++)
+        if (store_runs->runs[i].number == number)
             return true;
     return false;
 }
@@ -126,7 +126,7 @@ static void drop_contents(struct mu__ctx *ctx, struct coordination *c)
 
 const struct mu__store_run *mu__coord_run(const struct coordination *c)
 {
-    const struct mu__store_run *present = mu__store_runs_present(&c->runs->known);
+    const struct mu__store_run *present = mu__store_runs_present(&c->runs->store_runs);
 
     return present == NULL ? &c->runs->none : present;
 }
@@ -158,7 +158,7 @@ static bool has_failed(const struct coordination *c)
 
 static void end_present(struct mu__ctx *ctx, struct coordination *c, bool failed)
 {
-    struct mu__store_run *present = mu__store_runs_present(&c->runs->known);
+    struct mu__store_run *present = mu__store_runs_present(&c->runs->store_runs);
 
     if (present == NULL || mu__store_run_is_over(present))
         return;
@@ -177,11 +177,11 @@ static int begin_run(struct mu__ctx *ctx, struct coordination *c, bool failed)
 
     end_present(ctx, c, failed);
     run.number = mu__coord_run(c)->number + 1;
-    if (runs->wanted[0] != '\0')
-        memcpy(run.name, runs->wanted, sizeof run.name);
+    if (runs->requested[0] != '\0')
+        memcpy(run.name, runs->requested, sizeof run.name);
     else
         (void)snprintf(run.name, sizeof run.name, "run-%" PRIu64, run.number);
-    mu__store_runs_add(&runs->known, &run);
+    mu__store_runs_add(&runs->store_runs, &run);
     mu__log(ctx, MU__LOG_INFO, "run \"%s\" of the job begins", run.name);
     if (!is_kept(c))
         return 0;
@@ -196,7 +196,7 @@ static int begin_run(struct mu__ctx *ctx, struct coordination *c, bool failed)
  * again by name: who takes part in it, and takes over its service, does not. */
 static int continue_run(struct mu__ctx *ctx, struct coordination *c, bool is_own)
 {
-    struct mu__store_run *present = mu__store_runs_present(&c->runs->known);
+    struct mu__store_run *present = mu__store_runs_present(&c->runs->store_runs);
 
     mu__log(ctx, MU__LOG_INFO, "run \"%s\" of the job goes on", present->name);
     if (present->state == MU__RUN_RUNNING ||
@@ -224,8 +224,8 @@ int mu__coord_runs_lead(struct mu__ctx *ctx, struct coordination *c, mu_error *r
     if (c->config.only_looks)
         return 0;
     failed = has_failed(c);
-    switch (mu__store_runs_choose(&c->runs->known, own_run(c), c->runs->wanted, failed,
-                                  ret_error)) {
+    switch (mu__store_runs_choose(&c->runs->store_runs, own_run(c), c->runs->requested,
+                                  failed, ret_error)) {
     case MU__RUN_CONTINUE:
         (void)continue_run(ctx, c, own_run(c) == mu__coord_run(c)->number);
         return 0;
@@ -254,7 +254,7 @@ int mu__coord_runs_admit(const struct coordination *c, const struct coord_peer *
                             "(number %" PRIu64 "): start this task again", peer->type,
                             peer->index, body->run, run->name, run->number);
     if (body->run_name.size == 0 || mu__view_is(body->run_name, run->name) ||
-        (!is_kept(c) && c->runs->wanted[0] == '\0'))
+        (!is_kept(c) && c->runs->requested[0] == '\0'))
         return 0;
     return mu_error_set(ret_error, -MU_EABORTED,
                         "/job:%s/task:%" PRIu32 " was started for run \"%.*s\" of the "
@@ -311,7 +311,7 @@ static void end_run(const struct mu__run_end *body, const struct mu__roster_task
 /* The leading task's word: the chief's, or where there is none a worker's. */
 static bool may_end(const struct coordination *c, const struct mu__roster_task *task)
 {
-    const struct mu__task_set *all = mu__coord_questions_all(c);
+    const struct mu__task_set *all = mu__coord_requests_all(c);
 
     if (strcmp(task->type, "chief") == 0)
         return true;
@@ -323,8 +323,8 @@ void mu__coord_on_run_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct coordination *c = state;
     const struct mu__run_end *body = mu__body(msg);
     uint32_t node = msg->from.node;
-    const struct mu__roster_task *task = mu__coord_asker(ctx, c, node, body->token);
-    struct mu__store_run *run = mu__store_runs_present(&c->runs->known);
+    const struct mu__roster_task *task = mu__coord_requester(ctx, c, node, body->token);
+    struct mu__store_run *run = mu__store_runs_present(&c->runs->store_runs);
     mu_error error;
 
     if (task == NULL)
@@ -417,7 +417,7 @@ static mu_value *show_run(const struct coordination *c, const struct mu__store_r
 
 static int show_all(const struct coordination *c, mu_value *map)
 {
-    const struct mu__store_runs *known = &c->runs->known;
+    const struct mu__store_runs *store_runs = &c->runs->store_runs;
     mu_value *list = mu_value_list();
     uint64_t count;
     uint64_t bytes;
@@ -425,8 +425,8 @@ static int show_all(const struct coordination *c, mu_value *map)
     uint64_t own_bytes;
     int rv = list == NULL ? -MU_ENOMEM : 0;
 
-    for (unsigned i = 0; i < known->count && rv == 0; i++)
-        rv = mu_value_append(list, show_run(c, &known->runs[i]));
+    for (unsigned i = 0; i < store_runs->count && rv == 0; i++)
+        rv = mu_value_append(list, show_run(c, &store_runs->runs[i]));
     if (rv != 0) {
         mu_value_free(list);
         return rv;
@@ -448,7 +448,7 @@ void mu__coord_on_runs_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     uint32_t node = msg->from.node;
     mu_value *map;
 
-    if (mu__coord_asker(ctx, c, node, body->token) == NULL)
+    if (mu__coord_requester(ctx, c, node, body->token) == NULL)
         return;
     map = mu_value_map();
     if (map != NULL && show_all(c, map) != 0) {
@@ -467,16 +467,16 @@ static void forget_run(struct mu__ctx *ctx, struct coordination *c, uint64_t num
     key_of(number, key);
     if (is_kept(c))
         (void)mu__coord_keys_delete_own(ctx, c, key);
-    mu__store_runs_remove(&c->runs->known, number);
+    mu__store_runs_remove(&c->runs->store_runs, number);
 }
 
 static uint64_t clear_history(struct mu__ctx *ctx, struct coordination *c)
 {
-    struct mu__store_runs *known = &c->runs->known;
+    struct mu__store_runs *store_runs = &c->runs->store_runs;
     uint64_t count = 0;
 
-    for (; known->count > 1; count++)
-        forget_run(ctx, c, known->runs[0].number);
+    for (; store_runs->count > 1; count++)
+        forget_run(ctx, c, store_runs->runs[0].number);
     return count;
 }
 
@@ -497,7 +497,7 @@ static int clear_named(struct mu__ctx *ctx, struct coordination *c, struct mu__v
     const struct mu__store_run *run;
 
     mu__view_copy(name, text, sizeof text);
-    run = mu__store_runs_find(&c->runs->known, text);
+    run = mu__store_runs_find(&c->runs->store_runs, text);
     if (run == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND, "the store knows no run \"%s\"",
                             text);
@@ -518,7 +518,7 @@ void mu__coord_on_runs_clear(struct mu__ctx *ctx, void *state, struct mu__msg *m
     mu_error error = {.code = 0};
     uint64_t count = 0;
 
-    if (mu__coord_asker(ctx, c, node, body->token) == NULL)
+    if (mu__coord_requester(ctx, c, node, body->token) == NULL)
         return;
     if (body->name.size > 0 && clear_named(ctx, c, body->name, &count, &error) != 0) {
         mu__coord_answer(ctx, c, node, body->token, &error);
@@ -590,7 +590,8 @@ int mu__coord_runs_init(struct mu__ctx *ctx, struct coordination *c)
     if (c->runs == NULL)
         return -MU_ENOMEM;
     if (c->config.run != NULL)
-        (void)snprintf(c->runs->wanted, sizeof c->runs->wanted, "%s", c->config.run);
+        (void)snprintf(c->runs->requested, sizeof c->runs->requested, "%s",
+                       c->config.run);
     return 0;
 }
 

@@ -15,9 +15,9 @@
 #include <string.h>
 
 struct coord_tasks {
-    mu_error told;              /* what the connected tasks were told last: another one's
+    mu_error notified; /* what the connected tasks were told last: another one's
                                    failure */
-    uint64_t told_count;
+    uint64_t notified_count;
     uint32_t fresh;             /* tasks that registered since then, at most */
     bool gathering;             /* somebody registers with all others, and they were not
                                    all there at once since: who goes may come again */
@@ -30,7 +30,7 @@ static bool is_connected(const struct mu__roster_task *task)
 
 /* ---- What tasks are told without asking ---- */
 
-static void say_error(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+static void send_error(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                       const mu_error *error, bool own)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_ERROR);
@@ -45,30 +45,30 @@ static void say_error(struct mu__ctx *ctx, struct coordination *c, uint32_t node
     body->task = mu__view_str(error->task);
     if (!mu__coord_back(msg, (struct mu__view *[]){&body->message, &body->task}, 2))
         body->message.size = body->task.size = 0;
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_send(ctx, c, node, msg);
 }
 
-static void tell(struct mu__ctx *ctx, struct coordination *c,
+static void notify(struct mu__ctx *ctx, struct coordination *c,
                  struct mu__roster_task *task)
 {
-    task->told = true;
-    say_error(ctx, c, task->node, &c->tasks->told, false);
+    task->notified = true;
+    send_error(ctx, c, task->node, &c->tasks->notified, false);
 }
 
 /* Each agent is told once: it is in error from then on. One whose link is down is told
  * when it is up again. So a failure of all tasks at once is no storm. */
-static void tell_all(struct mu__ctx *ctx, struct coordination *c, const mu_error *error)
+static void notify_all(struct mu__ctx *ctx, struct coordination *c, const mu_error *error)
 {
-    c->tasks->told = *error;
-    c->tasks->told_count++;
+    c->tasks->notified = *error;
+    c->tasks->notified_count++;
     if (c->tasks->fresh == 0)
         return;
     c->tasks->fresh = 0;
     for (uint32_t i = 0; i < c->roster->count; i++) {
         struct mu__roster_task *task = c->roster->tasks[i];
 
-        if (is_connected(task) && task->up && !task->told)
-            tell(ctx, c, task);
+        if (is_connected(task) && task->up && !task->notified)
+            notify(ctx, c, task);
     }
 }
 
@@ -78,7 +78,7 @@ static void tell_all(struct mu__ctx *ctx, struct coordination *c, const mu_error
 static void moved(struct mu__ctx *ctx, struct coordination *c,
                   struct mu__roster_task *task, bool was_connected)
 {
-    mu__coord_questions_changed(ctx, c, task, was_connected);
+    mu__coord_requests_changed(ctx, c, task, was_connected);
 }
 
 static void move(struct mu__ctx *ctx, struct coordination *c,
@@ -95,14 +95,14 @@ static void move(struct mu__ctx *ctx, struct coordination *c,
 }
 
 /* It was CONNECTED, and is not any more. */
-static void tell_parts_gone(struct mu__ctx *ctx, struct coordination *c,
+static void close_in_parts(struct mu__ctx *ctx, struct coordination *c,
                             struct mu__roster_task *task, bool failed)
 {
     mu__coord_keys_task_ended(ctx, c, task->incarnation);
     if (task->up)
         mu__coord_keys_node_down(ctx, c, task->node);
-    mu__coord_barriers_task_gone(ctx, c, task, failed);
-    mu__coord_preempt_task_gone(ctx, c, task);
+    mu__coord_barriers_task_left(ctx, c, task, failed);
+    mu__coord_preempt_task_left(ctx, c, task);
 }
 
 void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
@@ -114,20 +114,20 @@ void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
     bool was_connected = is_connected(task);
 
     mu__coord_leave_drop(c, task);
-    task->own_word = how == COORD_FAILED_OWN;
+    task->self_reported = how == COORD_FAILED_OWN;
     move(ctx, c, task, MU__TASK_FAILED, &failure);
     task->lost = how == COORD_FAILED_LOST && task->recoverable;
     /* Without a task: its agent asks again when it has registered again. */
     if (task->lost)
         answer.task[0] = '\0';
-    mu__coord_questions_answer(ctx, c, task, -1, &answer);
+    mu__coord_requests_answer(ctx, c, task, -1, &answer);
     if (was_connected)
-        tell_parts_gone(ctx, c, task, true);
+        close_in_parts(ctx, c, task, true);
     if (how != COORD_FAILED_OWN && !task->lost && task->up)
-        say_error(ctx, c, task->node, &failure, true);
+        send_error(ctx, c, task->node, &failure, true);
     if (mu__coord_shares_fate(task))
-        tell_all(ctx, c, &failure);
-    mu__coord_leave_spoil(ctx, c, task, "has failed");
+        notify_all(ctx, c, &failure);
+    mu__coord_leave_fail(ctx, c, task, "has failed");
 }
 
 void mu__coord_fail_with(struct mu__ctx *ctx, struct coordination *c,
@@ -146,7 +146,7 @@ static void lose_early(struct mu__ctx *ctx, struct coordination *c,
 {
     mu__log(ctx, MU__LOG_INFO, "%s, before all tasks have registered: it may come again",
             error->message);
-    mu__coord_questions_answer(ctx, c, task, -1, error);
+    mu__coord_requests_answer(ctx, c, task, -1, error);
     mu__coord_disconnect(ctx, c, task);
     task->lost = true;
 }
@@ -175,10 +175,10 @@ void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,
     (void)mu_error_set(&error, -MU_EPRECONDITION, "%s is not registered any more",
                        task->name);
     mu__coord_leave_drop(c, task);
-    mu__coord_questions_answer(ctx, c, task, -1, &error);
+    mu__coord_requests_answer(ctx, c, task, -1, &error);
     move(ctx, c, task, MU__TASK_DISCONNECTED, NULL);
     if (was_connected)
-        tell_parts_gone(ctx, c, task, false);
+        close_in_parts(ctx, c, task, false);
 }
 
 /* ---- Registering ---- */
@@ -196,11 +196,11 @@ static int admit(struct mu__ctx *ctx, struct coordination *c,
                             task->error.message);
     if (!is_connected(task) || task->incarnation == peer->incarnation)
         return 0;
-    if (c->tasks->gathering || mu__coord_question_waits(c, task, COORD_ASKS_REGISTER)) {
+    if (c->tasks->gathering || mu__coord_request_waits(c, task, COORD_REQUEST_REGISTER)) {
         (void)mu_error_set(&replaced, -MU_EEXISTS,
                            "%s has registered with another incarnation, which takes the "
                            "place of this one", task->name);
-        mu__coord_questions_answer(ctx, c, task, COORD_ASKS_REGISTER, &replaced);
+        mu__coord_requests_answer(ctx, c, task, COORD_REQUEST_REGISTER, &replaced);
         mu__coord_disconnect(ctx, c, task);
         return 0;
     }
@@ -258,28 +258,28 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
         return rv;
     if (is_connected(task)) {
         /* While its link was down it may have missed a question. */
-        mu__coord_preempt_task_here(ctx, c, task);
+        mu__coord_preempt_task_joined(ctx, c, task);
         return 0;
     }
     mu__coord_leave_left(c, task, false);
     task->incarnation = peer->incarnation;
-    task->told = false;
-    task->told_count = c->tasks->told_count;
+    task->notified = false;
+    task->notified_count = c->tasks->notified_count;
     c->tasks->fresh++;
     task->progress = 0;
     task->progress_ms = mu__coord_clock(ctx, c);
     move(ctx, c, task, MU__TASK_CONNECTED, NULL);
-    mu__coord_keys_task_here(c, task->incarnation);
-    mu__coord_barriers_task_here(ctx, c, task);
-    mu__coord_preempt_task_here(ctx, c, task);
+    mu__coord_keys_task_joined(c, task->incarnation);
+    mu__coord_barriers_task_joined(ctx, c, task);
+    mu__coord_preempt_task_joined(ctx, c, task);
     mu__coord_wake_at(ctx, c, task->heard_ms + c->config.suspect_ms);
     if (c->roster->connected == c->roster->coordinated)
         c->tasks->gathering = false;
     return 0;
 }
 
-static struct mu__roster_task *know(struct coordination *c, const struct coord_peer *peer,
-                                    mu_error *ret_error)
+static struct mu__roster_task *
+find_or_add(struct coordination *c, const struct coord_peer *peer, mu_error *ret_error)
 {
     struct mu__roster_task *task = mu__roster_add(c->roster, peer->type, peer->index);
 
@@ -300,7 +300,7 @@ static int take_in(struct mu__ctx *ctx, struct coordination *c,
 
     if (rv != 0)
         return rv;
-    task = know(c, peer, ret_error);
+    task = find_or_add(c, peer, ret_error);
     if (task == NULL)
         return ret_error->code;
     rv = admit(ctx, c, task, peer, ret_error);
@@ -315,7 +315,7 @@ static int take_in(struct mu__ctx *ctx, struct coordination *c,
 }
 
 /* `run`: that it said it takes part in. */
-static void say_registered(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+static void send_registered(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                            uint64_t token, uint64_t run)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_ANSWER);
@@ -327,7 +327,7 @@ static void say_registered(struct mu__ctx *ctx, struct coordination *c, uint32_t
     body->token = token;
     body->since = mu__roster_at_node(c->roster, node)->since;
     body->run = mu__coord_runs_number_for(c, run);
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_send(ctx, c, node, msg);
 }
 
 void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -344,14 +344,14 @@ void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         return;
     }
     if (!body->barrier) {
-        say_registered(ctx, c, peer->node, body->token, body->run);
+        send_registered(ctx, c, peer->node, body->token, body->run);
         return;
     }
     if (c->roster->connected < c->roster->coordinated)
         c->tasks->gathering = true;
-    mu__coord_question_ask(ctx, c, mu__roster_at_node(c->roster, peer->node),
-                           &(struct coord_ask){
-                               .kind = COORD_ASKS_REGISTER,
+    mu__coord_request_add(ctx, c, mu__roster_at_node(c->roster, peer->node),
+                           &(struct coord_request){
+                               .kind = COORD_REQUEST_REGISTER,
                                .node = peer->node,
                                .token = body->token,
                                .timeout_ms = body->timeout_ms,
@@ -398,7 +398,7 @@ static void not_connected(const struct coordination *c, uint32_t node,
                            peer == NULL ? 0 : peer->index, c->config.task);
 }
 
-struct mu__roster_task *mu__coord_asker(struct mu__ctx *ctx, struct coordination *c,
+struct mu__roster_task *mu__coord_requester(struct mu__ctx *ctx, struct coordination *c,
                                         uint32_t node, uint64_t token)
 {
     struct mu__roster_task *task = mu__roster_at_node(c->roster, node);
@@ -466,7 +466,7 @@ static int judge(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
     return ret_error->code = -MU_EINVALID;
 }
 
-static void say_heard(struct mu__ctx *ctx, const struct coordination *c, uint32_t node,
+static void send_heard(struct mu__ctx *ctx, const struct coordination *c, uint32_t node,
                       const mu_error *error)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_HEARD);
@@ -482,7 +482,7 @@ static void say_heard(struct mu__ctx *ctx, const struct coordination *c, uint32_
         if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
             body->message.size = 0;
     }
-    mu__coord_say_now(ctx, node, msg);
+    mu__coord_send_now(ctx, node, msg);
 }
 
 void mu__coord_on_heartbeat(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -499,9 +499,9 @@ void mu__coord_on_heartbeat(struct mu__ctx *ctx, void *state, struct mu__msg *ms
             fail_stuck(ctx, c, task);
     }
     if (judge(ctx, c, msg->from.node, task, &error) != 0)
-        say_heard(ctx, c, msg->from.node, &error);
+        send_heard(ctx, c, msg->from.node, &error);
     else
-        say_heard(ctx, c, msg->from.node, NULL);
+        send_heard(ctx, c, msg->from.node, NULL);
 }
 
 /* ---- Errors that tasks report, resets ---- */
@@ -511,7 +511,7 @@ void mu__coord_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct coordination *c = state;
     const struct mu__task_report *body = mu__body(msg);
     struct mu__roster_task *task =
-        mu__coord_asker(ctx, c, msg->from.node, body->token);
+        mu__coord_requester(ctx, c, msg->from.node, body->token);
     mu_error error;
 
     if (task == NULL)
@@ -537,9 +537,9 @@ void mu__coord_reset(struct mu__ctx *ctx, struct coordination *c,
 
     mu__coord_leave_drop(c, task);
     (void)mu_error_set(&error, -MU_EABORTED, "%s was reset", task->name);
-    mu__coord_questions_answer(ctx, c, task, -1, &error);
+    mu__coord_requests_answer(ctx, c, task, -1, &error);
     mu__coord_disconnect(ctx, c, task);
-    mu__coord_leave_spoil(ctx, c, task, "was reset");
+    mu__coord_leave_fail(ctx, c, task, "was reset");
 }
 
 void mu__coord_end_former_leases(struct mu__ctx *ctx, struct coordination *c,
@@ -591,9 +591,9 @@ void mu__coord_tasks_node_up(struct mu__ctx *ctx, struct coordination *c,
         return;
     if (link_up(ctx, c, task, news->node) != 0)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: %s goes unnoticed", task->name);
-    else if (is_connected(task) && !task->told &&
-             task->told_count < c->tasks->told_count)
-        tell(ctx, c, task);
+    else if (is_connected(task) && !task->notified &&
+             task->notified_count < c->tasks->notified_count)
+        notify(ctx, c, task);
 }
 
 void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -606,8 +606,8 @@ void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint
 
     if (task == NULL)
         return;
-    mu__coord_questions_drop(c, task, node);
-    mu__coord_leave_note(c, task);
+    mu__coord_requests_drop(c, task, node);
+    mu__coord_leave_update(c, task);
     if (!task->up || task->node != node)
         return;
     mu__roster_link_down(c->roster, task, now_ms);
@@ -709,7 +709,7 @@ void mu__coord_tasks_done(struct coordination *c)
 /* Nobody has registered with this host. */
 static void forget(struct mu__ctx *ctx, struct coordination *c)
 {
-    mu__coord_questions_forget(c);
+    mu__coord_requests_forget(c);
     mu__roster_clear(c->roster, mu__coord_clock(ctx, c));
     for (uint32_t i = 0; i < c->roster->count; i++)
         mu__coord_leave_drop(c, c->roster->tasks[i]);
@@ -740,5 +740,5 @@ void mu__coord_tasks_stop(struct mu__ctx *ctx, struct coordination *c)
         return;
     (void)mu_error_set(&error, -MU_EUNAVAILABLE,
                        "the coordination service at %s has stopped", c->config.task);
-    mu__coord_questions_stop(ctx, c, &error);
+    mu__coord_requests_stop(ctx, c, &error);
 }

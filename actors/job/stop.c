@@ -204,7 +204,7 @@ void mu__job_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct job *job = state;
-    const struct mu__cluster_removed *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     struct job_stop *stop = &job->stop;
 
     if (!body->own || !job->config.runs_closures || job->done || stop->active)
@@ -231,15 +231,17 @@ static void arm_unreached(struct mu__ctx *ctx, struct job_relay *relay)
 }
 
 /* The chief answers before the one who asks gives up, as its words say more: an eighth of
- * the limit before its end, and half a second where that is at most a `part` of it. */
-static void arm_limit(struct mu__ctx *ctx, struct job_relay *relay, uint64_t part)
+ * the timeout before its end, and half a second where that is at most a `part` of it. */
+static void arm_timeout(struct mu__ctx *ctx, struct job_relay *relay, uint64_t part)
 {
-    uint64_t early_ms = relay->timeout_ms / 8;
-    uint64_t due_ms;
+    uint64_t early_ms = relay->timeout_ms / part;
     uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t due_ms;
 
-    if (early_ms < EARLY_MS)
-early_ms = EARLY_MS < relay->timeout_ms / part ? EARLY_MS : relay->timeout_ms / part;
+    if (early_ms > EARLY_MS)
+        early_ms = EARLY_MS;
+    if (early_ms < relay->timeout_ms / 8)
+        early_ms = relay->timeout_ms / 8;
     due_ms = relay->began_ms + relay->timeout_ms - early_ms;
     mu__timer_cancel(ctx, relay->timer);
     relay->timer = mu__timer_set(ctx, due_ms > now_ms ? due_ms - now_ms : 0, 0);
@@ -261,7 +263,7 @@ static void try_relay(struct mu__ctx *ctx, struct job *job, struct job_relay *re
     relay->node = peer->node;
     relay->was_asked = true;
     if (relay->timeout_ms != 0) {
-        arm_limit(ctx, relay, 4);   /* it gives up what it has after half of the limit */
+        arm_timeout(ctx, relay, 4);     /* it gives up after half of it */
         return;
     }
     mu__timer_cancel(ctx, relay->timer);
@@ -311,7 +313,7 @@ static struct job_relay *new_relay(struct mu__ctx *ctx, struct job *job,
     relay->began_ms = mu__now_ms(ctx);
     copy_reason(relay, peer, body->reason);
     if (body->timeout_ms > 0)
-        arm_limit(ctx, relay, 2);
+        arm_timeout(ctx, relay, 2);
     relay->next = job->relays;
     job->relays = relay;
     job->relays_count++;

@@ -25,7 +25,7 @@ enum mu__applied_verdict mu__applied_check(struct mu__applied *applied,
     if (!applied->fenced)
         return MU__APPLIED_UNFENCED;
     if (applied->origin != id->origin)
-        return MU__APPLIED_FORMER;
+        return MU__APPLIED_FENCED;
     mu__id_window_raise(&applied->window, id->effects_done < id->effect
                                               ? id->effects_done
                                               : id->effect);
@@ -34,7 +34,7 @@ enum mu__applied_verdict mu__applied_check(struct mu__applied *applied,
     return MU__APPLIED_NOT;
 }
 
-int mu__applied_note(struct mu__applied *applied, uint64_t effect)
+int mu__applied_mark(struct mu__applied *applied, uint64_t effect)
 {
     return mu__id_window_add(&applied->window, effect);
 }

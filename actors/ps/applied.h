@@ -27,7 +27,7 @@ enum mu__applied_verdict {
     MU__APPLIED_NOT,        /* to be applied, and noted */
     MU__APPLIED_BEFORE,     /* it was, or it is finished with */
     MU__APPLIED_UNFENCED,   /* no origin is known yet */
-    MU__APPLIED_FORMER      /* of an origin that does not count */
+    MU__APPLIED_FENCED      /* of an origin that does not count */
 };
 
 /* An effect, as its supervisor numbered it. */
@@ -44,6 +44,6 @@ enum mu__applied_verdict mu__applied_check(struct mu__applied *applied,
 
 /* It is being applied: to be called before, since it may fail. -MU_EEXISTS,
  * -MU_EEXHAUSTED (too far past what is finished with), -MU_ENOMEM. */
-int mu__applied_note(struct mu__applied *applied, uint64_t effect);
+int mu__applied_mark(struct mu__applied *applied, uint64_t effect);
 
 #endif

@@ -97,9 +97,9 @@ void mu__ckpt_index_write(const struct mu__ckpt_part *parts, uint32_t count, uin
 
 /* ---- reading the header ---- */
 
-static int damaged(char *why, const char *words)
+static int damaged(char *why, const char *reason)
 {
-    (void)snprintf(why, MU__CKPT_WHY_BYTES, "%s", words);
+    (void)snprintf(why, MU__CKPT_WHY_BYTES, "%s", reason);
     return -MU_EDATALOSS;
 }
 
@@ -156,7 +156,7 @@ int mu__ckpt_header_read(const struct mu__crc32c *crc,
 
 /* ---- reading the index ---- */
 
-struct cursor {
+struct ckpt_cursor {
     const uint8_t *at;
     uint64_t left;
 };
@@ -186,7 +186,7 @@ static const char *part_fault(const struct mu__ckpt_part *part)
 }
 
 /* NULL, or what is wrong. */
-static const char *read_part(struct cursor *cursor, struct mu__ckpt_part *part)
+static const char *read_part(struct ckpt_cursor *cursor, struct mu__ckpt_part *part)
 {
     const uint8_t *at = cursor->at;
     uint64_t length;
@@ -217,7 +217,7 @@ static const char *read_part(struct cursor *cursor, struct mu__ckpt_part *part)
 }
 
 static const char *read_parts(const struct mu__ckpt_header *header,
-                              struct cursor *cursor, struct mu__ckpt_part *parts)
+                              struct ckpt_cursor *cursor, struct mu__ckpt_part *parts)
 {
     uint64_t expected = MU__CKPT_HEADER_BYTES;
 
@@ -244,7 +244,7 @@ int mu__ckpt_index_read(const struct mu__crc32c *crc,
                         const struct mu__ckpt_header *header, const uint8_t *bytes,
                         char why[MU__CKPT_WHY_BYTES], struct mu__ckpt_part **ret_parts)
 {
-    struct cursor cursor = {bytes, header->index_size};
+    struct ckpt_cursor cursor = {bytes, header->index_size};
     struct mu__ckpt_part *parts;
     const char *fault;
 

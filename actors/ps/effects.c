@@ -52,10 +52,10 @@ enum {
     AGAIN_MS = 50,          /* after a server asked for it */
     ACTIVE_MAX = 4,         /* large batches under way with one server */
     SLOT_BITS = 24,         /* of a token; the rest counts tries */
-    PLACE_BYTES_MAX = 384   /* a task and its address */
+    SERVER_TEXT_MAX = 384   /* a task and its address */
 };
 
-_Static_assert(ACTIVE_MAX * MU__EFFECTS_TELL_BYTES < MU__WINDOW_BYTES,
+_Static_assert(ACTIVE_MAX * MU__EFFECTS_REPORT_BYTES < MU__WINDOW_BYTES,
                "what servers have not told of would fill the window");
 
 /* ---- A run's writes ---- */
@@ -113,7 +113,7 @@ void mu__effects_clear(struct mu__effects *effects)
 
 /* ---- Chains ---- */
 
-static void take_out(struct batch *batch)
+static void take_out(struct write_batch *batch)
 {
     struct chain *chain = batch->in;
 
@@ -130,7 +130,7 @@ static void take_out(struct batch *batch)
     batch->in = NULL;
 }
 
-static void put_last(struct chain *chain, struct batch *batch)
+static void put_last(struct chain *chain, struct write_batch *batch)
 {
     take_out(batch);
     batch->in = chain;
@@ -143,7 +143,7 @@ static void put_last(struct chain *chain, struct batch *batch)
     chain->last = batch;
 }
 
-static void put_first(struct chain *chain, struct batch *batch)
+static void put_first(struct chain *chain, struct write_batch *batch)
 {
     take_out(batch);
     batch->in = chain;
@@ -156,7 +156,7 @@ static void put_first(struct chain *chain, struct batch *batch)
     chain->first = batch;
 }
 
-static struct chain *waiting_of(const struct effects *e, const struct batch *batch)
+static struct chain *waiting_of(const struct effects *e, const struct write_batch *batch)
 {
     return &e->servers[batch->server]->waiting[batch->size];
 }
@@ -164,14 +164,14 @@ static struct chain *waiting_of(const struct effects *e, const struct batch *bat
 /* ---- Timers ---- */
 
 /* A timer that cannot be had now is asked for again with the next event. */
-static void arm(struct mu__ctx *ctx, struct effects *e, enum timer timer,
+static void arm(struct mu__ctx *ctx, struct effects *e, enum effects_timer timer,
                 uint64_t delay_ms)
 {
     if (e->timers[timer] == 0)
         e->timers[timer] = mu__timer_set(ctx, delay_ms, (uint64_t)timer);
 }
 
-static void arm_at(struct mu__ctx *ctx, struct effects *e, enum timer timer,
+static void arm_at(struct mu__ctx *ctx, struct effects *e, enum effects_timer timer,
                    uint64_t due_ms)
 {
     uint64_t now_ms = mu__now_ms(ctx);
@@ -181,9 +181,9 @@ static void arm_at(struct mu__ctx *ctx, struct effects *e, enum timer timer,
 
 /* ---- Servers ---- */
 
-static struct server *server_new(struct mu__ctx *ctx)
+static struct effect_server *server_new(struct mu__ctx *ctx)
 {
-    struct server *server = calloc(1, sizeof *server);
+    struct effect_server *server = calloc(1, sizeof *server);
 
     if (server != NULL)
         server->down_ms = mu__now_ms(ctx);
@@ -193,7 +193,7 @@ static struct server *server_new(struct mu__ctx *ctx)
 /* Servers up to an index. */
 static int need_servers(struct mu__ctx *ctx, struct effects *e, uint32_t index)
 {
-    struct server **servers;
+    struct effect_server **servers;
 
     if (index < e->servers_count)
         return 0;
@@ -223,7 +223,7 @@ static void task_text(uint32_t server, char *out, size_t size)
 }
 
 /* "/job:ps/task:1 (tcp://host:port)" */
-static void place_text(const struct effects *e, uint32_t server, char *out, size_t size)
+static void server_text(const struct effects *e, uint32_t server, char *out, size_t size)
 {
     const char *address = e->servers[server]->address;
 
@@ -235,13 +235,13 @@ static void place_text(const struct effects *e, uint32_t server, char *out, size
 
 /* ---- Batches ---- */
 
-static int add_slot(struct effects *e, struct batch *batch)
+static int add_slot(struct effects *e, struct write_batch *batch)
 {
     if (e->slots_count == UINT32_C(1) << SLOT_BITS)
         return -MU_EEXHAUSTED;
     if (e->slots_count == e->slots_capacity) {
         uint32_t capacity = e->slots_capacity == 0 ? 64 : 2 * e->slots_capacity;
-        struct batch **slots = realloc(e->slots, capacity * sizeof *slots);
+        struct write_batch **slots = realloc(e->slots, capacity * sizeof *slots);
 
         if (slots == NULL)
             return -MU_ENOMEM;
@@ -253,15 +253,15 @@ static int add_slot(struct effects *e, struct batch *batch)
     return 0;
 }
 
-static int batch_new(struct effects *e, struct batch **ret_batch)
+static int batch_new(struct effects *e, struct write_batch **ret_batch)
 {
-    struct batch *batch = e->spare;
+    struct write_batch *batch = e->spare;
 
     if (batch != NULL) {
         uint32_t slot = batch->slot;
 
         e->spare = batch->next;
-        *batch = (struct batch){.slot = slot};
+        *batch = (struct write_batch){.slot = slot};
     } else {
         int rv;
 
@@ -279,16 +279,16 @@ static int batch_new(struct effects *e, struct batch **ret_batch)
 }
 
 /* What was sent of it is not under way any more. */
-static void land(struct effects *e, struct batch *batch)
+static void end_flight(struct effects *e, struct write_batch *batch)
 {
-    e->servers[batch->server]->under_way[batch->size] -= batch->sent - batch->told;
-    batch->told = batch->sent;
+    e->servers[batch->server]->under_way[batch->size] -= batch->sent - batch->reported;
+    batch->reported = batch->sent;
     batch->token = 0;
 }
 
-static void batch_free(struct effects *e, struct batch *batch)
+static void batch_free(struct effects *e, struct write_batch *batch)
 {
-    land(e, batch);
+    end_flight(e, batch);
     take_out(batch);
     batch->sending = NULL;
     batch->next = e->spare;
@@ -296,22 +296,22 @@ static void batch_free(struct effects *e, struct batch *batch)
 }
 
 /* Nothing of it was sent, or it is to be sent from its first piece again. */
-static void rewind_batch(struct effects *e, struct batch *batch)
+static void rewind_batch(struct effects *e, struct write_batch *batch)
 {
-    land(e, batch);
+    end_flight(e, batch);
     batch->at = batch->first;
     batch->offset = 0;
     batch->writes_left = batch->writes_count;
     batch->pieces = 0;
     batch->sent = 0;
-    batch->told = 0;
+    batch->reported = 0;
 }
 
-static struct batch *find_batch(const struct effects *e, const struct mu__msg *msg,
+static struct write_batch *find_batch(const struct effects *e, const struct mu__msg *msg,
                                 uint64_t token)
 {
     uint64_t slot = token & ((UINT64_C(1) << SLOT_BITS) - 1);
-    struct batch *batch = slot < e->slots_count ? e->slots[slot] : NULL;
+    struct write_batch *batch = slot < e->slots_count ? e->slots[slot] : NULL;
 
     if (token == 0 || batch == NULL || batch->token != token ||
         !mu__pid_equal(pid_of(e, batch->server), msg->from))
@@ -370,15 +370,15 @@ static void answer(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
 static void finish(struct mu__ctx *ctx, struct effects *e, struct sending *sending)
 {
     unlist(e, sending);
-    answer(ctx, sending->asker, sending->answer);
+    answer(ctx, sending->requester, sending->answer);
     sending_free(e, sending);
 }
 
 /* An orphan that was begun stays where it is: its server must hear of it, or answer. One
  * that is in no chain has its answer. */
-static void leave_batch(struct mu__ctx *ctx, struct effects *e, struct batch *batch)
+static void leave_batch(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
-    struct server *server = e->servers[batch->server];
+    struct effect_server *server = e->servers[batch->server];
 
     batch->sending = NULL;
     if (batch->reopening > 0)
@@ -390,8 +390,8 @@ static void leave_batch(struct mu__ctx *ctx, struct effects *e, struct batch *ba
 }
 
 /* Ends a run with an error from the batch's server, if it names no other one. */
-void mu__effects_fail_with(struct mu__ctx *ctx, struct effects *e, struct batch *batch,
-                           const mu_error *error)
+void mu__effects_fail_with(struct mu__ctx *ctx, struct effects *e,
+                           struct write_batch *batch, const mu_error *error)
 {
     struct sending *sending = batch->sending;
     struct mu_run *run = sending->run;
@@ -407,7 +407,7 @@ void mu__effects_fail_with(struct mu__ctx *ctx, struct effects *e, struct batch 
     }
     batch = sending->batches;
     while (batch != NULL) {
-        struct batch *sibling = batch->sibling;
+        struct write_batch *sibling = batch->sibling;
 
         leave_batch(ctx, e, batch);
         batch = sibling;
@@ -415,22 +415,22 @@ void mu__effects_fail_with(struct mu__ctx *ctx, struct effects *e, struct batch 
     finish(ctx, e, sending);
 }
 
-void mu__effects_fail(struct mu__ctx *ctx, struct effects *e, struct batch *batch,
-                      int code, const char *words)
+void mu__effects_fail(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch,
+                      int code, const char *reason)
 {
-    char place[PLACE_BYTES_MAX];
+    char server_name[SERVER_TEXT_MAX];
     mu_error error;
 
-    place_text(e, batch->server, place, sizeof place);
-    (void)mu_error_set(&error, code, "what the run wrote: %s %s", place, words);
+    server_text(e, batch->server, server_name, sizeof server_name);
+    (void)mu_error_set(&error, code, "what the run wrote: %s %s", server_name, reason);
     mu__effects_fail_with(ctx, e, batch, &error);
 }
 
 /* Applied, so the run is rid of it. */
-static void complete(struct mu__ctx *ctx, struct effects *e, struct batch *batch)
+static void complete(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
     struct sending *sending = batch->sending;
-    struct batch **link = &sending->batches;
+    struct write_batch **link = &sending->batches;
 
     while (*link != batch)
         link = &(*link)->sibling;
@@ -443,20 +443,20 @@ static void complete(struct mu__ctx *ctx, struct effects *e, struct batch *batch
 /* ---- Sending ---- */
 
 /* Whether a refused message may be accepted later. The loss of a server is told soon. */
-static bool is_passing(int rv)
+static bool is_transient(int rv)
 {
     return rv == -MU_EEXHAUSTED || rv == -MU_EUNAVAILABLE || rv == -MU_EAGAIN ||
            rv == -MU_ENOMEM;
 }
 
-static uint32_t piece_size(const struct batch *batch)
+static uint32_t piece_size(const struct write_batch *batch)
 {
     uint64_t left = batch->at->size - batch->offset;
 
     return left < MU__PIECE_BYTES_MAX ? (uint32_t)left : MU__PIECE_BYTES_MAX;
 }
 
-static void fill_piece(const struct batch *batch, struct mu__effect_write *body)
+static void fill_piece(const struct write_batch *batch, struct mu__effect_write *body)
 {
     const struct mu__effects *effects = &batch->sending->run->effects;
     const struct mu__effect *at = batch->at;
@@ -480,7 +480,7 @@ static void fill_piece(const struct batch *batch, struct mu__effect_write *body)
 }
 
 /* Behind the piece that was sent; false when it was the last. */
-static bool move_on(struct effects *e, struct batch *batch)
+static bool move_on(struct effects *e, struct write_batch *batch)
 {
     uint32_t size = piece_size(batch);
     uint64_t weight = mu__effect_weight(size);
@@ -496,7 +496,7 @@ static bool move_on(struct effects *e, struct batch *batch)
     return --batch->writes_left > 0;
 }
 
-static int send_piece(struct mu__ctx *ctx, struct effects *e, struct batch *batch)
+static int send_piece(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__EFFECT_WRITE);
 
@@ -509,7 +509,7 @@ static int send_piece(struct mu__ctx *ctx, struct effects *e, struct batch *batc
 }
 
 /* An orphan's pieces need not stay with their server. */
-static int send_abandon(struct mu__ctx *ctx, struct effects *e, struct batch *batch)
+static int send_abandon(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__EFFECT_WRITE);
 
@@ -524,9 +524,9 @@ static int send_abandon(struct mu__ctx *ctx, struct effects *e, struct batch *ba
 }
 
 /* Send the next piece of a batch, or that it is abandoned. */
-static int send_next(struct mu__ctx *ctx, struct effects *e, struct batch *batch)
+static int send_next(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
-    struct server *server = e->servers[batch->server];
+    struct effect_server *server = e->servers[batch->server];
     int rv;
 
     if (batch->sending == NULL) {
@@ -542,9 +542,9 @@ static int send_next(struct mu__ctx *ctx, struct effects *e, struct batch *batch
 }
 
 /* The batch whose turn it is. */
-static struct batch *next_of(struct server *server, enum size size)
+static struct write_batch *next_of(struct effect_server *server, enum size size)
 {
-    struct batch *active = server->active.first;
+    struct write_batch *active = server->active.first;
     uint32_t count = 0;
 
     if (server->under_way[size] >= MU__WINDOW_BYTES)
@@ -563,19 +563,19 @@ static struct batch *next_of(struct server *server, enum size size)
 /* Send to a server what its windows have room for. */
 static void pump(struct mu__ctx *ctx, struct effects *e, uint32_t index)
 {
-    struct server *server = e->servers[index];
+    struct effect_server *server = e->servers[index];
     enum size size = SINGLE;
     unsigned idle = 0;
 
     while (server->up && idle < SIZES) {
-        struct batch *batch = next_of(server, size);
+        struct write_batch *batch = next_of(server, size);
         int rv = batch == NULL ? 0 : send_next(ctx, e, batch);
 
         idle = batch == NULL ? idle + 1 : 0;
         size = size == SINGLE ? LARGE : SINGLE;
         if (rv == 0)
             continue;
-        if (is_passing(rv)) {
+        if (is_transient(rv)) {
             arm(ctx, e, RETRY, RETRY_MS);
             return;
         }
@@ -598,7 +598,7 @@ static void pump_all(struct mu__ctx *ctx, struct effects *e)
 static int need_batch(struct mu__ctx *ctx, struct effects *e, struct sending *sending,
                       uint32_t server)
 {
-    struct batch *batch;
+    struct write_batch *batch;
     int rv = need_servers(ctx, e, server);
 
     if (rv != 0 || e->servers[server]->planned != NULL)
@@ -615,7 +615,7 @@ static int need_batch(struct mu__ctx *ctx, struct effects *e, struct sending *se
     return 0;
 }
 
-static void plan_write(struct batch *batch, struct mu__effect *write)
+static void plan_write(struct write_batch *batch, struct mu__effect *write)
 {
     if (batch->first == NULL)
         batch->first = write;
@@ -631,7 +631,8 @@ static void plan_write(struct batch *batch, struct mu__effect *write)
 static void join(const struct sending *sending, struct mu__effects *effects)
 {
     effects->first = NULL;
-    for (struct batch *batch = sending->batches; batch != NULL; batch = batch->sibling) {
+    for (struct write_batch *batch = sending->batches; batch != NULL;
+         batch = batch->sibling) {
         if (effects->first == NULL)
             effects->first = batch->first;
         else
@@ -654,18 +655,19 @@ static int plan(struct mu__ctx *ctx, struct effects *e, struct sending *sending)
             plan_write(e->servers[write->server]->planned, write);
         join(sending, effects);
     }
-    for (struct batch *batch = sending->batches; batch != NULL; batch = batch->sibling)
+    for (struct write_batch *batch = sending->batches; batch != NULL;
+         batch = batch->sibling)
         e->servers[batch->server]->planned = NULL;
     return rv;
 }
 
 static void start(struct mu__ctx *ctx, struct effects *e, struct sending *sending)
 {
-    struct batch *batch = sending->batches;
+    struct write_batch *batch = sending->batches;
 
-    sending->timeout_ms = mu__now_ms(ctx) + e->config.timeout_ms;
+    sending->deadline_ms = mu__now_ms(ctx) + e->config.timeout_ms;
     list(e, sending);
-    arm(ctx, e, LIMIT, e->config.timeout_ms);
+    arm(ctx, e, TIMEOUT, e->config.timeout_ms);
     for (; batch != NULL; batch = batch->sibling) {
         rewind_batch(e, batch);
         put_last(waiting_of(e, batch), batch);
@@ -677,13 +679,13 @@ static void refuse(struct mu__ctx *ctx, struct effects *e, struct sending *sendi
                    int code)
 {
     while (sending->batches != NULL) {
-        struct batch *batch = sending->batches;
+        struct write_batch *batch = sending->batches;
 
         sending->batches = batch->sibling;
         batch_free(e, batch);
     }
     sending->run->code = code;
-    answer(ctx, sending->asker, sending->answer);
+    answer(ctx, sending->requester, sending->answer);
     sending_free(e, sending);
 }
 
@@ -710,21 +712,22 @@ static void pump_run(struct mu__ctx *ctx, struct effects *e, const struct mu_run
 
 /* ---- Servers that are lost ---- */
 
-static void fail_missing(struct mu__ctx *ctx, struct effects *e, struct batch *batch);
+static void fail_missing(struct mu__ctx *ctx, struct effects *e,
+                         struct write_batch *batch);
 
-static bool may_be_lost(const struct effects *e, const struct server *server)
+static bool may_be_lost(const struct effects *e, const struct effect_server *server)
 {
     return e->config.server_lost_ms != 0 && !server->up && server->was_up;
 }
 
 /* The batch of a run that waits for a server that is lost; NULL: there is none. */
-static struct batch *lost_batch(struct mu__ctx *ctx, const struct effects *e,
+static struct write_batch *lost_batch(struct mu__ctx *ctx, const struct effects *e,
                                 const struct sending *sending)
 {
-    struct batch *batch = sending->batches;
+    struct write_batch *batch = sending->batches;
 
     for (; batch != NULL; batch = batch->sibling) {
-        const struct server *server = e->servers[batch->server];
+        const struct effect_server *server = e->servers[batch->server];
 
         if (may_be_lost(e, server) &&
             mu__now_ms(ctx) - server->down_ms >= e->config.server_lost_ms)
@@ -734,14 +737,14 @@ static struct batch *lost_batch(struct mu__ctx *ctx, const struct effects *e,
 }
 
 /* Those that wait for a server that is lost now fail; the timer for the next one. */
-static void look_at_lost(struct mu__ctx *ctx, struct effects *e)
+static void check_lost(struct mu__ctx *ctx, struct effects *e)
 {
     struct sending *sending = e->first;
     uint64_t now_ms = mu__now_ms(ctx);
 
     while (sending != NULL) {
         struct sending *next = sending->next;
-        struct batch *batch = lost_batch(ctx, e, sending);
+        struct write_batch *batch = lost_batch(ctx, e, sending);
 
         if (batch != NULL)
             fail_missing(ctx, e, batch);
@@ -759,17 +762,17 @@ static void on_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct effects *e = state;
     struct mu_run *run = ((struct mu__effects_send *)mu__body(msg))->run;
-    mu__pid asker = msg->from;
+    mu__pid requester = msg->from;
     struct sending *sending = sending_new(e);
     int rv;
 
     if (sending == NULL) {
         run->code = -MU_ENOMEM;
-        answer(ctx, asker, claim_answer(ctx));
+        answer(ctx, requester, claim_answer(ctx));
         return;
     }
     sending->run = run;
-    sending->asker = asker;
+    sending->requester = requester;
     sending->answer = claim_answer(ctx);
     rv = plan(ctx, e, sending);
     if (rv != 0 || sending->batches == NULL) {
@@ -785,7 +788,8 @@ static void on_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Answers ---- */
 
-static void rest(struct mu__ctx *ctx, struct effects *e, struct batch *batch, int code)
+static void rest(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch,
+                 int code)
 {
     rewind_batch(e, batch);
     batch->rested = true;
@@ -795,54 +799,56 @@ static void rest(struct mu__ctx *ctx, struct effects *e, struct batch *batch, in
     arm(ctx, e, AGAIN, AGAIN_MS);
 }
 
-void mu__effects_send_again(struct mu__ctx *ctx, struct effects *e, struct batch *batch)
+void mu__effects_send_again(struct mu__ctx *ctx, struct effects *e,
+                            struct write_batch *batch)
 {
     rewind_batch(e, batch);
     put_last(waiting_of(e, batch), batch);
     pump(ctx, e, batch->server);
 }
 
-static void fail_by_answer(struct mu__ctx *ctx, struct effects *e, struct batch *batch,
+static void fail_by_answer(struct mu__ctx *ctx, struct effects *e,
+                           struct write_batch *batch,
                            const struct mu__effect_written *body)
 {
-    char said[MU__ERROR_TEXT_MAX + 1];
-    char text[sizeof said + 16];
+    char message[MU__ERROR_TEXT_MAX + 1];
+    char text[sizeof message + 16];
 
     take_out(batch);
     if (body->code == MU_ENOTFOUND && mu__effects_reopen(ctx, e, batch)) {
-        land(e, batch);
+        end_flight(e, batch);
         return;
     }
     if (body->code == MU_ENOTFOUND) {
         mu__effects_fail_forgotten(ctx, e, batch);
         return;
     }
-    mu__view_copy(body->message, said, sizeof said);
-    (void)snprintf(text, sizeof text, "refused it: %s", said);
+    mu__view_copy(body->message, message, sizeof message);
+    (void)snprintf(text, sizeof text, "refused it: %s", message);
     mu__effects_fail(ctx, e, batch, -(int)body->code, text);
 }
 
 /* So much of a batch is there. */
-static void take_note(struct effects *e, struct batch *batch, uint64_t staged)
+static void note_staged(struct effects *e, struct write_batch *batch, uint64_t staged)
 {
-    if (staged <= batch->told || staged > batch->sent)
+    if (staged <= batch->reported || staged > batch->sent)
         return;
-    e->servers[batch->server]->under_way[batch->size] -= staged - batch->told;
-    batch->told = staged;
+    e->servers[batch->server]->under_way[batch->size] -= staged - batch->reported;
+    batch->reported = staged;
 }
 
 static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct effects *e = state;
     const struct mu__effect_written *body = mu__body(msg);
-    struct batch *batch = find_batch(e, msg, body->token);
+    struct write_batch *batch = find_batch(e, msg, body->token);
     uint32_t server;
 
     if (batch == NULL)
         return;
     server = batch->server;
     if (body->staged != 0)
-        take_note(e, batch, body->staged);
+        note_staged(e, batch, body->staged);
     else if (batch->sending == NULL)
         batch_free(e, batch);
     else if (body->again)
@@ -856,9 +862,10 @@ static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Limits ---- */
 
-static void fail_missing(struct mu__ctx *ctx, struct effects *e, struct batch *batch)
+static void fail_missing(struct mu__ctx *ctx, struct effects *e,
+                         struct write_batch *batch)
 {
-    const struct server *server = e->servers[batch->server];
+    const struct effect_server *server = e->servers[batch->server];
     uint64_t missing_ms = mu__now_ms(ctx) - server->down_ms;
     char text[TROUBLE_BYTES_MAX + 64];
 
@@ -869,7 +876,7 @@ static void fail_missing(struct mu__ctx *ctx, struct effects *e, struct batch *b
     mu__effects_fail(ctx, e, batch, -MU_EUNAVAILABLE, text);
 }
 
-static void fail_slow(struct mu__ctx *ctx, struct effects *e, struct batch *batch)
+static void fail_slow(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
     const char *how = "has not answered";
     char text[96];
@@ -886,9 +893,10 @@ static void fail_slow(struct mu__ctx *ctx, struct effects *e, struct batch *batc
 }
 
 /* A server that is missing is to blame before one that is slow. */
-static void fail_by_limit(struct mu__ctx *ctx, struct effects *e, struct sending *sending)
+static void fail_by_timeout(struct mu__ctx *ctx, struct effects *e,
+                            struct sending *sending)
 {
-    struct batch *batch = sending->batches;
+    struct write_batch *batch = sending->batches;
 
     while (batch->sibling != NULL && e->servers[batch->server]->up)
         batch = batch->sibling;
@@ -898,20 +906,20 @@ static void fail_by_limit(struct mu__ctx *ctx, struct effects *e, struct sending
         fail_missing(ctx, e, batch);
 }
 
-static void look_at_limits(struct mu__ctx *ctx, struct effects *e)
+static void check_timeouts(struct mu__ctx *ctx, struct effects *e)
 {
     uint64_t now_ms = mu__now_ms(ctx);
 
-    while (e->first != NULL && e->first->timeout_ms <= now_ms)
-        fail_by_limit(ctx, e, e->first);
+    while (e->first != NULL && e->first->deadline_ms <= now_ms)
+        fail_by_timeout(ctx, e, e->first);
     if (e->first != NULL)
-        arm_at(ctx, e, LIMIT, e->first->timeout_ms);
+        arm_at(ctx, e, TIMEOUT, e->first->deadline_ms);
 }
 
 static void wake_resting(struct mu__ctx *ctx, struct effects *e)
 {
     uint64_t now_ms = mu__now_ms(ctx);
-    struct batch *batch;
+    struct write_batch *batch;
 
     while ((batch = e->resting.first) != NULL && batch->due_ms <= now_ms)
         put_last(waiting_of(e, batch), batch);
@@ -925,12 +933,12 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__timer *body = mu__body(msg);
 
     e->timers[body->token] = 0;
-    if (body->token == LIMIT)
-        look_at_limits(ctx, e);
+    if (body->token == TIMEOUT)
+        check_timeouts(ctx, e);
     if (body->token == AGAIN)
         wake_resting(ctx, e);
     if (body->token == LOST)
-        look_at_lost(ctx, e);
+        check_lost(ctx, e);
     pump_all(ctx, e);
 }
 
@@ -941,7 +949,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static void recall(struct mu__ctx *ctx, struct effects *e, struct chain *chain,
                    bool may_be_applied)
 {
-    struct batch *batch;
+    struct write_batch *batch;
 
     while ((batch = chain->last) != NULL) {
         if (batch->sending == NULL) {
@@ -960,7 +968,7 @@ static void recall(struct mu__ctx *ctx, struct effects *e, struct chain *chain,
 
 static void lose_server(struct mu__ctx *ctx, struct effects *e, uint32_t index)
 {
-    struct server *server = e->servers[index];
+    struct effect_server *server = e->servers[index];
 
     server->up = false;
     server->down_ms = mu__now_ms(ctx);
@@ -974,7 +982,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct effects *e = state;
     const struct mu__node_up *body = mu__body(msg);
-    struct server *server;
+    struct effect_server *server;
 
     if (!mu__view_is(body->type, "ps"))
         return;

@@ -71,7 +71,7 @@ static inline uint64_t mu__effect_weight(uint64_t bytes)
 }
 
 /* A server tells how much of a batch is there when so much has come since. */
-enum { MU__EFFECTS_TELL_BYTES = 256 << 10 };
+enum { MU__EFFECTS_REPORT_BYTES = 256 << 10 };
 
 struct mu__effects_config {
     uint32_t timeout_ms;     /* a batch that is not answered for so long fails its run,

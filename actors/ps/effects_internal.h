@@ -8,20 +8,20 @@
 enum { TROUBLE_BYTES_MAX = 128 };
 
 /* Its timers. */
-enum timer { RETRY, AGAIN, LIMIT, LOST, TIMERS };
+enum effects_timer { RETRY, AGAIN, TIMEOUT, LOST, TIMERS };
 
 struct chain {
-    struct batch *first;
-    struct batch *last;
+    struct write_batch *first;
+    struct write_batch *last;
 };
 
 enum size { SINGLE, LARGE, SIZES };
 
-struct batch {
-    struct batch *next;         /* in its chain, or of the spare ones */
-    struct batch *prev;
+struct write_batch {
+    struct write_batch *next;         /* in its chain, or of the spare ones */
+    struct write_batch *prev;
     struct chain *in;
-    struct batch *sibling;      /* the next of the same run */
+    struct write_batch *sibling;      /* the next of the same run */
     struct sending *sending;    /* NULL: an orphan */
     uint32_t slot;              /* for life: where a token finds it */
     uint32_t server;
@@ -35,7 +35,7 @@ struct batch {
     uint32_t writes_left;           /* `at` included */
     uint32_t pieces;            /* sent in this try, */
     uint64_t sent;              /* their weight, */
-    uint64_t told;              /* and what of it is no more under way */
+    uint64_t reported;              /* and what of it is no more under way */
     int refused;                /* RESTING, or was: the code, 0: no supervisor known */
     bool rested;
     uint64_t due_ms;            /* RESTING */
@@ -49,13 +49,13 @@ struct sending {
     struct sending *prev;
     struct mu_run *run;
     struct mu__msg *answer;     /* EFFECTS_SENT, in the memory of EFFECTS_SEND */
-    mu__pid asker;
-    uint64_t timeout_ms;          /* when it fails */
-    struct batch *batches;
+    mu__pid requester;
+    uint64_t deadline_ms;          /* when it fails */
+    struct write_batch *batches;
     uint32_t batches_left;
 };
 
-struct server {
+struct effect_server {
     uint32_t node;
     bool up;
     bool was_up;                /* at any time: before that it is waited for */
@@ -66,19 +66,19 @@ struct server {
     struct chain active;
     struct chain flying;
     uint64_t under_way[SIZES];  /* weight of what was sent and not told of */
-    struct batch *planned;      /* while a run is planned: its batch for this server */
+    struct write_batch *planned; /* while a run is planned: its batch for this server */
 };
 
 /* What it remembers. */
 struct effects {
     struct mu__effects_config config;
-    struct server **servers;    /* by task index; each stays where it is */
+    struct effect_server **servers;    /* by task index; each stays where it is */
     uint32_t servers_count;
-    struct batch **slots;
+    struct write_batch **slots;
     uint32_t slots_count;
     uint32_t slots_capacity;
     uint64_t tries;
-    struct batch *spare;
+    struct write_batch *spare;
     struct sending *spare_sendings;
     struct sending *first;
     struct sending *last;
@@ -93,29 +93,31 @@ struct reopening;               /* a variable that is looked for, for one batch 
 
 /* Ends the batch's run with an error from its server: "what the run wrote: <its task>
  * <words>". */
-void mu__effects_fail(struct mu__ctx *ctx, struct effects *e, struct batch *batch,
-                      int code, const char *words);
+void mu__effects_fail(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch,
+                      int code, const char *reason);
 
 /* With an error that may name another task. */
-void mu__effects_fail_with(struct mu__ctx *ctx, struct effects *e, struct batch *batch,
-                           const mu_error *error);
+void mu__effects_fail_with(struct mu__ctx *ctx, struct effects *e,
+                           struct write_batch *batch, const mu_error *error);
 
 /* From its first piece. */
-void mu__effects_send_again(struct mu__ctx *ctx, struct effects *e, struct batch *batch);
+void mu__effects_send_again(struct mu__ctx *ctx, struct effects *e,
+                            struct write_batch *batch);
 
 /* ---- ps/effects_reopen.c ---- */
 
 /* The server does not know a shard that the batch writes to: look for its variables by
  * their names. False: there is no way to. */
-bool mu__effects_reopen(struct mu__ctx *ctx, struct effects *e, struct batch *batch);
+bool mu__effects_reopen(struct mu__ctx *ctx, struct effects *e,
+                        struct write_batch *batch);
 void mu__effects_on_reopened(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* It was looked for, and is not there. */
 void mu__effects_fail_forgotten(struct mu__ctx *ctx, struct effects *e,
-                                struct batch *batch);
+                                struct write_batch *batch);
 
 /* The batch is gone: what is looked for is not for it. */
-void mu__effects_forget_reopenings(struct effects *e, struct batch *batch);
+void mu__effects_forget_reopenings(struct effects *e, struct write_batch *batch);
 void mu__effects_drop_reopenings(struct effects *e);
 
 #endif

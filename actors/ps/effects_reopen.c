@@ -14,7 +14,7 @@ enum { REOPENS_MAX = 8 };       /* of one batch */
 struct reopening {
     struct mu__reopen request;  /* first: its messages point here */
     struct reopening *next;
-    struct batch *batch;        /* NULL: nobody waits for it any more */
+    struct write_batch *batch;        /* NULL: nobody waits for it any more */
     struct mu__opened_variable *opened;
     uint64_t ids[];
 };
@@ -25,7 +25,7 @@ static void reopening_free(struct reopening *r)
     free(r);
 }
 
-static bool is_looked_for(const struct effects *e, const struct batch *batch,
+static bool is_looked_for(const struct effects *e, const struct write_batch *batch,
                           const struct mu__opened_variable *opened)
 {
     const struct reopening *r = e->reopenings;
@@ -36,11 +36,12 @@ static bool is_looked_for(const struct effects *e, const struct batch *batch,
 }
 
 /* The run's own limit counts. */
-static struct mu__variable_call call_for(struct mu__ctx *ctx, const struct batch *batch,
+static struct mu__variable_call call_for(struct mu__ctx *ctx,
+                                         const struct write_batch *batch,
                                          const struct mu__opened_variable *opened,
                                          uint64_t *ids)
 {
-    uint64_t timeout_ms = batch->sending->timeout_ms;
+    uint64_t timeout_ms = batch->sending->deadline_ms;
     uint64_t now_ms = mu__now_ms(ctx);
 
     return (struct mu__variable_call){
@@ -54,7 +55,7 @@ static struct mu__variable_call call_for(struct mu__ctx *ctx, const struct batch
     };
 }
 
-static bool look_for(struct mu__ctx *ctx, struct effects *e, struct batch *batch,
+static bool look_for(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch,
                      struct mu__opened_variable *opened)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_REOPEN);
@@ -80,7 +81,7 @@ static bool look_for(struct mu__ctx *ctx, struct effects *e, struct batch *batch
     return true;
 }
 
-bool mu__effects_reopen(struct mu__ctx *ctx, struct effects *e, struct batch *batch)
+bool mu__effects_reopen(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
     struct mu__effect *write = batch->first;
 
@@ -94,7 +95,7 @@ bool mu__effects_reopen(struct mu__ctx *ctx, struct effects *e, struct batch *ba
 }
 
 /* The ids that its writes have from now on; false: they had them already. */
-static bool renew(const struct batch *batch)
+static bool renew(const struct write_batch *batch)
 {
     struct mu__effect *write = batch->first;
     bool renewed = false;
@@ -112,7 +113,7 @@ static bool renew(const struct batch *batch)
 }
 
 void mu__effects_fail_forgotten(struct mu__ctx *ctx, struct effects *e,
-                                struct batch *batch)
+                                struct write_batch *batch)
 {
     mu__effects_fail(ctx, e, batch, -MU_ENOTFOUND,
                      "refused it: the server was restarted, or the variable created "
@@ -120,7 +121,7 @@ void mu__effects_fail_forgotten(struct mu__ctx *ctx, struct effects *e,
 }
 
 /* As the look for a variable has failed. */
-static void fail_as(struct mu__ctx *ctx, struct effects *e, struct batch *batch,
+static void fail_as(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch,
                     const mu_error *error)
 {
     mu_error own;
@@ -147,8 +148,8 @@ void mu__effects_on_reopened(struct mu__ctx *ctx, void *state, struct mu__msg *m
 {
     struct effects *e = state;
     const struct mu__var_reopened *body = mu__body(msg);
-    struct reopening *r = body->request;
-    struct batch *batch = r->batch;
+    struct reopening *r = (struct reopening *)(void *)body->request;
+    struct write_batch *batch = r->batch;
     const mu_error *error = &r->request.call.call.error;
     int code = r->request.call.call.code;
 
@@ -167,7 +168,7 @@ void mu__effects_on_reopened(struct mu__ctx *ctx, void *state, struct mu__msg *m
     reopening_free(r);
 }
 
-void mu__effects_forget_reopenings(struct effects *e, struct batch *batch)
+void mu__effects_forget_reopenings(struct effects *e, struct write_batch *batch)
 {
     batch->reopening = 0;
     for (struct reopening *r = e->reopenings; r != NULL; r = r->next)

@@ -5,19 +5,20 @@
 
 enum { LOOK_AGAIN_MS = 1000 };  /* at operations that came to need a lost server later */
 
-static uint64_t lost_at_ms(const struct variables *v, const struct server *server)
+static uint64_t lost_at_ms(const struct variables *v,
+                           const struct variable_server *server)
 {
     return server->down_ms + v->server_lost_ms;
 }
 
-static bool may_be_lost(const struct variables *v, const struct server *server)
+static bool may_be_lost(const struct variables *v, const struct variable_server *server)
 {
     return v->server_lost_ms != 0 && !server->up && server->was_up;
 }
 
 bool mu__vars_is_lost(struct mu__ctx *ctx, const struct variables *v, uint32_t server)
 {
-    const struct server *s = &v->servers[server];
+    const struct variable_server *s = &v->servers[server];
 
     return may_be_lost(v, s) && mu__now_ms(ctx) >= lost_at_ms(v, s);
 }
@@ -25,7 +26,7 @@ bool mu__vars_is_lost(struct mu__ctx *ctx, const struct variables *v, uint32_t s
 bool mu__vars_end_if_lost(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     for (uint32_t i = 0; v->away_count > 0 && i < op->parts_count; i++)
-        if (mu__vars_is_owed(v, &op->parts[i]) &&
+        if (mu__vars_needs_server(v, &op->parts[i]) &&
             mu__vars_is_lost(ctx, v, op->parts[i].server)) {
             mu__vars_fail_by_loss(ctx, v, op);
             return true;

@@ -11,7 +11,7 @@
 
 enum { BLOCK_BYTES = 4096 };
 
-struct range {
+struct element_range {
     void *x;
     void *v;            /* NULL: the loop has none */
     const void *d;
@@ -21,7 +21,7 @@ struct range {
 
 /* One block of `count` elements. `v` is NULL for loops that have none. */
 typedef void (*block_fn)(void *restrict x, void *restrict v, const void *restrict d,
-                         size_t count, const struct range *range);
+                         size_t count, const struct element_range *range);
 
 /* The same for a full block, of a number of elements that the compiler knows. */
 #define LOOPS(type, count, statement)                                       \
@@ -40,7 +40,7 @@ typedef void (*block_fn)(void *restrict x, void *restrict v, const void *restric
 #define ADD(name, type)                                                     \
     static void add_##name(void *restrict x_, void *restrict v_,            \
                            const void *restrict d_, size_t count,           \
-                           const struct range *range)                       \
+                           const struct element_range *range)                       \
     {                                                                       \
         type *x = x_;                                                       \
         const type *d = d_;                                                 \
@@ -53,7 +53,7 @@ typedef void (*block_fn)(void *restrict x, void *restrict v, const void *restric
 #define LEARN(name, type)                                                   \
     static void sgd_##name(void *restrict x_, void *restrict v_,            \
                            const void *restrict d_, size_t count,           \
-                           const struct range *range)                       \
+                           const struct element_range *range)                       \
     {                                                                       \
         type *x = x_;                                                       \
         const type *d = d_;                                                 \
@@ -65,7 +65,7 @@ typedef void (*block_fn)(void *restrict x, void *restrict v, const void *restric
                                                                             \
     static void momentum_##name(void *restrict x_, void *restrict v_,       \
                                 const void *restrict d_, size_t count,      \
-                                const struct range *range)                  \
+                                const struct element_range *range)                  \
     {                                                                       \
         type *x = x_;                                                       \
         type *v = v_;                                                       \
@@ -108,8 +108,8 @@ static const struct loops *find_loops(int dtype)
 }
 
 /* Run a loop over the whole range, block after block. */
-static void run_blocks(block_fn run, size_t element_bytes, const struct range *range,
-                       size_t bytes)
+static void run_blocks(block_fn run, size_t element_bytes,
+                       const struct element_range *range, size_t bytes)
 {
     _Alignas(64) uint8_t aligned[BLOCK_BYTES];
     const uint8_t *d = range->d;
@@ -142,20 +142,20 @@ bool mu__optimizer_learns(int dtype)
 void mu__optimizer_add(int dtype, void *x, const void *delta, size_t bytes)
 {
     run_blocks(find_loops(dtype)->add, mu_dtype_bytes(dtype),
-               &(struct range){.x = x, .d = delta}, bytes);
+               &(struct element_range){.x = x, .d = delta}, bytes);
 }
 
 void mu__optimizer_sgd(int dtype, void *x, const void *gradient, size_t bytes,
                        double rate)
 {
     run_blocks(find_loops(dtype)->sgd, mu_dtype_bytes(dtype),
-               &(struct range){.x = x, .d = gradient, .rate = rate}, bytes);
+               &(struct element_range){.x = x, .d = gradient, .rate = rate}, bytes);
 }
 
 void mu__optimizer_momentum(int dtype, void *x, void *v, const void *gradient,
                             size_t bytes, const struct mu__momentum *how)
 {
-    struct range range = {.x = x, .v = v, .d = gradient, .rate = how->rate,
+    struct element_range range = {.x = x, .v = v, .d = gradient, .rate = how->rate,
                           .momentum = how->momentum};
 
     run_blocks(find_loops(dtype)->momentum, mu_dtype_bytes(dtype), &range, bytes);

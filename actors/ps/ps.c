@@ -63,9 +63,9 @@ static uint32_t code_to_send(int rv)
     return (uint32_t)-rv;
 }
 
-static struct mu__view words_of(int rv, const char *words)
+static struct mu__view message_of(int rv, const char *reason)
 {
-    return rv == 0 ? (struct mu__view){NULL, 0} : mu__view_str(words);
+    return rv == 0 ? (struct mu__view){NULL, 0} : mu__view_str(reason);
 }
 
 static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *opened)
@@ -75,14 +75,14 @@ static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *open
     if (msg != NULL) {
         struct mu__var_opened *body = mu__body(msg);
 
-        body->token = opened->asker.token;
+        body->token = opened->requester.token;
         body->code = code_to_send(opened->code);
-        body->message = words_of(opened->code, opened->words);
+        body->message = message_of(opened->code, opened->reason);
         body->variable = opened->id;
         body->created = opened->created;
         body->shards = opened->code == -MU_EPRECONDITION ? opened->shards : 0;
     }
-    answer(ctx, opened->asker.pid, msg);
+    answer(ctx, opened->requester.pid, msg);
 }
 
 /* Whatever a request made due: the store answers opens when it is time. */
@@ -105,7 +105,7 @@ static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         .shape = {.dtype = body->dtype, .shards = body->shards},
         .shard = body->shard,
         .bytes = body->size,
-        .asker = {msg->from, body->token},
+        .requester = {msg->from, body->token},
         .existing = body->existing,
         .replaces = body->replaces,
     };
@@ -119,7 +119,9 @@ static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         rv = mu__store_open(ps->store, &request, &error);
     if (rv != 0)
         answer_open(ctx, &(struct mu__store_opened){
-                             .asker = request.asker, .code = rv, .words = error.message,
+                             .requester = request.requester,
+                             .code = rv,
+                             .reason = error.message,
                              .shards = mu__store_shards(ps->store, &request)});
     answer_opens(ctx, ps);
 }
@@ -140,7 +142,7 @@ static void on_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
         reply_body->token = body->token;
         reply_body->code = code_to_send(rv);
-        reply_body->message = words_of(rv, error.message);
+        reply_body->message = message_of(rv, error.message);
         reply_body->version = version;
         reply_body->data = data;
     }
@@ -157,7 +159,7 @@ static void answer_write(struct mu__ctx *ctx, const struct mu__msg *msg, uint64_
 
         body->token = token;
         body->code = code_to_send(error->code);
-        body->message = words_of(error->code, error->message);
+        body->message = message_of(error->code, error->message);
         body->version = version;
     }
     answer(ctx, msg->from, reply);
@@ -189,7 +191,7 @@ static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 /* ---- Writes of runs ---- */
 
 /* What an EFFECT_WRITE is answered with. */
-struct outcome {
+struct effect_outcome {
     bool is_none;           /* not yet: its batch goes on */
     bool again;
     uint64_t staged;
@@ -217,8 +219,8 @@ static struct mu__staging_piece piece_of(const struct mu__msg *msg,
 }
 
 /* Whether an effect is to be applied; if not, the outcome says why. */
-static bool is_wanted(struct ps *ps, const struct mu__effect_write *body,
-                      struct outcome *outcome)
+static bool is_pending_effect(struct ps *ps, const struct mu__effect_write *body,
+                      struct effect_outcome *outcome)
 {
     const struct mu__effect_id id = {body->origin, body->effect, body->effects_done};
 
@@ -230,7 +232,7 @@ static bool is_wanted(struct ps *ps, const struct mu__effect_write *body,
     case MU__APPLIED_UNFENCED:
         outcome->again = true;
         return false;
-    case MU__APPLIED_FORMER:
+    case MU__APPLIED_FENCED:
         (void)mu_error_set(&outcome->error, -MU_EABORTED,
                            "it was asked for by a supervisor of a former life");
         return false;
@@ -243,14 +245,14 @@ static bool is_wanted(struct ps *ps, const struct mu__effect_write *body,
 
 /* All of a batch, or nothing of it: whatever can fail comes before the first write. */
 static void apply_batch(struct ps *ps, const struct mu__store_write *first,
-                        uint64_t effect, struct outcome *outcome)
+                        uint64_t effect, struct effect_outcome *outcome)
 {
     int rv = mu__store_check_batch(ps->store, first, &outcome->error);
 
     if (rv != 0)
         return;
     if (effect != 0)
-        rv = mu__applied_note(&ps->applied, effect);
+        rv = mu__applied_mark(&ps->applied, effect);
     if (rv != 0) {
         (void)mu_error_set(&outcome->error, rv,
                            "effect %" PRIu64 " cannot be noted: all below %" PRIu64
@@ -265,7 +267,7 @@ static void apply_batch(struct ps *ps, const struct mu__store_write *first,
 /* Staged until the last piece comes. What is refused for lack of room may find some
  * later, unless its batch takes all there is. */
 static void stage(struct ps *ps, const struct mu__staging_piece *piece, bool last,
-                  struct outcome *outcome)
+                  struct effect_outcome *outcome)
 {
     struct mu__staged staged;
     int rv = mu__staging_add(&ps->staging, piece, &outcome->error, &staged);
@@ -280,14 +282,14 @@ static void stage(struct ps *ps, const struct mu__staging_piece *piece, bool las
         mu__staging_drop(&ps->staging, node, piece->batch);
         return;
     }
-    outcome->is_none = staged.fresh < MU__EFFECTS_TELL_BYTES;
+    outcome->is_none = staged.fresh < MU__EFFECTS_REPORT_BYTES;
     outcome->staged = staged.bytes;
     if (!outcome->is_none)
-        mu__staging_told(&ps->staging, node, piece->batch);
+        mu__staging_reported(&ps->staging, node, piece->batch);
 }
 
 static void answer_effect(struct mu__ctx *ctx, const struct mu__msg *msg, uint64_t token,
-                          const struct outcome *outcome)
+                          const struct effect_outcome *outcome)
 {
     struct mu__msg *reply = mu__msg_new(ctx, MU__EFFECT_WRITTEN);
 
@@ -296,7 +298,7 @@ static void answer_effect(struct mu__ctx *ctx, const struct mu__msg *msg, uint64
 
         body->token = token;
         body->code = code_to_send(outcome->error.code);
-        body->message = words_of(outcome->error.code, outcome->error.message);
+        body->message = message_of(outcome->error.code, outcome->error.message);
         body->again = outcome->again;
         body->staged = outcome->staged;
     }
@@ -308,7 +310,7 @@ static void on_effect_write(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     struct ps *ps = state;
     const struct mu__effect_write *body = mu__body(msg);
     const struct mu__staging_piece piece = piece_of(msg, body);
-    struct outcome outcome;
+    struct effect_outcome outcome;
 
     outcome.is_none = false;
     outcome.again = false;
@@ -318,7 +320,7 @@ static void on_effect_write(struct mu__ctx *ctx, void *state, struct mu__msg *ms
         mu__staging_drop(&ps->staging, msg->from.node, body->batch);
         return;
     }
-    if (!is_wanted(ps, body, &outcome))
+    if (!is_pending_effect(ps, body, &outcome))
         mu__staging_drop(&ps->staging, msg->from.node, body->batch);
     else if (body->last && body->before == 0)
         apply_batch(ps, &piece.write, body->effect, &outcome);
@@ -395,7 +397,7 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
 /* ---- Status ---- */
 
-struct listing {
+struct variable_listing {
     mu_value *list;     /* NULL when out of memory */
     size_t left_out;
 };
@@ -413,13 +415,13 @@ static mu_value *dims_value(const struct mu__shape *shape)
     return list;
 }
 
-struct entry {
+struct restore_entry {
     const char *key;
     mu_value *value;
 };
 
 /* A map of the entries; takes their values. NULL when out of memory. */
-static mu_value *map_of(const struct entry *entries, size_t count)
+static mu_value *map_of(const struct restore_entry *entries, size_t count)
 {
     mu_value *map = mu_value_map();
     bool failed = map == NULL;
@@ -444,7 +446,7 @@ static mu_value *number(uint64_t n)
 
 static mu_value *info_value(const struct mu__store_info *info)
 {
-    const struct entry entries[] = {
+    const struct restore_entry entries[] = {
         {"name", mu_value_string(info->name)},
         {"dtype", mu_value_string(mu_dtype_name((int)info->shape->dtype))},
         {"dims", dims_value(info->shape)},
@@ -463,7 +465,7 @@ static mu_value *info_value(const struct mu__store_info *info)
 }
 
 /* Takes `item`. A list that lacks memory for one item is dropped as a whole. */
-static void add_item(struct listing *listing, mu_value *item)
+static void add_item(struct variable_listing *listing, mu_value *item)
 {
     if (listing->list == NULL) {
         mu_value_free(item);
@@ -477,7 +479,7 @@ static void add_item(struct listing *listing, mu_value *item)
 
 static void list_variable(void *user, const struct mu__store_info *info)
 {
-    struct listing *listing = user;
+    struct variable_listing *listing = user;
 
     if (listing->list != NULL && mu_value_count(listing->list) >= MU__PS_STATUS_MAX)
         listing->left_out++;
@@ -488,13 +490,13 @@ static void list_variable(void *user, const struct mu__store_info *info)
 mu_value *mu__ps_status(const void *ps_state)
 {
     const struct ps *ps = ps_state;
-    struct listing listing = {mu_value_list(), 0};
+    struct variable_listing listing = {mu_value_list(), 0};
 
     if (listing.list == NULL)
         return NULL;
     mu__store_each(ps->store, list_variable, &listing);
     if (listing.left_out > 0) {
-        const struct entry entry = {"left_out", number(listing.left_out)};
+        const struct restore_entry entry = {"left_out", number(listing.left_out)};
 
         add_item(&listing, map_of(&entry, 1));
     }

@@ -54,14 +54,14 @@ static int begin_inner(struct mu__ctx *ctx, struct variables *v, struct operatio
     }
     outer->inner->outer = outer;
     mu__vars_begin(ctx, v, outer->inner);
-    v->look_around = true;
+    v->pump_all_due = true;
     return 0;
 }
 
 /* ---- The parts ---- */
 
 /* From its first piece, with the shard that there is now. */
-static void restart(struct variables *v, struct part *part)
+static void restart(struct variables *v, struct op_part *part)
 {
     mu__vars_disown_part(v, part);
     mu__vars_unstage(v, part);
@@ -73,16 +73,16 @@ static void restart(struct variables *v, struct part *part)
     part->sent = 0;
     part->done = 0;
     mu__vars_enqueue(v, part);
-    v->look_around = true;
+    v->pump_all_due = true;
 }
 
-static bool is_replaced(const struct part *part)
+static bool is_replaced(const struct op_part *part)
 {
     return part->id != part->op->call->ids[part->shard];
 }
 
 bool mu__vars_fail_if_replaced(struct mu__ctx *ctx, struct variables *v,
-                               struct part *part)
+                               struct op_part *part)
 {
     if (is_open(part->op) || part->op->rule->repeats || !is_replaced(part))
         return false;
@@ -90,7 +90,7 @@ bool mu__vars_fail_if_replaced(struct mu__ctx *ctx, struct variables *v,
     return true;
 }
 
-void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct part *part)
+void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
 {
     struct operation *op = part->op;
     int rv;
@@ -120,7 +120,7 @@ void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct part *part
 
 /* False: it has failed, and with it the operation. What is under way and may not be
  * repeated has an answer to come. */
-static bool take_over(struct mu__ctx *ctx, struct variables *v, struct part *part)
+static bool take_over(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
 {
     bool repeats = part->op->rule->repeats;
 
@@ -147,7 +147,7 @@ static void answer_request(struct mu__ctx *ctx, const struct operation *op, int 
     op->call->call.code = code;
     if (msg != NULL)
         ((struct mu__var_reopened *)mu__body(msg))->request = op->request;
-    if (mu__send(ctx, op->asker, msg) != 0)
+    if (mu__send(ctx, op->requester, msg) != 0)
         mu__log(ctx, MU__LOG_ERROR, "nobody hears that variable %s was reopened",
                 op->call->name);
 }
@@ -190,7 +190,7 @@ void mu__vars_on_reopen(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct variables *v = state;
     struct mu__reopen *request = ((struct mu__var_reopen *)mu__body(msg))->request;
     struct operation failed = {.call = &request->call, .request = request,
-                               .asker = msg->from};
+                               .requester = msg->from};
     struct operation *op;
     int rv = mu__vars_plan(ctx, v, &request->call, &op);
 
@@ -201,7 +201,7 @@ void mu__vars_on_reopen(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     op->request = request;
-    op->asker = msg->from;
+    op->requester = msg->from;
     mu__vars_begin(ctx, v, op);
     mu__vars_pump_all(ctx, v);
 }

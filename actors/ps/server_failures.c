@@ -3,25 +3,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct report {
+struct failure_report {
     uint64_t at_ms;
     uint32_t reporter;
 };
 
 /* The reports of one server that count, the oldest first. */
-struct server {
+struct failing_server {
     uint32_t index;
     uint32_t count;
     uint32_t capacity;
     uint64_t heard_ms;      /* of any report, also of those that do not count */
-    struct report *reports;
+    struct failure_report *reports;
 };
 
 struct mu__server_failures {
     struct mu__server_failures_options options;
     size_t count;
     size_t capacity;
-    struct server *servers;
+    struct failing_server *servers;
 };
 
 struct mu__server_failures *
@@ -46,7 +46,8 @@ void mu__server_failures_free(struct mu__server_failures *failures)
 
 /* ---- servers ---- */
 
-static struct server *find(const struct mu__server_failures *failures, uint32_t index)
+static struct failing_server *find(const struct mu__server_failures *failures,
+                                   uint32_t index)
 {
     for (size_t i = 0; i < failures->count; i++)
         if (failures->servers[i].index == index)
@@ -54,9 +55,9 @@ static struct server *find(const struct mu__server_failures *failures, uint32_t 
     return NULL;
 }
 
-static struct server *longest_silent(struct mu__server_failures *failures)
+static struct failing_server *longest_silent(struct mu__server_failures *failures)
 {
-    struct server *silent = &failures->servers[0];
+    struct failing_server *silent = &failures->servers[0];
 
     for (size_t i = 1; i < failures->count; i++)
         if (failures->servers[i].heard_ms < silent->heard_ms)
@@ -67,7 +68,7 @@ static struct server *longest_silent(struct mu__server_failures *failures)
 static bool make_room(struct mu__server_failures *failures)
 {
     size_t capacity = failures->capacity == 0 ? 4 : failures->capacity * 2;
-    struct server *servers;
+    struct failing_server *servers;
 
     if (failures->count < failures->capacity)
         return true;
@@ -80,9 +81,10 @@ static bool make_room(struct mu__server_failures *failures)
 }
 
 /* NULL: out of memory. */
-static struct server *find_or_add(struct mu__server_failures *failures, uint32_t index)
+static struct failing_server *find_or_add(struct mu__server_failures *failures,
+                                          uint32_t index)
 {
-    struct server *server = find(failures, index);
+    struct failing_server *server = find(failures, index);
 
     if (server != NULL)
         return server;
@@ -94,18 +96,18 @@ static struct server *find_or_add(struct mu__server_failures *failures, uint32_t
     } else {
         return NULL;
     }
-    *server = (struct server){.index = index};
+    *server = (struct failing_server){.index = index};
     return server;
 }
 
 /* ---- reports ---- */
 
-static uint64_t age(const struct report *report, uint64_t now_ms)
+static uint64_t age(const struct failure_report *report, uint64_t now_ms)
 {
     return now_ms < report->at_ms ? 0 : now_ms - report->at_ms;
 }
 
-static void forget_old(struct server *server, uint64_t decay_ms, uint64_t now_ms)
+static void forget_old(struct failing_server *server, uint64_t decay_ms, uint64_t now_ms)
 {
     uint32_t old = 0;
 
@@ -118,7 +120,7 @@ static void forget_old(struct server *server, uint64_t decay_ms, uint64_t now_ms
             server->count * sizeof *server->reports);
 }
 
-static bool is_same_trouble(const struct server *server, uint32_t reporter,
+static bool is_same_trouble(const struct failing_server *server, uint32_t reporter,
                             uint64_t same_ms, uint64_t now_ms)
 {
     for (uint32_t i = server->count; i > 0; i--)
@@ -127,11 +129,11 @@ static bool is_same_trouble(const struct server *server, uint32_t reporter,
     return false;
 }
 
-static void add(struct server *server, struct report report)
+static void add(struct failing_server *server, struct failure_report report)
 {
     if (server->count == server->capacity) {
         uint32_t capacity = server->capacity == 0 ? 4 : server->capacity * 2;
-        struct report *reports =
+        struct failure_report *reports =
             realloc(server->reports, (size_t)capacity * sizeof *reports);
 
         if (reports == NULL)
@@ -146,7 +148,7 @@ bool mu__server_failures_report(struct mu__server_failures *failures, uint32_t i
                                 uint32_t reporter, uint64_t now_ms)
 {
     const struct mu__server_failures_options *options = &failures->options;
-    struct server *server;
+    struct failing_server *server;
 
     if (options->ignored == 0)
         return true;
@@ -161,14 +163,14 @@ bool mu__server_failures_report(struct mu__server_failures *failures, uint32_t i
         server->count = 0;
         return true;
     }
-    add(server, (struct report){.at_ms = now_ms, .reporter = reporter});
+    add(server, (struct failure_report){.at_ms = now_ms, .reporter = reporter});
     return false;
 }
 
 uint32_t mu__server_failures_count(struct mu__server_failures *failures, uint32_t index,
                                    uint64_t now_ms)
 {
-    struct server *server = find(failures, index);
+    struct failing_server *server = find(failures, index);
 
     if (server == NULL)
         return 0;

@@ -19,13 +19,13 @@ struct piece {
     unsigned char data[];
 };
 
-struct batch {
-    struct batch *next;
+struct staged_batch {
+    struct staged_batch *next;
     uint64_t number;
     uint64_t origin;
     uint64_t effect;
     uint64_t bytes;
-    uint64_t told;
+    uint64_t reported;
     uint32_t pieces;
     struct piece *first;
     struct piece *last;
@@ -36,7 +36,7 @@ struct mu__staged_node {
     uint32_t node;
     uint32_t batches_count;
     uint64_t bytes;
-    struct batch *batches;          /* the one that grew last comes first */
+    struct staged_batch *batches;          /* the one that grew last comes first */
 };
 
 void mu__staging_init(struct mu__staging *staging,
@@ -63,10 +63,10 @@ static struct mu__staged_node *find_node(struct mu__staging *staging, uint32_t n
     return found;
 }
 
-static struct batch *find_batch(struct mu__staged_node *from, uint64_t number)
+static struct staged_batch *find_batch(struct mu__staged_node *from, uint64_t number)
 {
-    struct batch **link;
-    struct batch *found;
+    struct staged_batch **link;
+    struct staged_batch *found;
 
     if (from == NULL)
         return NULL;
@@ -85,9 +85,9 @@ static struct batch *find_batch(struct mu__staged_node *from, uint64_t number)
 /* ---- Forgetting ---- */
 
 static void free_batch(struct mu__staging *staging, struct mu__staged_node *from,
-                       struct batch **link)
+                       struct staged_batch **link)
 {
-    struct batch *batch = *link;
+    struct staged_batch *batch = *link;
 
     *link = batch->next;
     while (batch->first != NULL) {
@@ -141,7 +141,7 @@ void mu__staging_drop_others(struct mu__staging *staging, uint64_t origin)
 
     while (*from != NULL) {
         struct mu__staged_node *node = *from;
-        struct batch **link = &node->batches;
+        struct staged_batch **link = &node->batches;
 
         while (*link != NULL) {
             if ((*link)->effect != 0 && (*link)->origin != origin)
@@ -192,7 +192,7 @@ static int begin(struct mu__staging *staging, const struct mu__staging_piece *pi
 {
     uint32_t node = piece->write.writer.node;
     struct mu__staged_node *from;
-    struct batch *batch;
+    struct staged_batch *batch;
 
     mu__staging_drop(staging, node, piece->batch);
     from = need_node(staging, node);
@@ -248,7 +248,7 @@ static struct piece *copy_of(const struct mu__store_write *write)
     return piece;
 }
 
-static void append(struct batch *batch, struct piece *piece)
+static void append(struct staged_batch *batch, struct piece *piece)
 {
     if (batch->last == NULL) {
         batch->first = piece;
@@ -285,7 +285,7 @@ int mu__staging_add(struct mu__staging *staging, const struct mu__staging_piece 
 {
     uint32_t node = piece->write.writer.node;
     struct mu__staged_node *from;
-    struct batch *batch;
+    struct staged_batch *batch;
     int rv = piece->before == 0 ? begin(staging, piece, ret_error) : 0;
 
     if (rv != 0)
@@ -303,14 +303,14 @@ int mu__staging_add(struct mu__staging *staging, const struct mu__staging_piece 
         return rv;
     }
     *ret_staged = (struct mu__staged){&batch->first->write, batch->bytes,
-                                      batch->bytes - batch->told};
+                                      batch->bytes - batch->reported};
     return 0;
 }
 
-void mu__staging_told(struct mu__staging *staging, uint32_t node, uint64_t batch)
+void mu__staging_reported(struct mu__staging *staging, uint32_t node, uint64_t batch)
 {
-    struct batch *found = find_batch(find_node(staging, node), batch);
+    struct staged_batch *found = find_batch(find_node(staging, node), batch);
 
     if (found != NULL)
-        found->told = found->bytes;
+        found->reported = found->bytes;
 }

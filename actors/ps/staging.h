@@ -43,7 +43,7 @@ struct mu__staging_piece {
 struct mu__staged {
     const struct mu__store_write *first;    /* the rest follows by `next` */
     uint64_t bytes;                         /* their weight */
-    uint64_t fresh;                         /* of these: since mu__staging_told */
+    uint64_t fresh;                         /* of these: since mu__staging_reported */
 };
 
 /* Copy a piece to the end of its batch; a piece that none goes before begins one, anew
@@ -53,7 +53,7 @@ int mu__staging_add(struct mu__staging *staging, const struct mu__staging_piece 
                     mu_error *ret_error, struct mu__staged *ret_staged);
 
 /* The sender is told how much of a batch is here. */
-void mu__staging_told(struct mu__staging *staging, uint32_t node, uint64_t batch);
+void mu__staging_reported(struct mu__staging *staging, uint32_t node, uint64_t batch);
 
 /* Forget a batch, if it is here. */
 void mu__staging_drop(struct mu__staging *staging, uint32_t node, uint64_t batch);

@@ -27,18 +27,18 @@ const struct mu__store_limits mu__store_limits_default = {
  * ABSENT: somebody waits for it, and nobody makes it. FILLED: has its content, but the
  * creator has not said COMMIT. ORPHAN: nor will it, for it was lost: whether shard 0 got
  * its content only the next one who opens knows. */
-enum stage { ABSENT, MAKING, FILLED, ORPHAN, READY };
+enum shard_stage { ABSENT, MAKING, FILLED, ABANDONED, READY };
 
-struct answer {
-    struct answer *next;
+struct open_answer {
+    struct open_answer *next;
     struct mu__store_opened opened;
     struct mu__shape shape;         /* as it was opened */
     bool existing;
 };
 
 struct answers {
-    struct answer *first;
-    struct answer *last;
+    struct open_answer *first;
+    struct open_answer *last;
 };
 
 struct variable {
@@ -48,7 +48,7 @@ struct variable {
     uint64_t id;
     struct mu__shape shape;         /* this and all below: unless ABSENT */
     uint32_t shard;
-    enum stage stage;
+    enum shard_stage stage;
     uint64_t bytes;
     uint8_t *data;
     uint8_t *velocity;              /* NULL until momentum was used */
@@ -57,7 +57,7 @@ struct variable {
     uint64_t writes;
     uint64_t bytes_read;
     uint64_t bytes_written;
-    struct mu__asker creator;       /* MAKING, FILLED: who owes the content or COMMIT, */
+    struct mu__requester creator;   /* MAKING, FILLED: who owes the content or COMMIT, */
     uint64_t received;              /* how much of it is here */
     struct answers waiting;         /* for READY; in all stages before it */
     char name[];
@@ -75,7 +75,7 @@ struct transfer {
 
 struct mu__store {
     struct mu__store_limits limits;
-    uint64_t life;
+    uint64_t incarnation;
     uint64_t serial;
     struct mu__map by_id;
     struct mu__map by_name;
@@ -90,7 +90,7 @@ struct mu__store {
 
 /* ---- Answers ---- */
 
-static void append(struct answers *list, struct answer *answer)
+static void append(struct answers *list, struct open_answer *answer)
 {
     answer->next = NULL;
     if (list->last == NULL)
@@ -100,9 +100,9 @@ static void append(struct answers *list, struct answer *answer)
     list->last = answer;
 }
 
-static struct answer *take_first(struct answers *list)
+static struct open_answer *take_first(struct answers *list)
 {
-    struct answer *answer = list->first;
+    struct open_answer *answer = list->first;
 
     if (answer == NULL)
         return NULL;
@@ -114,7 +114,7 @@ static struct answer *take_first(struct answers *list)
 
 static void free_answers(struct answers *list)
 {
-    struct answer *answer;
+    struct open_answer *answer;
 
     while ((answer = take_first(list)) != NULL)
         free(answer);
@@ -122,7 +122,7 @@ static void free_answers(struct answers *list)
 
 bool mu__store_next_opened(struct mu__store *store, struct mu__store_opened *ret_opened)
 {
-    struct answer *answer = take_first(&store->due);
+    struct open_answer *answer = take_first(&store->due);
 
     if (answer == NULL)
         return false;
@@ -131,33 +131,33 @@ bool mu__store_next_opened(struct mu__store *store, struct mu__store_opened *ret
     return true;
 }
 
-static struct answer *answer_new(const struct mu__store_open *request)
+static struct open_answer *answer_new(const struct mu__store_open *request)
 {
-    struct answer *answer = calloc(1, sizeof *answer);
+    struct open_answer *answer = calloc(1, sizeof *answer);
 
     if (answer == NULL)
         return NULL;
-    answer->opened.asker = request->asker;
+    answer->opened.requester = request->requester;
     answer->shape = request->shape;
     answer->existing = request->existing;
     return answer;
 }
 
 /* Who waits is told that there is nothing yet. */
-static void note_absent(struct mu__store *store, const struct answer *waiting)
+static void answer_absent(struct mu__store *store, const struct open_answer *waiting)
 {
-    struct answer *note = calloc(1, sizeof *note);
+    struct open_answer *notice = calloc(1, sizeof *notice);
 
-    if (note == NULL)
+    if (notice == NULL)
         return;
-    note->opened.asker = waiting->opened.asker;
-    note->opened.code = -MU_EAGAIN;
-    note->opened.words = "it does not exist, and nobody creates it";
-    append(&store->due, note);
+    notice->opened.requester = waiting->opened.requester;
+    notice->opened.code = -MU_EAGAIN;
+    notice->opened.reason = "it does not exist, and nobody creates it";
+    append(&store->due, notice);
 }
 
-static void tell(struct mu__store *store, const struct variable *v, bool created,
-                 struct answer *answer)
+static void answer_opener(struct mu__store *store, const struct variable *v, bool created,
+                 struct open_answer *answer)
 {
     answer->opened.id = v->id;
     answer->opened.created = created;
@@ -165,13 +165,14 @@ static void tell(struct mu__store *store, const struct variable *v, bool created
 }
 
 /* Those for whom `leaves` is true wait no more; they are handed to `leave`. */
-static void stop_waiting(struct mu__store *store, struct variable *v,
-                         bool (*leaves)(const struct answer *answer, const void *arg),
-                         const void *arg,
-                         void (*leave)(struct mu__store *store, struct answer *answer))
+static void
+stop_waiting(struct mu__store *store, struct variable *v,
+             bool (*leaves)(const struct open_answer *answer, const void *arg),
+             const void *arg,
+             void (*leave)(struct mu__store *store, struct open_answer *answer))
 {
     struct answers stay = {NULL, NULL};
-    struct answer *answer;
+    struct open_answer *answer;
 
     while ((answer = take_first(&v->waiting)) != NULL) {
         if (!leaves(answer, arg)) {
@@ -184,49 +185,50 @@ static void stop_waiting(struct mu__store *store, struct variable *v,
     v->waiting = stay;
 }
 
-static bool same_asker(const struct mu__asker *a, const struct mu__asker *b)
+static bool same_requester(const struct mu__requester *a, const struct mu__requester *b)
 {
     return mu__pid_equal(a->pid, b->pid) && a->token == b->token;
 }
 
-static bool is_of_asker(const struct answer *answer, const void *asker)
+static bool is_of_requester(const struct open_answer *answer, const void *requester)
 {
-    return same_asker(&answer->opened.asker, asker);
+    return same_requester(&answer->opened.requester, requester);
 }
 
-static bool is_of_node(const struct answer *answer, const void *node)
+static bool is_of_node(const struct open_answer *answer, const void *node)
 {
-    return answer->opened.asker.pid.node == *(const uint32_t *)node;
+    return answer->opened.requester.pid.node == *(const uint32_t *)node;
 }
 
-static bool is_misfit(const struct answer *answer, const void *shape)
+static bool is_mismatch(const struct open_answer *answer, const void *shape)
 {
     return !mu__shape_equal(&answer->shape, shape);
 }
 
-static void tell_cancelled(struct mu__store *store, struct answer *answer)
+static void answer_cancelled(struct mu__store *store, struct open_answer *answer)
 {
     answer->opened.code = -MU_ECANCELLED;
-    answer->opened.words = "the open was given up";
+    answer->opened.reason = "the open was given up";
     append(&store->due, answer);
 }
 
 /* Before tell_misfit: how many shards there are, if that is all that differs. */
-static void note_shards(const struct variable *v)
+static void set_shards(const struct variable *v)
 {
-    for (struct answer *a = v->waiting.first; a != NULL; a = a->next)
+    for (struct open_answer *a = v->waiting.first; a != NULL; a = a->next)
         if (mu__shape_alike(&a->shape, &v->shape))
             a->opened.shards = v->shape.shards;
 }
 
-static void tell_misfit(struct mu__store *store, struct answer *answer)
+static void answer_mismatch(struct mu__store *store, struct open_answer *answer)
 {
     answer->opened.code = -MU_EPRECONDITION;
-    answer->opened.words = "it was created with another dtype, shape or number of shards";
+    answer->opened.reason =
+        "it was created with another dtype, shape or number of shards";
     append(&store->due, answer);
 }
 
-static void drop_answer(struct mu__store *store, struct answer *answer)
+static void drop_answer(struct mu__store *store, struct open_answer *answer)
 {
     (void)store;
     free(answer);
@@ -246,7 +248,7 @@ static uint64_t mixed(uint64_t number)
 static uint64_t key_of(const struct mu__store *store, struct mu__view name,
                        uint32_t shard)
 {
-    return mixed(mixed(mu__name_hash(name) ^ store->life) + shard);
+    return mixed(mixed(mu__name_hash(name) ^ store->incarnation) + shard);
 }
 
 static struct variable *find_by_name(const struct mu__store *store, struct mu__view name,
@@ -390,10 +392,10 @@ static void remove_unused(struct mu__store *store, struct variable *v)
 }
 
 /* What was ABSENT is to be made by the asker, under a fresh id. */
-static int furnish(struct mu__store *store, struct variable *v,
+static int create(struct mu__store *store, struct variable *v,
                    const struct mu__store_open *request, mu_error *ret_error)
 {
-    uint64_t id = mixed(store->life + ++store->serial);
+    uint64_t id = mixed(store->incarnation + ++store->serial);
     int rv;
 
     assert(v->stage == ABSENT);
@@ -412,12 +414,12 @@ static int furnish(struct mu__store *store, struct variable *v,
     v->id = id;
     v->shape = request->shape;
     v->bytes = request->bytes;
-    v->creator = request->asker;
+    v->creator = request->requester;
     v->received = 0;
     v->stage = MAKING;
     store->totals.variables++;
-    note_shards(v);
-    stop_waiting(store, v, is_misfit, &v->shape, tell_misfit);
+    set_shards(v);
+    stop_waiting(store, v, is_mismatch, &v->shape, answer_mismatch);
     return 0;
 }
 
@@ -446,64 +448,65 @@ static void strip(struct mu__store *store, struct variable *v)
 
 static void make_ready(struct mu__store *store, struct variable *v)
 {
-    struct answer *answer;
+    struct open_answer *answer;
 
     v->stage = READY;
     while ((answer = take_first(&v->waiting)) != NULL) {
         store->totals.waiting--;
-        tell(store, v, false, answer);
+        answer_opener(store, v, false, answer);
     }
 }
 
 /* The oldest who waits and may create; NULL when there is none. */
-static struct answer *take_heir(struct mu__store *store, struct variable *v)
+static struct open_answer *take_successor(struct mu__store *store, struct variable *v)
 {
     struct answers others = {NULL, NULL};
-    struct answer *heir = NULL;
-    struct answer *answer;
+    struct open_answer *successor = NULL;
+    struct open_answer *answer;
 
     while ((answer = take_first(&v->waiting)) != NULL) {
-        if (heir == NULL && !answer->existing)
-            heir = answer;
+        if (successor == NULL && !answer->existing)
+            successor = answer;
         else
             append(&others, answer);
     }
     v->waiting = others;
-    store->totals.waiting -= heir != NULL;
-    return heir;
+    store->totals.waiting -= successor != NULL;
+    return successor;
 }
 
 /* Made again, from zeros, by the next in line. */
-static void hand_over(struct mu__store *store, struct variable *v, struct answer *heir)
+static void hand_over(struct mu__store *store, struct variable *v,
+                      struct open_answer *successor)
 {
     memset(v->data, 0, (size_t)v->received);
     v->received = 0;
     v->version = 0;
     v->writes = 0;
     v->bytes_written = 0;
-    v->creator = heir->opened.asker;
+    v->creator = successor->opened.requester;
     v->stage = MAKING;
-    tell(store, v, true, heir);
+    answer_opener(store, v, true, successor);
 }
 
 /* The creator gave up, or was lost, before it said COMMIT. May free `v`. */
 static void lose_creator(struct mu__store *store, struct variable *v)
 {
-    struct answer *heir = take_heir(store, v);
+    struct open_answer *successor = take_successor(store, v);
 
-    if (heir != NULL) {
-        hand_over(store, v, heir);
+    if (successor != NULL) {
+        hand_over(store, v, successor);
         return;
     }
     if (v->stage == FILLED) {
-        v->stage = ORPHAN;
+        v->stage = ABANDONED;
         if (v->waiting.first != NULL)
             make_ready(store, v);
         return;
     }
     strip(store, v);
-    for (const struct answer *a = v->waiting.first; a != NULL; a = a->next)
-        note_absent(store, a);
+    for (const struct open_answer *a = v->waiting.first; a != NULL; a = a->next)
+        answer_absent(store, a);
     remove_unused(store, v);
 }
 
@@ -535,14 +538,14 @@ static int check_same(const struct variable *v, const struct mu__shape *wanted,
                       mu_error *ret_error)
 {
     char has[MU__SHAPE_TEXT_MAX];
-    char wants[MU__SHAPE_TEXT_MAX];
+    char expected[MU__SHAPE_TEXT_MAX];
 
     if (mu__shape_equal(&v->shape, wanted))
         return 0;
     mu__shape_text(&v->shape, has, sizeof has);
-    mu__shape_text(wanted, wants, sizeof wants);
+    mu__shape_text(wanted, expected, sizeof expected);
     return mu_error_set(ret_error, -MU_EPRECONDITION, "it is %s; opened as %s", has,
-                        wants);
+                        expected);
 }
 
 /* Whether the asker is to make it. */
@@ -550,25 +553,25 @@ static bool is_to_make(const struct variable *v, const struct mu__store_open *re
 {
     if (request->existing)
         return false;
-    return v->stage == ABSENT || v->stage == ORPHAN ||
+    return v->stage == ABSENT || v->stage == ABANDONED ||
            (v->stage == READY && v->id == request->replaces);
 }
 
 static int make(struct mu__store *store, struct variable *v,
-                const struct mu__store_open *request, struct answer *answer,
+                const struct mu__store_open *request, struct open_answer *answer,
                 mu_error *ret_error)
 {
     int rv;
 
     strip(store, v);
-    rv = furnish(store, v, request, ret_error);
+    rv = create(store, v, request, ret_error);
     if (rv == 0)
-        tell(store, v, true, answer);
+        answer_opener(store, v, true, answer);
     return rv;
 }
 
-static int wait_for(struct mu__store *store, struct variable *v, struct answer *answer,
-                    mu_error *ret_error)
+static int wait_for(struct mu__store *store, struct variable *v,
+                    struct open_answer *answer, mu_error *ret_error)
 {
     if (store->totals.waiting >= store->limits.waiting_max)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
@@ -577,13 +580,13 @@ static int wait_for(struct mu__store *store, struct variable *v, struct answer *
     append(&v->waiting, answer);
     store->totals.waiting++;
     if (v->stage == ABSENT)
-        note_absent(store, answer);
+        answer_absent(store, answer);
     return 0;
 }
 
 /* Takes `answer` when it returns 0. */
 static int admit(struct mu__store *store, struct variable *v,
-                 const struct mu__store_open *request, struct answer *answer,
+                 const struct mu__store_open *request, struct open_answer *answer,
                  mu_error *ret_error)
 {
     int rv = 0;
@@ -594,11 +597,11 @@ static int admit(struct mu__store *store, struct variable *v,
         rv = check_same(v, &request->shape, ret_error);
     if (rv != 0)
         return rv;
-    if (v->stage == ORPHAN)
+    if (v->stage == ABANDONED)
         make_ready(store, v);
     if (v->stage != READY)
         return wait_for(store, v, answer, ret_error);
-    tell(store, v, false, answer);
+    answer_opener(store, v, false, answer);
     return 0;
 }
 
@@ -607,7 +610,7 @@ int mu__store_open(struct mu__store *store, const struct mu__store_open *request
 {
     int rv = check_open(request, ret_error);
     struct variable *v;
-    struct answer *answer;
+    struct open_answer *answer;
 
     if (rv != 0)
         return rv;
@@ -722,7 +725,7 @@ static int get_staging(struct mu__store *store, uint64_t bytes, mu_error *ret_er
 }
 
 /* Keeps memory that was charged, and frees what was kept before. */
-static void keep_spare(struct mu__store *store, uint8_t *data, uint64_t bytes)
+static void save_spare(struct mu__store *store, uint8_t *data, uint64_t bytes)
 {
     free(store->spare);
     store->spare = data;
@@ -788,7 +791,7 @@ static int stage(struct mu__store *store, struct variable *v,
     memcpy((*link)->data + write->offset, write->data.data, write->data.size);
     (*link)->received += write->data.size;
     if ((*link)->received == v->bytes) {
-        keep_spare(store, v->data, v->bytes);
+        save_spare(store, v->data, v->bytes);
         v->data = (*link)->data;
         (*link)->data = NULL;
         free_transfer(store, link);
@@ -880,16 +883,16 @@ static int momentum(struct mu__store *store, struct variable *v,
 static int commit(struct mu__store *store, struct variable *v,
                   const struct mu__store_write *write, mu_error *ret_error)
 {
-    const struct mu__asker writer = {write->writer, write->transfer};
+    const struct mu__requester writer = {write->writer, write->transfer};
 
-    if (v->stage == FILLED && same_asker(&writer, &v->creator))
+    if (v->stage == FILLED && same_requester(&writer, &v->creator))
         make_ready(store, v);
     if (v->stage == READY)
         return 0;
     return refuse_unready(v, ret_error);
 }
 
-static const struct operation {
+static const struct write_kind {
     int (*run)(struct mu__store *store, struct variable *v,
                const struct mu__store_write *write, mu_error *ret_error);
     bool has_data;
@@ -928,9 +931,9 @@ static int write_initial(struct mu__store *store, struct variable *v,
                          const struct mu__store_write *write, mu_error *ret_error)
 {
     bool is_zero = write->operation == MU__WRITE_ZERO;
-    struct mu__asker writer = {write->writer, write->transfer};
+    struct mu__requester writer = {write->writer, write->transfer};
 
-    if (v->stage != MAKING || !same_asker(&writer, &v->creator) ||
+    if (v->stage != MAKING || !same_requester(&writer, &v->creator) ||
         (write->operation != MU__WRITE_ASSIGN && !is_zero))
         return refuse_unready(v, ret_error);
     if (!is_zero && write->offset != v->received)
@@ -956,20 +959,21 @@ static bool has_creator(const struct variable *v)
     return v->stage == MAKING || v->stage == FILLED;
 }
 
-static void give_up_waiting(struct mu__store *store, const struct mu__asker *asker)
+static void give_up_waiting(struct mu__store *store,
+                            const struct mu__requester *requester)
 {
     struct variable *next;
 
     for (struct variable *v = store->first; v != NULL; v = next) {
         next = v->next;
-        stop_waiting(store, v, is_of_asker, asker, tell_cancelled);
+        stop_waiting(store, v, is_of_requester, requester, answer_cancelled);
         remove_unused(store, v);
     }
 }
 
 static void abandon(struct mu__store *store, const struct mu__store_write *write)
 {
-    const struct mu__asker writer = {write->writer, write->transfer};
+    const struct mu__requester writer = {write->writer, write->transfer};
     struct variable *v = mu__map_get(&store->by_id, write->id);
     struct transfer **link;
 
@@ -977,7 +981,7 @@ static void abandon(struct mu__store *store, const struct mu__store_write *write
         give_up_waiting(store, &writer);
     if (v == NULL)
         return;
-    if (has_creator(v) && same_asker(&writer, &v->creator)) {
+    if (has_creator(v) && same_requester(&writer, &v->creator)) {
         lose_creator(store, v);
         return;
     }
@@ -997,7 +1001,7 @@ static void count_write(struct variable *v, const struct mu__store_write *write)
 static int apply(struct mu__store *store, struct variable *v,
                  const struct mu__store_write *write, mu_error *ret_error)
 {
-    const struct operation *operation = &operations[write->operation];
+    const struct write_kind *operation = &operations[write->operation];
     int rv = v->stage == READY || !operation->changes
                  ? operation->run(store, v, write, ret_error)
                  : write_initial(store, v, write, ret_error);
@@ -1143,14 +1147,15 @@ void mu__store_totals(const struct mu__store *store, struct mu__store_totals *re
     *ret_totals = store->totals;
 }
 
-struct mu__store *mu__store_new(const struct mu__store_limits *limits, uint64_t life)
+struct mu__store *mu__store_new(const struct mu__store_limits *limits,
+                                uint64_t incarnation)
 {
     struct mu__store *store = calloc(1, sizeof *store);
 
     if (store == NULL)
         return NULL;
     store->limits = *limits;
-    store->life = life;
+    store->incarnation = incarnation;
     return store;
 }
 

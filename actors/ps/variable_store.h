@@ -43,13 +43,14 @@ extern const struct mu__store_limits mu__store_limits_default;
 
 struct mu__store;
 
-/* `limits` is copied. `life` is a random number of this life of the server: ids follow
- * from it, so that an id of a former life is unknown. NULL when out of memory. */
-struct mu__store *mu__store_new(const struct mu__store_limits *limits, uint64_t life);
+/* `limits` is copied. `incarnation` is a random number of this life of the server: ids
+ * follow from it, so that an id of a former life is unknown. NULL when out of memory. */
+struct mu__store *mu__store_new(const struct mu__store_limits *limits,
+                                uint64_t incarnation);
 void mu__store_free(struct mu__store *store);
 
 /* Who asks, and the number under which the answer is awaited there. */
-struct mu__asker {
+struct mu__requester {
     mu__pid pid;
     uint64_t token;
 };
@@ -59,7 +60,7 @@ struct mu__store_open {
     struct mu__shape shape;
     uint32_t shard;
     uint64_t bytes;         /* of the shard, as the opener computed it */
-    struct mu__asker asker;
+    struct mu__requester requester;
     bool existing;          /* never creates it; of a shard but 0: has found shard 0 with
                                its content */
     uint64_t replaces;      /* the shard with this id is dropped, and made anew by the
@@ -68,12 +69,12 @@ struct mu__store_open {
 
 /* The answer to an open. */
 struct mu__store_opened {
-    struct mu__asker asker;
+    struct mu__requester requester;
     int code;               /* 0; -MU_ECANCELLED after ABANDON; -MU_EPRECONDITION when
                                it was created otherwise than it was waited for;
                                -MU_EAGAIN: no answer yet, but a note that the shard does
                                not exist */
-    const char *words;      /* for the code; static */
+    const char *reason;      /* for the code; static */
     uint64_t id;
     bool created;           /* the asker owes the initial content, as transfer `token` */
     uint32_t shards;        /* -MU_EPRECONDITION: that it has, when nothing else differs;

@@ -45,9 +45,9 @@ static const struct rule rules[] = {
 
 /* ---- Queues ---- */
 
-void mu__vars_enqueue(struct variables *v, struct part *part)
+void mu__vars_enqueue(struct variables *v, struct op_part *part)
 {
-    struct server *server = &v->servers[part->server];
+    struct variable_server *server = &v->servers[part->server];
 
     if (part->queued)
         return;
@@ -60,11 +60,11 @@ void mu__vars_enqueue(struct variables *v, struct part *part)
     server->last = part;
 }
 
-void mu__vars_dequeue(struct variables *v, struct part *part)
+void mu__vars_dequeue(struct variables *v, struct op_part *part)
 {
-    struct server *server = &v->servers[part->server];
-    struct part **link = &server->first;
-    struct part *before = NULL;
+    struct variable_server *server = &v->servers[part->server];
+    struct op_part **link = &server->first;
+    struct op_part *before = NULL;
 
     if (!part->queued)
         return;
@@ -78,7 +78,7 @@ void mu__vars_dequeue(struct variables *v, struct part *part)
         server->last = before;
 }
 
-void mu__vars_unstage(struct variables *v, struct part *part)
+void mu__vars_unstage(struct variables *v, struct op_part *part)
 {
     if (part->staged)
         v->servers[part->server].staged--;
@@ -107,7 +107,7 @@ static void count_flight(struct variables *v, const struct flight *flight)
     flight->part->op->flights++;
 }
 
-struct flight mu__vars_land(struct variables *v, struct flight *flight)
+struct flight mu__vars_end_flight(struct variables *v, struct flight *flight)
 {
     struct flight was = *flight;
 
@@ -133,14 +133,14 @@ static struct flight *find_flight(struct variables *v, const struct mu__msg *msg
 }
 
 /* The flight that a message answers; false when there is none. */
-static bool land_answer(struct variables *v, const struct mu__msg *msg, uint64_t token,
-                        struct flight *ret_flight)
+static bool end_answered_flight(struct variables *v, const struct mu__msg *msg,
+                                uint64_t token, struct flight *ret_flight)
 {
     struct flight *flight = find_flight(v, msg, token);
 
     if (flight == NULL)
         return false;
-    *ret_flight = mu__vars_land(v, flight);
+    *ret_flight = mu__vars_end_flight(v, flight);
     return true;
 }
 
@@ -155,7 +155,7 @@ void mu__vars_disown_flights(struct variables *v, struct operation *op)
     }
 }
 
-void mu__vars_disown_part(struct variables *v, struct part *part)
+void mu__vars_disown_part(struct variables *v, struct op_part *part)
 {
     for (uint32_t i = 0; i < MU__FLIGHTS_MAX && part->op->flights > 0; i++) {
         if (v->flights[i].token == 0 || v->flights[i].part != part)
@@ -167,7 +167,7 @@ void mu__vars_disown_part(struct variables *v, struct part *part)
 
 /* ---- Completing ---- */
 
-bool mu__vars_is_passing(int rv)
+bool mu__vars_is_transient(int rv)
 {
     return rv == -MU_EEXHAUSTED || rv == -MU_EUNAVAILABLE || rv == -MU_EAGAIN ||
            rv == -MU_ENOMEM;
@@ -229,7 +229,7 @@ void mu__vars_complete(struct mu__ctx *ctx, struct variables *v, struct operatio
 
 /* ---- Sending ---- */
 
-static bool will_stage(const struct part *part)
+static bool will_stage(const struct op_part *part)
 {
     return part->op->call->call.operation == MU__VARIABLE_ASSIGN &&
            part->bytes > MU__PIECE_BYTES_MAX;
@@ -241,13 +241,13 @@ static uint32_t opens_max(const struct operation *op)
     return has_flag(op, MU_VARIABLE_EXISTING) ? MU__OPENS_MAX / 4 * 3 : MU__OPENS_MAX;
 }
 
-static bool may_send(struct variables *v, const struct part *part)
+static bool may_send(struct variables *v, const struct op_part *part)
 {
-    const struct server *server = &v->servers[part->server];
+    const struct variable_server *server = &v->servers[part->server];
 
     if (v->flights_count >= MU__FLIGHTS_MAX ||
         (part->step == OPENING && v->opens_count >= opens_max(part->op))) {
-        v->look_around = true;
+        v->pump_all_due = true;
         return false;
     }
     if (part->bytes > 0 && server->bytes_under_way >= MU__WINDOW_BYTES)
@@ -255,16 +255,16 @@ static bool may_send(struct variables *v, const struct part *part)
     return !will_stage(part) || part->staged || server->staged < MU__STAGED_MAX;
 }
 
-static struct part *next_part(struct variables *v, uint32_t server)
+static struct op_part *next_part(struct variables *v, uint32_t server)
 {
-    struct part *part = v->servers[server].first;
+    struct op_part *part = v->servers[server].first;
 
     while (part != NULL && !may_send(v, part))
         part = part->next;
     return part;
 }
 
-static int send_open(struct mu__ctx *ctx, struct variables *v, struct part *part,
+static int send_open(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                      struct flight *flight)
 {
     const struct mu__variable_call *call = part->op->call;
@@ -289,7 +289,7 @@ static int send_open(struct mu__ctx *ctx, struct variables *v, struct part *part
     return mu__send_borrowed(ctx, pid_of(v, part->server), msg);
 }
 
-static int send_read(struct mu__ctx *ctx, struct variables *v, struct part *part,
+static int send_read(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                      struct flight *flight)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_READ);
@@ -306,7 +306,7 @@ static int send_read(struct mu__ctx *ctx, struct variables *v, struct part *part
     return mu__send(ctx, pid_of(v, part->server), msg);
 }
 
-static int send_write(struct mu__ctx *ctx, struct variables *v, struct part *part,
+static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                       struct flight *flight)
 {
     const struct mu__variable_call *call = part->op->call;
@@ -333,7 +333,7 @@ static int send_write(struct mu__ctx *ctx, struct variables *v, struct part *par
 }
 
 /* Send the next piece of a part. */
-static int send_piece(struct mu__ctx *ctx, struct variables *v, struct part *part)
+static int send_piece(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
 {
     uint64_t left = part->bytes - part->sent;
     struct flight *flight = flight_new(v);
@@ -366,14 +366,14 @@ static int send_piece(struct mu__ctx *ctx, struct variables *v, struct part *par
 /* Send to a server what its window has room for; parts take turns. */
 static void pump(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 {
-    struct part *part;
+    struct op_part *part;
 
     while (v->servers[server].up && (part = next_part(v, server)) != NULL) {
         int rv;
 
         mu__vars_dequeue(v, part);
         rv = send_piece(ctx, v, part);
-        if (rv != 0 && !mu__vars_is_passing(rv)) {
+        if (rv != 0 && !mu__vars_is_transient(rv)) {
             mu__vars_fail(ctx, v, part->op, server, rv, "a message could not be sent");
             continue;
         }
@@ -388,7 +388,7 @@ static void pump(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 
 void mu__vars_pump_all(struct mu__ctx *ctx, struct variables *v)
 {
-    v->look_around = false;
+    v->pump_all_due = false;
     v->pumped_first++;
     for (uint32_t i = 0; i < v->servers_count; i++)
         pump(ctx, v, (v->pumped_first + i) % v->servers_count);
@@ -397,7 +397,7 @@ void mu__vars_pump_all(struct mu__ctx *ctx, struct variables *v)
 /* After every event: go on with the server it came from, or with all. */
 static void go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 {
-    if (v->look_around)
+    if (v->pump_all_due)
         mu__vars_pump_all(ctx, v);
     else
         pump(ctx, v, server);
@@ -408,7 +408,7 @@ static void go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 static void plan_part(struct operation *op, uint32_t shard)
 {
     const struct mu__variable_call *call = op->call;
-    struct part *part = &op->parts[shard];
+    struct op_part *part = &op->parts[shard];
     uint64_t home = mu__name_hash(mu__view_str(call->name)) % call->servers_count;
 
     part->op = op;
@@ -439,7 +439,7 @@ static struct operation *operation_new(struct variables *v,
     op->id = ++v->id_last;
     op->parts_count = count;
     op->parts_left = is_open(op) ? 0 : count;
-    op->renews = has_flag(op, MU_VARIABLE_RECREATE);
+    op->recreates = has_flag(op, MU_VARIABLE_RECREATE);
     for (uint32_t i = 0; i < count; i++)
         plan_part(op, i);
     op->next = v->operations;
@@ -516,7 +516,7 @@ static void note_version(const struct operation *op)
             op->call->version = op->parts[i].version;
 }
 
-void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct part *part)
+void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
 {
     struct operation *op = part->op;
 
@@ -536,7 +536,7 @@ void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct part *part)
 static void advance(struct mu__ctx *ctx, struct variables *v, const struct flight *flight,
                     uint64_t version)
 {
-    struct part *part = flight->part;
+    struct op_part *part = flight->part;
 
     part->done += flight->size;
     if (part->done < part->bytes || mu__vars_fail_if_replaced(ctx, v, part))
@@ -550,20 +550,20 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct variables *v = state;
     const struct mu__var_opened *body = mu__body(msg);
     struct flight flight = {.part = NULL};
-    struct part *part;
-    bool landed;
+    struct op_part *part;
+    bool was_flying;
 
     if (body->code == MU_EAGAIN) {
-        mu__vars_take_note(ctx, v, find_flight(v, msg, body->token));
+        mu__vars_take_absent(ctx, v, find_flight(v, msg, body->token));
         mu__vars_pump_all(ctx, v);
         return;
     }
-    landed = land_answer(v, msg, body->token, &flight);
+    was_flying = end_answered_flight(v, msg, body->token, &flight);
     part = flight.part;
     /* Made ours after we gave up: somebody else shall fill it. */
     if (part == NULL && body->created)
         mu__vars_send_abandon(ctx, v, msg->from, body->variable, body->token);
-    if (!landed)
+    if (!was_flying)
         return;
     if (part != NULL && body->code != 0) {
         part->op->call->found_shards = body->shards;
@@ -575,13 +575,13 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 }
 
 /* A server that came back has forgotten what was opened on it. */
-static void take_refusal(struct mu__ctx *ctx, struct variables *v, struct part *part,
-                         uint32_t code, struct mu__view words)
+static void take_refusal(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
+                         uint32_t code, struct mu__view reason)
 {
     if (code == MU_ENOTFOUND && !is_open(part->op))
         mu__vars_reopen(ctx, v, part);
     else
-        mu__vars_fail_by_answer(ctx, v, part, code, words);
+        mu__vars_fail_by_answer(ctx, v, part, code, reason);
 }
 
 static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -589,16 +589,16 @@ static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct variables *v = state;
     const struct mu__var_data *body = mu__body(msg);
     struct flight flight;
-    struct part *part;
+    struct op_part *part;
 
-    if (!land_answer(v, msg, body->token, &flight))
+    if (!end_answered_flight(v, msg, body->token, &flight))
         return;
     part = flight.part;
     if (part != NULL && body->code != 0) {
         take_refusal(ctx, v, part, body->code, body->message);
     } else if (part != NULL &&
                (body->data.size != flight.size || flight.offset != part->done)) {
-        mu__vars_fail_by_nonsense(ctx, v, part);
+        mu__vars_fail_bad_answer(ctx, v, part);
     } else if (part != NULL) {
         uint8_t *target = part->op->call->target;
 
@@ -615,12 +615,12 @@ static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__var_written *body = mu__body(msg);
     struct flight flight;
 
-    if (!land_answer(v, msg, body->token, &flight))
+    if (!end_answered_flight(v, msg, body->token, &flight))
         return;
     if (flight.part != NULL && body->code != 0)
         take_refusal(ctx, v, flight.part, body->code, body->message);
     else if (flight.part != NULL && flight.offset != flight.part->done)
-        mu__vars_fail_by_nonsense(ctx, v, flight.part);
+        mu__vars_fail_bad_answer(ctx, v, flight.part);
     else if (flight.part != NULL)
         advance(ctx, v, &flight, body->version);
     go_on(ctx, v, flight.server);
@@ -636,21 +636,21 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (body->token == 0) {
         v->retry_timer = 0;
-        mu__vars_pay_debts(ctx, v);
+        mu__vars_retry_abandons(ctx, v);
     } else if (body->token == LOST_TOKEN) {
         mu__vars_lost_tick(ctx, v);
     } else {
         while (op != NULL && op->id != body->token)
             op = op->next;
         if (op != NULL)
-            mu__vars_fail_by_limit(ctx, v, op);
+            mu__vars_fail_by_timeout(ctx, v, op);
     }
     mu__vars_pump_all(ctx, v);
 }
 
 static void free_memory(struct variables *v)
 {
-    mu__vars_forget_debts(v);
+    mu__vars_drop_abandons(v);
     mu__vars_servers_done(v);
     free(v->flights);
 }

@@ -7,17 +7,17 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { DEBTS_MAX = 4096 };  /* past it servers learn of it only when the node goes */
+enum { ABANDONS_MAX = 4096 };  /* past it servers learn of it only when the node goes */
 
 /* An ABANDON that found no room in its link, and is owed to a server. */
-struct debt {
-    struct debt *next;
+struct pending_abandon {
+    struct pending_abandon *next;
     mu__pid to;
     uint64_t variable;
     uint64_t transfer;
 };
 
-static int try_abandon(struct mu__ctx *ctx, const struct debt *debt)
+static int try_abandon(struct mu__ctx *ctx, const struct pending_abandon *abandon)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_WRITE);
 
@@ -25,10 +25,10 @@ static int try_abandon(struct mu__ctx *ctx, const struct debt *debt)
         struct mu__var_write *body = mu__body(msg);
 
         body->operation = MU__WRITE_ABANDON;
-        body->variable = debt->variable;
-        body->transfer = debt->transfer;
+        body->variable = abandon->variable;
+        body->transfer = abandon->transfer;
     }
-    return mu__send(ctx, debt->to, msg);
+    return mu__send(ctx, abandon->to, msg);
 }
 
 /* Nothing answers an ABANDON. Without it, others would wait for what we gave up for as
@@ -36,42 +36,42 @@ static int try_abandon(struct mu__ctx *ctx, const struct debt *debt)
 void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
                            uint64_t variable, uint64_t transfer)
 {
-    const struct debt debt = {NULL, to, variable, transfer};
-    struct debt *kept;
-    int rv = try_abandon(ctx, &debt);
+    const struct pending_abandon abandon = {NULL, to, variable, transfer};
+    struct pending_abandon *stored;
+    int rv = try_abandon(ctx, &abandon);
 
-    if (!mu__vars_is_passing(rv) || rv == -MU_EUNAVAILABLE)
+    if (!mu__vars_is_transient(rv) || rv == -MU_EUNAVAILABLE)
         return;
-    kept = v->debts_count < DEBTS_MAX ? malloc(sizeof *kept) : NULL;
-    if (kept == NULL) {
+    stored = v->abandons_count < ABANDONS_MAX ? malloc(sizeof *stored) : NULL;
+    if (stored == NULL) {
         mu__log(ctx, MU__LOG_WARN, "node %" PRIu32 " is not told what was given up",
                 to.node);
         return;
     }
-    *kept = debt;
-    kept->next = v->debts;
-    v->debts = kept;
-    v->debts_count++;
+    *stored = abandon;
+    stored->next = v->abandons;
+    v->abandons = stored;
+    v->abandons_count++;
     mu__vars_retry_later(ctx, v);
 }
 
-void mu__vars_pay_debts(struct mu__ctx *ctx, struct variables *v)
+void mu__vars_retry_abandons(struct mu__ctx *ctx, struct variables *v)
 {
-    struct debt *debt = v->debts;
+    struct pending_abandon *abandon = v->abandons;
 
-    v->debts = NULL;
-    v->debts_count = 0;
-    while (debt != NULL) {
-        struct debt *next = debt->next;
+    v->abandons = NULL;
+    v->abandons_count = 0;
+    while (abandon != NULL) {
+        struct pending_abandon *next = abandon->next;
 
-        mu__vars_send_abandon(ctx, v, debt->to, debt->variable, debt->transfer);
-        free(debt);
-        debt = next;
+        mu__vars_send_abandon(ctx, v, abandon->to, abandon->variable, abandon->transfer);
+        free(abandon);
+        abandon = next;
     }
 }
 
 void mu__vars_abandon_part(struct mu__ctx *ctx, struct variables *v,
-                           const struct part *part)
+                           const struct op_part *part)
 {
     const struct mu__variable_call *call = part->op->call;
 
@@ -84,12 +84,12 @@ void mu__vars_abandon_part(struct mu__ctx *ctx, struct variables *v,
                               part->transfer);
 }
 
-void mu__vars_forget_debts(struct variables *v)
+void mu__vars_drop_abandons(struct variables *v)
 {
-    while (v->debts != NULL) {
-        struct debt *next = v->debts->next;
+    while (v->abandons != NULL) {
+        struct pending_abandon *next = v->abandons->next;
 
-        free(v->debts);
-        v->debts = next;
+        free(v->abandons);
+        v->abandons = next;
     }
 }

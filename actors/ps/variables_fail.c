@@ -7,7 +7,7 @@
 
 enum {
     NAMED_MAX = 3,          /* servers that an error names */
-    PLACE_BYTES_MAX = 384   /* a task and its address */
+    SERVER_TEXT_MAX = 384   /* a task and its address */
 };
 
 /* ---- Words ---- */
@@ -18,7 +18,8 @@ static void task_text(uint32_t server, char *out, size_t size)
 }
 
 /* "/job:ps/task:1 (tcp://host:port)" */
-static void place_text(const struct variables *v, uint32_t server, char *out, size_t size)
+static void server_text(const struct variables *v, uint32_t server, char *out,
+                        size_t size)
 {
     const char *address = v->servers[server].address;
 
@@ -49,7 +50,7 @@ static void line_add(struct line *line, const char *text)
 /* "/job:ps/task:1, /job:ps/task:2": the servers of the parts that are picked, each once;
  * returns the first, or UINT32_MAX. */
 static uint32_t line_add_tasks(struct line *line, const struct operation *op,
-                               bool (*is_picked)(const struct part *part))
+                               bool (*is_picked)(const struct op_part *part))
 {
     uint32_t named[NAMED_MAX];
     uint32_t count = 0;
@@ -78,13 +79,13 @@ static uint32_t line_add_tasks(struct line *line, const struct operation *op,
 static void line_add_server(struct line *line, const struct variables *v, uint32_t server,
                             uint64_t waited_ms)
 {
-    const struct server *s = &v->servers[server];
-    char place[PLACE_BYTES_MAX];
-    char text[PLACE_BYTES_MAX + TROUBLE_BYTES_MAX + 64];
+    const struct variable_server *s = &v->servers[server];
+    char server_name[SERVER_TEXT_MAX];
+    char text[SERVER_TEXT_MAX + TROUBLE_BYTES_MAX + 64];
 
-    place_text(v, server, place, sizeof place);
+    server_text(v, server, server_name, sizeof server_name);
     (void)snprintf(text, sizeof text, "%s%s %s for %" PRIu64 ".%" PRIu64 " s%s%s%s",
-                   line->length == 0 ? "" : ", ", place,
+                   line->length == 0 ? "" : ", ", server_name,
                    s->up ? "has not answered" : "not reached", waited_ms / 1000,
                    waited_ms % 1000 / 100, s->up || s->trouble[0] == '\0' ? "" : " (",
                    s->up ? "" : s->trouble,
@@ -104,68 +105,71 @@ static void end_failed(struct mu__ctx *ctx, struct variables *v, struct operatio
     error->kind = MU_ERROR_SERVER;
     for (uint32_t i = 0; i < op->parts_count; i++)
         mu__vars_abandon_part(ctx, v, &op->parts[i]);
-    v->look_around = true;
+    v->pump_all_due = true;
     mu__vars_complete(ctx, v, op, error->code);
 }
 
 void mu__vars_fail(struct mu__ctx *ctx, struct variables *v, struct operation *op,
-                   uint32_t server, int code, const char *words)
+                   uint32_t server, int code, const char *reason)
 {
     (void)mu_error_set(&op->call->call.error, code, "variable %s: %s: %s", op->call->name,
-                       op->rule->verb, words);
+                       op->rule->verb, reason);
     end_failed(ctx, v, op, server);
 }
 
-void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v, struct part *part,
-                             uint32_t code, struct mu__view words)
+void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v,
+                             struct op_part *part, uint32_t code, struct mu__view reason)
 {
-    char said[MU__ERROR_TEXT_MAX + 1];
-    char text[sizeof said + 64];
+    char message[MU__ERROR_TEXT_MAX + 1];
+    char text[sizeof message + 64];
 
-    mu__view_copy(words, said, sizeof said);
+    mu__view_copy(reason, message, sizeof message);
     (void)snprintf(text, sizeof text, "on /job:ps/task:%" PRIu32 ": %s", part->server,
-                   said);
+                   message);
     mu__vars_fail(ctx, v, part->op, part->server, -(int)code, text);
 }
 
-void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v, struct part *part)
+void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v,
+                             struct op_part *part)
 {
     mu__vars_fail_by_answer(ctx, v, part, MU_ENOTFOUND,
                             mu__view_str("the server was restarted, or the variable "
                                          "created anew: it does not have it"));
 }
 
-void mu__vars_fail_by_nonsense(struct mu__ctx *ctx, struct variables *v,
-                               struct part *part)
+void mu__vars_fail_bad_answer(struct mu__ctx *ctx, struct variables *v,
+                               struct op_part *part)
 {
-    char text[PLACE_BYTES_MAX + 64];
-    char place[PLACE_BYTES_MAX];
+    char text[SERVER_TEXT_MAX + 64];
+    char server_name[SERVER_TEXT_MAX];
 
-    place_text(v, part->server, place, sizeof place);
-    (void)snprintf(text, sizeof text, "%s answered something else than was asked", place);
+    server_text(v, part->server, server_name, sizeof server_name);
+    (void)snprintf(text, sizeof text, "%s answered something else than was asked",
+                   server_name);
     mu__vars_fail(ctx, v, part->op, part->server, -MU_EDATALOSS, text);
 }
 
-void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v, struct part *part)
+void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
 {
-    char text[PLACE_BYTES_MAX + 96];
-    char place[PLACE_BYTES_MAX];
+    char text[SERVER_TEXT_MAX + 96];
+    char server_name[SERVER_TEXT_MAX];
 
-    place_text(v, part->server, place, sizeof place);
+    server_text(v, part->server, server_name, sizeof server_name);
     (void)snprintf(text, sizeof text,
-                   "%s was lost before it answered: the outcome is unknown", place);
+                   "%s was lost before it answered: the outcome is unknown", server_name);
     mu__vars_fail(ctx, v, part->op, part->server, -MU_EUNAVAILABLE, text);
 }
 
-void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v, struct part *part)
+void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v,
+                            struct op_part *part)
 {
-    char text[PLACE_BYTES_MAX + 96];
-    char place[PLACE_BYTES_MAX];
+    char text[SERVER_TEXT_MAX + 96];
+    char server_name[SERVER_TEXT_MAX];
 
-    place_text(v, part->server, place, sizeof place);
+    server_text(v, part->server, server_name, sizeof server_name);
     (void)snprintf(text, sizeof text,
                    "the variable was created anew on %s before all of it was written: "
-                   "the outcome is unknown", place);
+                   "the outcome is unknown", server_name);
     mu__vars_fail(ctx, v, part->op, part->server, -MU_EUNAVAILABLE, text);
 }
 
@@ -174,25 +178,25 @@ void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation
                       const struct mu__variable_call *inner)
 {
     const mu_error *error = &inner->call.error;
-    const char *words = strstr(error->message, ": open: ");
+    const char *reason = strstr(error->message, ": open: ");
 
     (void)mu_error_set(&op->call->call.error, error->code, "variable %s: %s: %s",
                        op->call->name, op->rule->verb,
-                       words == NULL ? error->message : words + strlen(": open: "));
+                       reason == NULL ? error->message : reason + strlen(": open: "));
     op->call->call.error.kind = error->kind;
     memcpy(op->call->call.error.task, error->task, sizeof error->task);
     for (uint32_t i = 0; i < op->parts_count; i++)
         mu__vars_abandon_part(ctx, v, &op->parts[i]);
-    v->look_around = true;
+    v->pump_all_due = true;
     mu__vars_complete(ctx, v, op, error->code);
 }
 
-static bool is_absent(const struct part *part)
+static bool is_absent(const struct op_part *part)
 {
     return part->absent;
 }
 
-static bool is_made(const struct part *part)
+static bool is_made(const struct op_part *part)
 {
     return part->made;
 }
@@ -211,7 +215,7 @@ void mu__vars_fail_lost(struct mu__ctx *ctx, struct variables *v, struct operati
 
 /* ---- Limits ---- */
 
-bool mu__vars_is_owed(const struct variables *v, const struct part *part)
+bool mu__vars_needs_server(const struct variables *v, const struct op_part *part)
 {
     if (!v->servers[part->server].up && is_open(part->op) && !part->opened)
         return true;
@@ -224,7 +228,7 @@ static bool named_before(const struct variables *v, const struct operation *op,
 {
     for (uint32_t i = 0; i < part; i++)
         if (op->parts[i].server == op->parts[part].server &&
-            mu__vars_is_owed(v, &op->parts[i]))
+            mu__vars_needs_server(v, &op->parts[i]))
             return true;
     return false;
 }
@@ -257,7 +261,7 @@ static uint32_t name_servers(struct mu__ctx *ctx, const struct variables *v,
         uint64_t since_ms = v->servers[server].up ? op->began_ms
                                                   : v->servers[server].down_ms;
 
-        if (!mu__vars_is_owed(v, &op->parts[i]) || !fits(ctx, v, server) ||
+        if (!mu__vars_needs_server(v, &op->parts[i]) || !fits(ctx, v, server) ||
             named_before(v, op, i))
             continue;
         if (count++ == 0)
@@ -292,7 +296,7 @@ static void fail_absent(struct mu__ctx *ctx, struct variables *v, struct operati
 
 /* The limit has passed: missing servers are to blame before missing shards, and those
  * before servers that are slow. */
-void mu__vars_fail_by_limit(struct mu__ctx *ctx, struct variables *v,
+void mu__vars_fail_by_timeout(struct mu__ctx *ctx, struct variables *v,
                             struct operation *op)
 {
     struct line line = {.length = 0};

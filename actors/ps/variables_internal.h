@@ -16,8 +16,8 @@
  *
  * Servers answer in the order in which they are asked (opens aside), and links keep
  * order, so the answers of a part always make up a prefix: `done` bytes of it. */
-#ifndef MU_ACTORS_VARIABLES_INNER_H
-#define MU_ACTORS_VARIABLES_INNER_H
+#ifndef MU_ACTORS_VARIABLES_INTERNAL_H
+#define MU_ACTORS_VARIABLES_INTERNAL_H
 
 #include "actors/messages.h"
 #include "actors/ps/variables.h"
@@ -53,10 +53,10 @@ enum step { RESTING, OPENING, MOVING };
  * What is missing in FIND although shard 0 is there, or there although shard 0 was
  * missing, tells of a server that lost its memory. Back to FIND_HOME: the creation of
  * shard 0 was lost, or lost shards are to be made anew, with all others, or were. */
-enum phase { FIND_HOME, FIND, CONFIRM, FILL, FILL_HOME, COMMIT };
+enum open_phase { FIND_HOME, FIND, CONFIRM, FILL, FILL_HOME, COMMIT };
 
-struct part {
-    struct part *next;      /* in its server's queue */
+struct op_part {
+    struct op_part *next;      /* in its server's queue */
     struct operation *op;
     enum step step;
     bool queued;
@@ -86,50 +86,50 @@ struct operation {
     struct operation *inner;    /* reopens its variable; NULL: none */
     struct operation *outer;    /* of an inner one */
     struct mu__reopen *request; /* of one that a VAR_REOPEN asked for; NULL: of others */
-    mu__pid asker;              /* who did */
+    mu__pid requester;              /* who did */
     unsigned reopens;
     const struct rule *rule;
     uint64_t id;
     uint64_t began_ms;
     uint32_t flights;
     uint32_t parts_left;    /* that do not rest */
-    enum phase phase;       /* this and below: OPEN. */
+    enum open_phase phase;       /* this and below: OPEN. */
     bool creates;           /* shard 0 is ours to fill */
-    bool renews;            /* lost shards are made anew, with all others */
+    bool recreates;            /* lost shards are made anew, with all others */
     uint64_t home;          /* the id of shard 0, as found in FIND_HOME */
-    struct part *parked;    /* one that is absent, and whose server tells when it is made;
+    struct op_part *parked; /* one that is absent, and whose server tells when it is made;
                                to wait for all would fill the table of flights */
     uint32_t parts_count;
-    struct part parts[];
+    struct op_part parts[];
 };
 
-struct server {
+struct variable_server {
     uint32_t node;
     bool up;
     bool was_up;            /* at any time: before that it is waited for */
     uint64_t down_ms;       /* since when, if not up */
     char *address;          /* NULL: not known */
     char trouble[TROUBLE_BYTES_MAX];
-    struct part *first;     /* parts that have something to send */
-    struct part *last;
+    struct op_part *first;     /* parts that have something to send */
+    struct op_part *last;
     uint64_t bytes_under_way;
     uint32_t staged;
 };
 
 struct flight {
     uint64_t token;         /* 0: free */
-    struct part *part;      /* NULL: nobody waits for the answer any more */
+    struct op_part *part;      /* NULL: nobody waits for the answer any more */
     uint64_t offset;        /* in the part */
     uint32_t size;
     uint32_t server;
     uint16_t answer;        /* kind of message that ends it */
 };
 
-struct debt;                /* an ABANDON that is owed to a server */
+struct pending_abandon;                /* an ABANDON that is owed to a server */
 
 /* What it remembers. */
 struct variables {
-    struct server *servers; /* by task index */
+    struct variable_server *servers; /* by task index */
     uint32_t servers_count;
     struct flight *flights; /* by token modulo MU__FLIGHTS_MAX */
     uint32_t flights_count;
@@ -141,9 +141,9 @@ struct variables {
     uint32_t server_lost_ms;    /* 0: servers are never lost */
     uint32_t away_count;        /* servers that were up and are not */
     uint64_t lost_timer;        /* for the next server to be lost; 0: not set */
-    struct debt *debts;
-    uint32_t debts_count;
-    bool look_around;       /* any server's queue may go on: an operation failed, or the
+    struct pending_abandon *abandons;
+    uint32_t abandons_count;
+    bool pump_all_due;       /* any server's queue may go on: an operation failed, or the
                                bounds of all servers together were reached, or an open
                                goes on with other servers */
     uint32_t pumped_first;  /* where pump_all() began last, so that all come first once */
@@ -164,12 +164,12 @@ static inline mu__pid pid_of(const struct variables *v, uint32_t server)
     return (mu__pid){v->servers[server].node, MU__PS};
 }
 
-static inline bool has_more(const struct part *part)
+static inline bool has_more(const struct op_part *part)
 {
     return !part->begun || (part->step == MOVING && part->sent < part->bytes);
 }
 
-static inline void unpark(struct part *part)
+static inline void unpark(struct op_part *part)
 {
     if (part->op->parked == part)
         part->op->parked = NULL;
@@ -178,9 +178,9 @@ static inline void unpark(struct part *part)
 /* ---- variables.c ---- */
 
 /* A part that has something to send stands in the queue of its server. */
-void mu__vars_enqueue(struct variables *v, struct part *part);
-void mu__vars_dequeue(struct variables *v, struct part *part);
-void mu__vars_unstage(struct variables *v, struct part *part);
+void mu__vars_enqueue(struct variables *v, struct op_part *part);
+void mu__vars_dequeue(struct variables *v, struct op_part *part);
+void mu__vars_unstage(struct variables *v, struct op_part *part);
 
 /* A new operation, which is to be begun. -MU_ERANGE, -MU_ENOMEM, -MU_EEXHAUSTED. */
 int mu__vars_plan(struct mu__ctx *ctx, struct variables *v,
@@ -190,18 +190,18 @@ int mu__vars_plan(struct mu__ctx *ctx, struct variables *v,
 void mu__vars_begin(struct mu__ctx *ctx, struct variables *v, struct operation *op);
 
 /* Free a flight; returns what it was. */
-struct flight mu__vars_land(struct variables *v, struct flight *flight);
+struct flight mu__vars_end_flight(struct variables *v, struct flight *flight);
 
 /* Answers that are under way are of no use to the operation, or the part, any more. */
 void mu__vars_disown_flights(struct variables *v, struct operation *op);
-void mu__vars_disown_part(struct variables *v, struct part *part);
+void mu__vars_disown_part(struct variables *v, struct op_part *part);
 
 /* Whether a refused message may be accepted later. The loss of a server is told soon. */
-bool mu__vars_is_passing(int rv);
+bool mu__vars_is_transient(int rv);
 void mu__vars_retry_later(struct mu__ctx *ctx, struct variables *v);
 
 /* A part has nothing left to do in this phase, or at all. */
-void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct part *part);
+void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct op_part *part);
 
 /* The operation is over, and gone. */
 void mu__vars_complete(struct mu__ctx *ctx, struct variables *v, struct operation *op,
@@ -220,14 +220,15 @@ void mu__vars_begin_open(struct variables *v, struct operation *op, uint64_t rep
 void mu__vars_go_through(struct mu__ctx *ctx, struct variables *v, struct operation *op);
 
 /* Whether a part of an open leaves it to others to create its shard: it may wait long. */
-bool mu__vars_asks_existing(const struct part *part);
+bool mu__vars_asks_existing(const struct op_part *part);
 bool mu__vars_has_absent(const struct operation *op);
 
-void mu__vars_take_opened(struct mu__ctx *ctx, struct variables *v, struct part *part,
+void mu__vars_take_opened(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                           const struct mu__var_opened *body);
 
 /* Not an answer yet, and perhaps none before the limit. `flight` may be NULL. */
-void mu__vars_take_note(struct mu__ctx *ctx, struct variables *v, struct flight *flight);
+void mu__vars_take_absent(struct mu__ctx *ctx, struct variables *v,
+                          struct flight *flight);
 
 /* A server is lost that the open may need. */
 void mu__vars_lose_in_open(struct mu__ctx *ctx, struct variables *v,
@@ -250,12 +251,12 @@ void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg 
 /* ---- ps/reopen.c ---- */
 
 /* The server does not know the shard: look for the variable by its name, and go on. */
-void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct part *part);
+void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *part);
 
 /* True: the shard that has answered for a write is not the variable's any more, and the
  * operation has failed. */
 bool mu__vars_fail_if_replaced(struct mu__ctx *ctx, struct variables *v,
-                               struct part *part);
+                               struct op_part *part);
 
 /* An operation that reopens for another one, or for a VAR_REOPEN, is over, and out of all
  * lists. */
@@ -280,7 +281,7 @@ void mu__vars_lost_tick(struct mu__ctx *ctx, struct variables *v);
 
 /* Whether its server is to blame when the operation ends without an answer: one that is
  * missing for what will be asked of it too. */
-bool mu__vars_is_owed(const struct variables *v, const struct part *part);
+bool mu__vars_needs_server(const struct variables *v, const struct op_part *part);
 
 /* Servers that the operation needs are lost. */
 void mu__vars_fail_by_loss(struct mu__ctx *ctx, struct variables *v,
@@ -288,22 +289,24 @@ void mu__vars_fail_by_loss(struct mu__ctx *ctx, struct variables *v,
 
 /* With an error from `server`: "variable w: add: <words>". */
 void mu__vars_fail(struct mu__ctx *ctx, struct variables *v, struct operation *op,
-                   uint32_t server, int code, const char *words);
+                   uint32_t server, int code, const char *reason);
 
 /* A server has said that it cannot; has answered something else than was asked; was lost
  * before it answered what cannot be asked again. */
-void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v, struct part *part,
-                             uint32_t code, struct mu__view words);
-void mu__vars_fail_by_nonsense(struct mu__ctx *ctx, struct variables *v,
-                               struct part *part);
-void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v, struct part *part);
+void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v,
+                             struct op_part *part, uint32_t code, struct mu__view reason);
+void mu__vars_fail_bad_answer(struct mu__ctx *ctx, struct variables *v,
+                               struct op_part *part);
+void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v,
+                           struct op_part *part);
 
 /* What was asked of it is not the variable's any more. */
-void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v, struct part *part);
+void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v,
+                            struct op_part *part);
 
 /* Its server does not have the shard. */
 void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v,
-                             struct part *part);
+                             struct op_part *part);
 
 /* As another operation has failed: an inner one. */
 void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation *op,
@@ -313,7 +316,7 @@ void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation
 void mu__vars_fail_lost(struct mu__ctx *ctx, struct variables *v, struct operation *op);
 
 /* The limit has passed. */
-void mu__vars_fail_by_limit(struct mu__ctx *ctx, struct variables *v,
+void mu__vars_fail_by_timeout(struct mu__ctx *ctx, struct variables *v,
                             struct operation *op);
 
 /* ---- variables_abandon.c ---- */
@@ -324,10 +327,10 @@ void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
 
 /* What a part has begun and will not finish is given up on its server too. */
 void mu__vars_abandon_part(struct mu__ctx *ctx, struct variables *v,
-                           const struct part *part);
+                           const struct op_part *part);
 
 /* Try again what found no room in its link; give that up. */
-void mu__vars_pay_debts(struct mu__ctx *ctx, struct variables *v);
-void mu__vars_forget_debts(struct variables *v);
+void mu__vars_retry_abandons(struct mu__ctx *ctx, struct variables *v);
+void mu__vars_drop_abandons(struct variables *v);
 
 #endif

@@ -1,9 +1,9 @@
-/* How an open goes from phase to phase: see enum phase. */
+/* How an open goes from phase to phase: see enum open_phase. */
 #include "actors/ps/variables_internal.h"
 
 #include "actors/ps/variable_store.h"
 
-bool mu__vars_asks_existing(const struct part *part)
+bool mu__vars_asks_existing(const struct op_part *part)
 {
     if (part->shard == 0)
         return part->op->phase == CONFIRM || has_flag(part->op, MU_VARIABLE_EXISTING);
@@ -18,7 +18,7 @@ bool mu__vars_has_absent(const struct operation *op)
     return false;
 }
 
-static void begin_step(struct variables *v, struct part *part, enum step step)
+static void begin_step(struct variables *v, struct op_part *part, enum step step)
 {
     part->op->parts_left += part->step == RESTING;
     part->step = step;
@@ -30,11 +30,11 @@ static void begin_step(struct variables *v, struct part *part, enum step step)
     part->absent = false;
     unpark(part);
     mu__vars_enqueue(v, part);
-    v->look_around = true;
+    v->pump_all_due = true;
 }
 
 /* In place of the shard with the id `replaces`, if that is not 0. */
-static void open_part(struct variables *v, struct part *part, uint64_t replaces)
+static void open_part(struct variables *v, struct op_part *part, uint64_t replaces)
 {
     begin_step(v, part, OPENING);
     part->opened = false;
@@ -43,7 +43,7 @@ static void open_part(struct variables *v, struct part *part, uint64_t replaces)
 }
 
 /* The initial content, or zeros. */
-static void fill_part(struct variables *v, struct part *part)
+static void fill_part(struct variables *v, struct op_part *part)
 {
     bool zeros = part->op->call->source == NULL;
 
@@ -65,7 +65,7 @@ static void find_again(struct mu__ctx *ctx, struct variables *v, struct operatio
 {
     mu__vars_disown_flights(v, op);
     for (uint32_t i = 0; i < op->parts_count; i++) {
-        struct part *part = &op->parts[i];
+        struct op_part *part = &op->parts[i];
 
         mu__vars_abandon_part(ctx, v, part);
         mu__vars_dequeue(v, part);
@@ -83,8 +83,8 @@ static void find_again(struct mu__ctx *ctx, struct variables *v, struct operatio
  * again once one of them has what it had not. */
 static void take_loss(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
-    if (op->renews || has_flag(op, MU_VARIABLE_EXISTING))
-        find_again(ctx, v, op, op->renews ? op->call->ids[0] : 0);
+    if (op->recreates || has_flag(op, MU_VARIABLE_EXISTING))
+        find_again(ctx, v, op, op->recreates ? op->call->ids[0] : 0);
     else
         mu__vars_fail_lost(ctx, v, op);
 }
@@ -105,7 +105,7 @@ static bool after_find_home(struct mu__ctx *ctx, struct variables *v,
     (void)ctx;
     op->creates = op->parts[0].made;
     if (!op->creates)
-        op->renews = has_flag(op, MU_VARIABLE_RECREATE);
+        op->recreates = has_flag(op, MU_VARIABLE_RECREATE);
     op->home = op->call->ids[0];
     op->phase = FIND;
     for (uint32_t i = 1; i < op->parts_count; i++)
@@ -159,9 +159,9 @@ static bool after_fill_home(struct mu__ctx *ctx, struct variables *v,
     (void)ctx;
     op->phase = COMMIT;
     op->creates = false;
-    op->renews = true;
+    op->recreates = true;
     for (uint32_t i = 1; i < op->parts_count; i++) {
-        struct part *part = &op->parts[i];
+        struct op_part *part = &op->parts[i];
 
         if (!part->made) {
             open_part(v, part, 0);
@@ -199,20 +199,20 @@ void mu__vars_go_through(struct mu__ctx *ctx, struct variables *v, struct operat
             return;
 }
 
-void mu__vars_take_opened(struct mu__ctx *ctx, struct variables *v, struct part *part,
+void mu__vars_take_opened(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                           const struct mu__var_opened *body)
 {
     struct operation *op = part->op;
 
     if (body->created && mu__vars_asks_existing(part)) {
-        mu__vars_fail_by_nonsense(ctx, v, part);
+        mu__vars_fail_bad_answer(ctx, v, part);
         return;
     }
     op->call->ids[part->shard] = body->variable;
     part->opened = true;
     part->made = body->created;
     part->absent = false;
-    if (!part->made && op->creates && op->renews)
+    if (!part->made && op->creates && op->recreates)
         open_part(v, part, body->variable);
     else if (part->made && op->phase == FILL)
         fill_part(v, part);
@@ -222,9 +222,9 @@ void mu__vars_take_opened(struct mu__ctx *ctx, struct variables *v, struct part 
 
 /* Not an answer yet, and perhaps none before the limit: one part of an open waits for it,
  * if that never creates; the others have heard enough. */
-void mu__vars_take_note(struct mu__ctx *ctx, struct variables *v, struct flight *flight)
+void mu__vars_take_absent(struct mu__ctx *ctx, struct variables *v, struct flight *flight)
 {
-    struct part *part = flight == NULL ? NULL : flight->part;
+    struct op_part *part = flight == NULL ? NULL : flight->part;
     struct operation *op;
 
     if (part == NULL || !mu__vars_asks_existing(part))
@@ -246,7 +246,7 @@ void mu__vars_take_note(struct mu__ctx *ctx, struct variables *v, struct flight 
 }
 
 /* A shard that was being opened or made on a lost server. */
-static void open_over(struct variables *v, struct part *part)
+static void open_over(struct variables *v, struct op_part *part)
 {
     if (part->op->phase == FILL_HOME) {
         part->opened = false;
@@ -262,12 +262,12 @@ void mu__vars_lose_in_open(struct mu__ctx *ctx, struct variables *v, struct oper
                            uint32_t server)
 {
     if (op->creates && op->parts[0].server == server) {
-        op->renews = has_flag(op, MU_VARIABLE_RECREATE);
+        op->recreates = has_flag(op, MU_VARIABLE_RECREATE);
         find_again(ctx, v, op, 0);
         return;
     }
     for (uint32_t i = 0; i < op->parts_count; i++) {
-        struct part *part = &op->parts[i];
+        struct op_part *part = &op->parts[i];
 
         if (part->server == server &&
             (part->step != RESTING || (op->creates && part->made)))

@@ -7,7 +7,7 @@
 
 int mu__vars_need_servers(struct mu__ctx *ctx, struct variables *v, uint32_t count)
 {
-    struct server *servers;
+    struct variable_server *servers;
 
     if (count <= v->servers_count)
         return 0;
@@ -18,7 +18,7 @@ int mu__vars_need_servers(struct mu__ctx *ctx, struct variables *v, uint32_t cou
         return -MU_ENOMEM;
     v->servers = servers;
     for (uint32_t i = v->servers_count; i < count; i++)
-        servers[i] = (struct server){.down_ms = mu__now_ms(ctx)};
+        servers[i] = (struct variable_server){.down_ms = mu__now_ms(ctx)};
     v->servers_count = count;
     return 0;
 }
@@ -26,7 +26,7 @@ int mu__vars_need_servers(struct mu__ctx *ctx, struct variables *v, uint32_t cou
 /* ---- Lost ---- */
 
 /* A part begins anew what its server may have forgotten; not one of an open. */
-static void start_over(struct variables *v, struct part *part)
+static void start_over(struct variables *v, struct op_part *part)
 {
     if (part->op->call->call.operation == MU__VARIABLE_ASSIGN)
         part->done = 0;
@@ -41,21 +41,21 @@ static void start_over(struct variables *v, struct part *part)
 
 static void lose_server(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 {
-    struct server *s = &v->servers[server];
+    struct variable_server *s = &v->servers[server];
 
     s->up = false;
     v->away_count++;
     s->down_ms = mu__now_ms(ctx);
     mu__vars_watch_lost(ctx, v);
-    for (struct part *part = s->first; part != NULL; part = part->next)
+    for (struct op_part *part = s->first; part != NULL; part = part->next)
         if (!is_open(part->op))
             start_over(v, part);
     for (uint32_t i = 0; i < MU__FLIGHTS_MAX; i++) {
-        struct part *part;
+        struct op_part *part;
 
         if (v->flights[i].token == 0 || v->flights[i].server != server)
             continue;
-        part = mu__vars_land(v, &v->flights[i]).part;
+        part = mu__vars_end_flight(v, &v->flights[i]).part;
         if (part == NULL || is_open(part->op))
             continue;
         if (part->op->rule->repeats)
@@ -74,7 +74,7 @@ void mu__vars_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct variables *v = state;
     const struct mu__node_up *body = mu__body(msg);
-    struct server *server;
+    struct variable_server *server;
 
     if (!mu__view_is(body->type, "ps"))
         return;
@@ -127,7 +127,7 @@ void mu__vars_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *
 void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct variables *v = state;
-    const struct mu__cluster_moved *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     char *address;
 
     if (!mu__view_is(body->type, "ps") || body->index >= v->servers_count)

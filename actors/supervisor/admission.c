@@ -89,18 +89,18 @@ static void send_allow(struct mu__ctx *ctx, struct supervisor *s, struct client 
     struct mu__room_allow *body;
 
     for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
-        room->told[i] = room->shares[i].told;
-        room->shares[i].is_asked = true;
-        room->shares[i].is_fresh = room->shares[i].is_fresh && room->told[i] == 0;
+        room->granted[i] = room->shares[i].granted;
+        room->shares[i].awaits_ack = true;
+        room->shares[i].is_fresh = room->shares[i].is_fresh && room->granted[i] == 0;
     }
     room->number++;
-    room->told_since_ms = mu__now_ms(ctx);
+    room->granted_since_ms = mu__now_ms(ctx);
     if (msg != NULL) {
         body = mu__body(msg);
         body->session = room->session;
         body->number = room->number;
-        body->closures = room->told[MU__BOUND_CLOSURES];
-        body->bytes = room->told[MU__BOUND_BYTES];
+        body->closures = room->granted[MU__BOUND_CLOSURES];
+        body->bytes = room->granted[MU__BOUND_BYTES];
         body->closures_max = s->config.queue_max;
         body->bytes_max = s->config.queue_bytes_max;
         body->clients = s->admission.members;
@@ -109,13 +109,13 @@ static void send_allow(struct mu__ctx *ctx, struct supervisor *s, struct client 
         mu__log(ctx, MU__LOG_WARN, "a client was not told how much room it has");
 }
 
-static bool is_to_be_told(const struct mu__client_room *room)
+static bool must_notify(const struct mu__client_room *room)
 {
     if (!room->is_member)
         return false;
     for (int i = 0; i < MU__BOUNDS_COUNT; i++)
-        if (room->told[i] != room->shares[i].told ||
-            (room->shares[i].is_fresh && room->told[i] > 0))
+        if (room->granted[i] != room->shares[i].granted ||
+            (room->shares[i].is_fresh && room->granted[i] > 0))
             return true;
     return false;
 }
@@ -165,23 +165,23 @@ static bool note_needs(struct supervisor *s, uint64_t now_ms)
     return waits;
 }
 
-static void take_answer(struct supervisor *s, struct mu__client_room *room)
+static void acknowledge(struct supervisor *s, struct mu__client_room *room)
 {
     for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
-        room->shares[i].is_asked = false;
-        mu__share_answered(&s->admission.bounds[i], &room->shares[i]);
+        room->shares[i].awaits_ack = false;
+        mu__share_acknowledged(&s->admission.bounds[i], &room->shares[i]);
     }
 }
 
 /* Who has not answered for long holds to what it was told, or is refused. */
-static void take_at_word(struct supervisor *s, uint64_t now_ms)
+static void assume_acknowledged(struct supervisor *s, uint64_t now_ms)
 {
     for (uint32_t i = 0; i < s->clients_count; i++) {
         struct mu__client_room *room = &s->clients[i].room;
 
-        if (room->is_member && room->shares[0].is_asked &&
-            now_ms >= room->told_since_ms + ANSWER_MS)
-            take_answer(s, room);
+        if (room->is_member && room->shares[0].awaits_ack &&
+            now_ms >= room->granted_since_ms + ANSWER_MS)
+            acknowledge(s, room);
     }
 }
 
@@ -232,7 +232,7 @@ static void divide(struct mu__ctx *ctx, struct supervisor *s, bool flush)
         mu__shares_divide(&s->admission.bounds[i], s->admission.list, count, flush);
     }
     for (uint32_t i = 0; i < s->clients_count; i++)
-        if (is_to_be_told(&s->clients[i].room))
+        if (must_notify(&s->clients[i].room))
             send_allow(ctx, s, &s->clients[i]);
     arm_next(ctx, s, waits);
 }
@@ -240,7 +240,7 @@ static void divide(struct mu__ctx *ctx, struct supervisor *s, bool flush)
 void mu__sup_room_timer(struct mu__ctx *ctx, struct supervisor *s)
 {
     s->admission.timer = 0;
-    take_at_word(s, mu__now_ms(ctx));
+    assume_acknowledged(s, mu__now_ms(ctx));
     for (int i = 0; i < MU__BOUNDS_COUNT; i++)
         if (s->admission.bounds[i].must_rotate && !s->admission.bounds[i].is_short)
             s->admission.bounds[i].rotation++;
@@ -288,9 +288,9 @@ static void leave(struct supervisor *s, struct client *client)
         s->admission.members--;
     room->is_member = false;
     for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
-        room->shares[i].is_asked = false;
+        room->shares[i].awaits_ack = false;
         mu__share_end(&s->admission.bounds[i], &room->shares[i]);
-        room->told[i] = 0;
+        room->granted[i] = 0;
     }
 }
 
@@ -342,7 +342,7 @@ void mu__sup_on_room_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (!client->room.is_member || body->session != client->room.session)
         return;
     if (body->number != 0 && body->number == client->room.number)
-        take_answer(s, &client->room);
+        acknowledge(s, &client->room);
     note_lack(ctx, s, &client->room, body);
     divide(ctx, s, body->number == 0);
 }

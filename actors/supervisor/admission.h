@@ -27,12 +27,12 @@ struct mu__admission {
 /* Of one client. Zeroed: it has no session. */
 struct mu__client_room {
     struct mu__share shares[MU__BOUNDS_COUNT];
-    uint64_t told[MU__BOUNDS_COUNT];    /* by the last ROOM_ALLOW */
+    uint64_t granted[MU__BOUNDS_COUNT];    /* by the last ROOM_ALLOW */
     uint32_t number;            /* of that */
     uint32_t session;           /* the client's, to whom it was said */
     bool is_member;
     uint64_t need_since_ms;
-    uint64_t told_since_ms;     /* when that was said */
+    uint64_t granted_since_ms;     /* when that was said */
 };
 
 void mu__sup_room_init(struct supervisor *s);

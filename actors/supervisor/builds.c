@@ -6,7 +6,7 @@
 
 enum {
     SLOW_MS = 1000,         /* a build that takes longer has closures run beside it; */
-    SLOW_ALONE_MS = 30000   /* one under which workers were lost, after this */
+    SLOW_EXCLUSIVE_MS = 30000   /* one under which workers were lost, after this */
 };
 
 /* ---- What there is ---- */
@@ -45,9 +45,9 @@ static struct build *need_build(struct per_worker *pw,
     return build;
 }
 
-static bool is_suspect(const struct per_worker *pw)
+static bool is_quarantined(const struct per_worker *pw)
 {
-    return pw->losses >= SUSPECT_CRASHES;
+    return pw->losses >= QUARANTINE_CRASHES;
 }
 
 static bool is_given_up(const struct supervisor *s, const struct per_worker *pw,
@@ -63,7 +63,7 @@ struct sums {
     uint32_t waiting;
     uint32_t running;
     uint32_t slow;          /* of these */
-    bool suspect;           /* one of those that run, and are not slow */
+    bool quarantined;           /* one of those that run, and are not slow */
 };
 
 static struct sums sum_up(const struct supervisor *s, uint32_t number)
@@ -78,7 +78,7 @@ static struct sums sum_up(const struct supervisor *s, uint32_t number)
         sums.slow += state == SLOW;
         if (state == UNDER_WAY) {
             sums.first += pw->builds[number].first;
-            sums.suspect = sums.suspect || is_suspect(pw);
+            sums.quarantined = sums.quarantined || is_quarantined(pw);
         }
     }
     return sums;
@@ -101,8 +101,8 @@ static void update_hold(struct supervisor *s, uint32_t number)
 
 static void watch(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    if (s->stations[number].build_timer == 0)
-        s->stations[number].build_timer =
+    if (s->worker_states[number].build_timer == 0)
+        s->worker_states[number].build_timer =
             mu__timer_set(ctx, SLOW_MS, timer_token(TIMER_BUILD, number));
 }
 
@@ -139,21 +139,21 @@ static void begin_build(struct mu__ctx *ctx, struct supervisor *s, struct per_wo
     }
     build->state = UNDER_WAY;
     build->since_ms = mu__now_ms(ctx);
-    build->first = build->first || is_suspect(pw);
+    build->first = build->first || is_quarantined(pw);
     watch(ctx, s, number);
 }
 
-/* All that wait at once, but those that are suspected: each of them when nothing else
+/* All that wait at once, but quarantined ones: each of them when nothing else
  * runs. */
 static void begin_waiting(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     struct sums sums = sum_up(s, number);
     struct per_worker *pw = s->per_worker_first;
 
-    for (; pw != NULL && !sums.suspect; pw = pw->next) {
+    for (; pw != NULL && !sums.quarantined; pw = pw->next) {
         if (state_at(pw, number) != WAITING)
             continue;
-        if (is_suspect(pw) && sums.running > sums.slow)
+        if (is_quarantined(pw) && sums.running > sums.slow)
             continue;
         begin_build(ctx, s, pw, number);
         sums = sum_up(s, number);
@@ -211,7 +211,7 @@ static void go_on(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     begin_waiting(ctx, s, number);
     update_hold(s, number);
-    mu__sup_dispatch_pinned(ctx, s, number);
+    mu__sup_dispatch_affine(ctx, s, number);
     mu__sup_dispatch(ctx, s);
 }
 
@@ -255,7 +255,7 @@ void mu__sup_builds_drop(struct mu__ctx *ctx, struct supervisor *s,
 /* ---- Losses ---- */
 
 bool mu__sup_build_given_up(const struct supervisor *s, const struct per_worker *pw,
-                            uint32_t number, char *words, size_t size)
+                            uint32_t number, char *text, size_t size)
 {
     const struct build *build = build_at(pw, number);
     struct mu__view name;
@@ -263,7 +263,7 @@ bool mu__sup_build_given_up(const struct supervisor *s, const struct per_worker 
     if (build == NULL || build->state != GIVEN_UP)
         return false;
     name = mu__names_view(&s->functions, pw->function);
-    (void)snprintf(words, size, "per-worker value %" PRIu64 ", made by function "
+    (void)snprintf(text, size, "per-worker value %" PRIu64 ", made by function "
                    "\"%.*s\", lost its worker %" PRIu32 " times, of these %" PRIu32
                    " %s; given up there",
                    pw->number & ~MU__PER_WORKER_BIT, (int)name.size,
@@ -293,19 +293,19 @@ void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
                     pw->number & ~MU__PER_WORKER_BIT,
                     mu__sup_task_of(s, build->id).text);
     }
-    if (s->stations[number].build_timer != 0)
-        mu__timer_cancel(ctx, s->stations[number].build_timer);
-    s->stations[number].build_timer = 0;
+    if (s->worker_states[number].build_timer != 0)
+        mu__timer_cancel(ctx, s->worker_states[number].build_timer);
+    s->worker_states[number].build_timer = 0;
 }
 
 /* ---- Builds that take long ---- */
 
-static bool uses_slow(const struct supervisor *s, const struct more *more,
+static bool uses_slow(const struct supervisor *s, const struct closure_extra *extra,
                       uint32_t number)
 {
-    for (uint32_t i = 0; i < more->inputs_count; i++) {
+    for (uint32_t i = 0; i < extra->inputs_count; i++) {
         const struct per_worker *pw =
-            mu__map_get(&s->per_worker, mu__more_inputs(more)[i]);
+            mu__map_get(&s->per_worker, mu__closure_extra_inputs(extra)[i]);
 
         if (pw != NULL && state_at(pw, number) == SLOW)
             return true;
@@ -313,10 +313,10 @@ static bool uses_slow(const struct supervisor *s, const struct more *more,
     return false;
 }
 
-bool mu__sup_builds_suit(const struct supervisor *s, const struct more *more,
+bool mu__sup_builds_suit(const struct supervisor *s, const struct closure_extra *extra,
                          const struct mu__member_worker *worker)
 {
-    return s->slow_builds == 0 || !uses_slow(s, more, worker->number);
+    return s->slow_builds == 0 || !uses_slow(s, extra, worker->number);
 }
 
 /* Closures that wait there for what takes long have not begun: others shall have their
@@ -328,9 +328,9 @@ static void take_back_users(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
     uint32_t left = mu__closures_count(&s->closures, list);
 
     for (; closure != NULL && left > 0; left--) {
-        const struct more *more = mu__sup_more(s, closure);
+        const struct closure_extra *extra = mu__sup_extra(s, closure);
 
-        if (more != NULL && more->worker == 0 && uses_slow(s, more, number)) {
+        if (extra != NULL && extra->worker == 0 && uses_slow(s, extra, number)) {
             mu__sup_abandon(ctx, s, closure);
             s->retried++;
             mu__sup_queue_first(ctx, s, closure);
@@ -345,7 +345,7 @@ static void note_slow(struct mu__ctx *ctx, struct supervisor *s, struct per_work
                       uint32_t number)
 {
     struct build *build = &pw->builds[number];
-    uint64_t timeout_ms = is_suspect(pw) ? SLOW_ALONE_MS : SLOW_MS;
+    uint64_t timeout_ms = is_quarantined(pw) ? SLOW_EXCLUSIVE_MS : SLOW_MS;
 
     if (build->state != UNDER_WAY || mu__now_ms(ctx) - build->since_ms < timeout_ms)
         return;
@@ -361,7 +361,7 @@ void mu__sup_builds_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
 {
     struct sums sums;
 
-    s->stations[number].build_timer = 0;
+    s->worker_states[number].build_timer = 0;
     if (mu__membership_get(&s->members, number) == NULL)
         return;
     for (struct per_worker *pw = s->per_worker_first; pw != NULL; pw = pw->next)

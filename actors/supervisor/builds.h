@@ -8,11 +8,11 @@
  *                                    or --> GIVEN_UP
  *
  * A worker that joins builds what there is before it gets closures. A build under which
- * workers were lost is treated as a closure is (decision 0009): after SUSPECT_CRASHES it
- * runs with nothing beside it, and when `attempts_max` workers were lost under it, on all
- * workers together, it is given up on each one that was lost under it: closures that use
- * it get an input error there. Others run as ever. A build that takes long keeps nobody
- * waiting but those who use it. */
+ * workers were lost is treated as a closure is (decision 0009): after
+ * QUARANTINE_CRASHES it runs with nothing beside it, and when `attempts_max` workers
+ * were lost under it, on all workers together, it is given up on each one that was lost
+ * under it: closures that use it get an input error there. Others run as ever. A build
+ * that takes long keeps nobody waiting but those who use it. */
 #ifndef MU_ACTORS_SUPERVISOR_BUILDS_H
 #define MU_ACTORS_SUPERVISOR_BUILDS_H
 
@@ -55,7 +55,7 @@ void mu__sup_builds_drop(struct mu__ctx *ctx, struct supervisor *s,
 
 /* Whether it is given up on a worker; with words for those who wanted it there. */
 bool mu__sup_build_given_up(const struct supervisor *s, const struct per_worker *pw,
-                            uint32_t number, char *words, size_t size);
+                            uint32_t number, char *text, size_t size);
 
 /* Send a worker its item of values that are there. */
 void mu__sup_send_item(struct mu__ctx *ctx, const struct supervisor *s,

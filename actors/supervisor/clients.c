@@ -49,11 +49,11 @@ struct client *mu__sup_client(struct supervisor *s, mu__pid pid)
 
 bool mu__sup_is_wanted(const struct supervisor *s, const struct mu__closure *closure)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
 
     return s->clients[closure->client].present ||
            (closure->marks & MU__MARK_RESOLVED) != 0 ||
-           (more != NULL && more->number != 0);
+           (extra != NULL && extra->number != 0);
 }
 
 /* ---- Walking over all that wait ---- */
@@ -81,27 +81,27 @@ static void visit_waiting(struct mu__ctx *ctx, struct supervisor *s, uint32_t cl
 {
     for (uint32_t list = MU__LIST_QUEUES; list < mu__sup_waiting_lists(s); list++)
         visit_list(ctx, s, list, client, visit);
-    for (uint32_t i = 1; i < s->stations_size; i++)
-        visit_list(ctx, s, mu__list_pinned(i), client, visit);
+    for (uint32_t i = 1; i < s->worker_states_size; i++)
+        visit_list(ctx, s, mu__list_affine(i), client, visit);
 }
 
 static void visit_in_flight(struct mu__ctx *ctx, struct supervisor *s, uint32_t client,
                             visit_fn visit)
 {
-    for (uint32_t i = 1; i < s->stations_size; i++)
+    for (uint32_t i = 1; i < s->worker_states_size; i++)
         visit_list(ctx, s, mu__list_in_flight(i), client, visit);
 }
 
 /* Those of the journal go on for nobody. */
 static void forget(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
 
-    if (more != NULL && more->number != 0) {
+    if (extra != NULL && extra->number != 0) {
         mu__sup_disown(ctx, s, closure);
         mu__sup_own(s, &s->clients[0], closure);
     } else if (mu__list_worker(closure->list) == 0) {
-        mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER, "");
+        mu__sup_resolve_error(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER, "");
     }
 }
 
@@ -125,13 +125,13 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,
-                   const char *task, const char *words)
+                   const char *task, const char *text)
 {
     for (uint32_t i = 0; i < s->clients_count; i++) {
         struct mu__msg *msg =
             s->clients[i].present ? mu__msg_new(ctx, MU__FAULT) : NULL;
         struct mu__fault *body;
-        size_t size = strlen(task) + strlen(words);
+        size_t size = strlen(task) + strlen(text);
 
         if (msg == NULL)
             continue;
@@ -144,7 +144,7 @@ void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t
         body->code = (uint32_t)-code;
         body->error_kind = kind;
         body->task = mu__view_str(task);
-        body->message = mu__view_str(words);
+        body->message = mu__view_str(text);
         (void)mu__pack_view(mu__pack_view(msg->backing->data, &body->task),
                             &body->message);
         (void)mu__send(ctx, s->clients[i].pid, msg);
@@ -155,55 +155,56 @@ void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t
 
 static bool add_chunk(struct supervisor *s)
 {
-    uint32_t first = s->mores_chunks * MORES_CHUNK;
-    struct more *chunk = NULL;
+    uint32_t first = s->extras_chunks * EXTRAS_CHUNK;
+    struct closure_extra *chunk = NULL;
 
-    if (!mu__grow_array((void **)&s->mores, s->mores_chunks + 1, sizeof *s->mores) ||
-        !mu__grow_array((void **)&chunk, MORES_CHUNK, sizeof *chunk))
+    if (!mu__grow_array((void **)&s->extras, s->extras_chunks + 1, sizeof *s->extras) ||
+        !mu__grow_array((void **)&chunk, EXTRAS_CHUNK, sizeof *chunk))
         return false;
-    s->mores[s->mores_chunks++] = chunk;
-    for (uint32_t i = 0; i < MORES_CHUNK; i++)
-        chunk[i] = (struct more){
+    s->extras[s->extras_chunks++] = chunk;
+    for (uint32_t i = 0; i < EXTRAS_CHUNK; i++)
+        chunk[i] = (struct closure_extra){
             .index = first + i,
-            .next_free = i + 1 < MORES_CHUNK ? first + i + 2 : s->mores_free,
+            .next_free = i + 1 < EXTRAS_CHUNK ? first + i + 2 : s->extras_free,
         };
-    s->mores_free = first + 1;
+    s->extras_free = first + 1;
     return true;
 }
 
-struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure)
+struct closure_extra *mu__sup_need_extra(struct supervisor *s,
+                                         struct mu__closure *closure)
 {
-    struct more *more;
+    struct closure_extra *extra;
 
-    if (closure->more != 0)
-        return mu__sup_more(s, closure);
-    if (s->mores_free == 0 && !add_chunk(s))
+    if (closure->extra != 0)
+        return mu__sup_extra(s, closure);
+    if (s->extras_free == 0 && !add_chunk(s))
         return NULL;
-    more = mu__sup_more_at(s, s->mores_free - 1);
-    s->mores_free = more->next_free;
-    more->next_free = 0;
-    more->closure = mu__closure_id(closure);
-    more->priority = MU__PRIORITY_DEFAULT;
-    closure->more = more->index + 1;
-    return more;
+    extra = mu__sup_extra_at(s, s->extras_free - 1);
+    s->extras_free = extra->next_free;
+    extra->next_free = 0;
+    extra->closure = mu__closure_id(closure);
+    extra->priority = MU__PRIORITY_DEFAULT;
+    closure->extra = extra->index + 1;
+    return extra;
 }
 
-void mu__sup_drop_more(struct mu__ctx *ctx, struct supervisor *s,
+void mu__sup_drop_extra(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure)
 {
-    struct more *more = mu__sup_more(s, closure);
+    struct closure_extra *extra = mu__sup_extra(s, closure);
 
-    if (more == NULL)
+    if (extra == NULL)
         return;
-    mu__timer_cancel(ctx, more->timer);
-    mu__sup_drop_inputs(ctx, s, more);
-    mu__free_array(more->name);
-    mu__free_array(more->failed_task);
-    mu__clear(more, sizeof *more);
-    more->index = closure->more - 1;
-    more->next_free = s->mores_free;
-    s->mores_free = closure->more;
-    closure->more = 0;
+    mu__timer_cancel(ctx, extra->timer);
+    mu__sup_drop_inputs(ctx, s, extra);
+    mu__free_array(extra->name);
+    mu__free_array(extra->failed_task);
+    mu__clear(extra, sizeof *extra);
+    extra->index = closure->extra - 1;
+    extra->next_free = s->extras_free;
+    s->extras_free = closure->extra;
+    closure->extra = 0;
 }
 
 /* ---- Scheduling ---- */
@@ -321,7 +322,7 @@ static struct mu__closure *enqueue(struct supervisor *s, struct client *client,
 }
 
 static void refuse(struct mu__ctx *ctx, const struct mu__msg *msg, int code,
-                   const char *words)
+                   const char *text)
 {
     const struct mu__schedule *asked = (const void *)msg->body;
     struct mu__msg *answer = mu__msg_new(ctx, MU__RESOLVED);
@@ -333,7 +334,7 @@ static void refuse(struct mu__ctx *ctx, const struct mu__msg *msg, int code,
     body->token = asked->token;
     body->code = (uint32_t)-code;
     body->error_kind = code == -MU_EEXHAUSTED ? MU_ERROR_LIMIT : MU_ERROR_OTHER;
-    body->message = mu__view_str(words);
+    body->message = mu__view_str(text);
     (void)mu__send(ctx, msg->from, answer);
 }
 
@@ -358,28 +359,28 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure, const struct mu__schedule *body,
                         mu_error *ret_error)
 {
-    struct more *more = mu__sup_need_more(s, closure);
+    struct closure_extra *extra = mu__sup_need_extra(s, closure);
     int rv;
 
-    if (more == NULL)
+    if (extra == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    more->flags = body->flags;
-    more->priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
+    extra->flags = body->flags;
+    extra->priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
                                          : (uint8_t)(body->priority - 1);
-    more->attempts_max = (uint16_t)body->attempts_max;
-    more->worker = body->worker;
-    more->not_worker = body->not_worker;
-    mu__sup_take_role(s, more, body->worker_type);
-    more->run_timeout_ms = mu__run_limit(body->run_timeout_ms);
+    extra->attempts_max = (uint16_t)body->attempts_max;
+    extra->worker = body->worker;
+    extra->not_worker = body->not_worker;
+    mu__sup_take_role(s, extra, body->worker_type);
+    extra->run_timeout_ms = mu__run_limit(body->run_timeout_ms);
     if (body->deadline_ms != 0)
-        more->deadline_ms = mu__now_ms(ctx) + body->deadline_ms;
+        extra->deadline_ms = mu__now_ms(ctx) + body->deadline_ms;
     if (body->name.size > 0) {
-        more->name = copy_name(body->name);
-        if (more->name == NULL)
+        extra->name = copy_name(body->name);
+        if (extra->name == NULL)
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
-    rv = mu__sup_check_role(s, more, ret_error);
-    if (rv == 0 && more->name != NULL && s->journal != NULL)
+    rv = mu__sup_check_role(s, extra, ret_error);
+    if (rv == 0 && extra->name != NULL && s->journal != NULL)
         rv = mu__sup_journal_scheduled(ctx, s, closure, body->inputs.size > 0, ret_error);
     return rv != 0 ? rv : mu__sup_take_inputs(ctx, s, closure, body->inputs, ret_error);
 }
@@ -388,18 +389,18 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
 static void begin(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
                   const struct mu__schedule *body)
 {
-    struct more *more;
+    struct closure_extra *extra;
     mu_error error;
 
     if (take_options(ctx, s, closure, body, &error) != 0) {
-        mu__sup_resolve_words(ctx, s, closure, error.code, (uint32_t)error.kind,
+        mu__sup_resolve_error(ctx, s, closure, error.code, (uint32_t)error.kind,
                               error.message);
         return;
     }
-    more = mu__sup_more(s, closure);
-    if (more->deadline_ms != 0)
+    extra = mu__sup_extra(s, closure);
+    if (extra->deadline_ms != 0)
         mu__sup_arm(ctx, s, closure);
-    if (more->inputs_missing > 0)
+    if (extra->inputs_missing > 0)
         mu__sup_hold(s, closure);
     else
         mu__sup_queue_last(ctx, s, closure);
@@ -442,14 +443,14 @@ void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static void cancel_waiting(struct mu__ctx *ctx, struct supervisor *s,
                            struct mu__closure *closure)
 {
-    mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+    mu__sup_resolve_error(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
                           "cancelled before it ran, after another closure's error");
 }
 
 static void ask_to_stop(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
     const struct mu__member_worker *worker =
         mu__membership_get(&s->members, mu__list_worker(closure->list));
 
@@ -459,10 +460,10 @@ static void ask_to_stop(struct mu__ctx *ctx, struct supervisor *s,
     if (worker != NULL)
         mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure),
                             closure->attempt);
-    worker = more == NULL ? NULL : mu__membership_get(&s->members, more->backup_worker);
+    worker = extra == NULL ? NULL : mu__membership_get(&s->members, extra->backup_worker);
     if (worker != NULL)
         mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure),
-                            more->backup_attempt);
+                            extra->backup_attempt);
 }
 
 void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -510,6 +511,6 @@ void mu__sup_on_cancel_closure(struct mu__ctx *ctx, void *state, struct mu__msg 
         closure->marks |= MU__MARK_UNWANTED;
         return;
     }
-    mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+    mu__sup_resolve_error(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
                           "cancelled before it ran");
 }

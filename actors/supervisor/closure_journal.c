@@ -213,17 +213,17 @@ static int write_scheduled(struct supervisor *s, const struct named *named,
     };
 
     if (closure != NULL) {
-        const struct more *more = mu__sup_more(s, closure);
+        const struct closure_extra *extra = mu__sup_extra(s, closure);
 
         record.args = mu__closure_args(closure);
-        record.effect = more->effect;
-        record.flags = more->flags;
-        record.priority = more->priority + 1U;
-        record.run_timeout_ms = more->run_timeout_ms;
-        record.attempts_max = more->attempts_max;
-        record.worker = more->worker;
-        record.not_worker = more->not_worker;
-        record.worker_type = mu__sup_role_view(s, more);
+        record.effect = extra->effect;
+        record.flags = extra->flags;
+        record.priority = extra->priority + 1U;
+        record.run_timeout_ms = extra->run_timeout_ms;
+        record.attempts_max = extra->attempts_max;
+        record.worker = extra->worker;
+        record.not_worker = extra->not_worker;
+        record.worker_type = mu__sup_role_view(s, extra);
     }
     return append(s, MU__JOURNAL_SCHEDULED, &record, sizeof record, ret_error);
 }
@@ -239,11 +239,11 @@ static int write_finished(struct supervisor *s, const struct named *named,
     return append(s, MU__JOURNAL_FINISHED, &record, sizeof record, ret_error);
 }
 
-static int write_gone(struct supervisor *s, uint64_t number, mu_error *ret_error)
+static int write_removed(struct supervisor *s, uint64_t number, mu_error *ret_error)
 {
-    struct mu__journal_gone record = {.number = number};
+    struct mu__journal_removed record = {.number = number};
 
-    return append(s, MU__JOURNAL_GONE, &record, sizeof record, ret_error);
+    return append(s, MU__JOURNAL_REMOVED, &record, sizeof record, ret_error);
 }
 
 /* Only what counts now. */
@@ -279,18 +279,18 @@ static int settle_effects(struct supervisor *s)
     uint64_t lowest = s->effect_last + 1;
     int rv = 0;
 
-    for (uint32_t i = 0; i < s->mores_chunks * MORES_CHUNK; i++) {
-        const struct more *more = mu__sup_more_at(s, i);
+    for (uint32_t i = 0; i < s->extras_chunks * EXTRAS_CHUNK; i++) {
+        const struct closure_extra *extra = mu__sup_extra_at(s, i);
 
-        if (more->closure != 0 && more->effect != 0 && more->effect < lowest)
-            lowest = more->effect;
+        if (extra->closure != 0 && extra->effect != 0 && extra->effect < lowest)
+            lowest = extra->effect;
     }
     mu__id_window_init(&pending, lowest);
-    for (uint32_t i = 0; rv == 0 && i < s->mores_chunks * MORES_CHUNK; i++) {
-        const struct more *more = mu__sup_more_at(s, i);
+    for (uint32_t i = 0; rv == 0 && i < s->extras_chunks * EXTRAS_CHUNK; i++) {
+        const struct closure_extra *extra = mu__sup_extra_at(s, i);
 
-        if (more->closure != 0 && more->effect != 0)
-            rv = mu__id_window_add(&pending, more->effect);
+        if (extra->closure != 0 && extra->effect != 0)
+            rv = mu__id_window_add(&pending, extra->effect);
     }
     mu__id_window_raise(&s->effects, lowest);
     for (uint64_t id = lowest; rv == 0 && id <= s->effect_last; id++)
@@ -322,20 +322,21 @@ static int catch_up(struct mu__ctx *ctx, struct supervisor *s, mu_error *ret_err
 }
 
 /* A chief that cannot write goes on, and says so. */
-static void complain(struct mu__ctx *ctx, struct supervisor *s, const mu_error *error)
+static void report_failure(struct mu__ctx *ctx, struct supervisor *s,
+                           const mu_error *error)
 {
-    char words[MU__ERROR_TEXT_MAX + 1];
+    char text[MU__ERROR_TEXT_MAX + 1];
     bool is_known = s->journal_why[0] != '\0';
 
     (void)snprintf(s->journal_why, sizeof s->journal_why, "%.255s",
                    error->message[0] == '\0' ? mu_strerror(error->code) : error->message);
     if (is_known)
         return;
-    (void)snprintf(words, sizeof words, "the journal cannot be written: %.400s; after a "
+    (void)snprintf(text, sizeof text, "the journal cannot be written: %.400s; after a "
                    "restart closures may run again", error->message);
-    mu__log(ctx, MU__LOG_ERROR, "%s", words);
+    mu__log(ctx, MU__LOG_ERROR, "%s", text);
     mu__sup_fault(ctx, s, error->code == -MU_EEXHAUSTED ? -MU_EEXHAUSTED : -MU_EDATALOSS,
-                  MU_ERROR_CHIEF, "/job:chief/task:0", words);
+                  MU_ERROR_CHIEF, "/job:chief/task:0", text);
 }
 
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s)
@@ -343,7 +344,7 @@ void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s)
     mu_error error;
 
     if (catch_up(ctx, s, &error) != 0)
-        complain(ctx, s, &error);
+        report_failure(ctx, s, &error);
 }
 
 int mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s)
@@ -357,19 +358,19 @@ int mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s)
     if (write_begin(s, &error) == 0 && flush(s, &error) == 0)
         return 0;
     s->effects_end = end;
-    complain(ctx, s, &error);
+    report_failure(ctx, s, &error);
     return error.code == -MU_EEXHAUSTED ? -MU_EEXHAUSTED : -MU_EUNAVAILABLE;
 }
 
 /* ---- Scheduling ---- */
 
 /* An effect that is applied once needs its number in the journal. */
-static int number_effect(struct mu__ctx *ctx, struct supervisor *s, struct more *more,
-                         mu_error *ret_error)
+static int number_effect(struct mu__ctx *ctx, struct supervisor *s,
+                         struct closure_extra *extra, mu_error *ret_error)
 {
     int rv;
 
-    if ((more->flags & MU__CLOSURE_ONCE) == 0)
+    if ((extra->flags & MU__CLOSURE_ONCE) == 0)
         return 0;
     if (!mu__sup_has_effect_number(s))
         return mu_error_set(ret_error, -MU_EEXHAUSTED, "too many closures with effects "
@@ -378,7 +379,7 @@ static int number_effect(struct mu__ctx *ctx, struct supervisor *s, struct more 
     if (rv != 0)
         return mu_error_set(ret_error, rv, "the journal cannot be written, so the "
                             "closure's effects could count twice: %s", s->journal_why);
-    more->effect = ++s->effect_last;
+    extra->effect = ++s->effect_last;
     return 0;
 }
 
@@ -396,7 +397,7 @@ static int note_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     }
     if (rv != 0) {
         s->journal_behind = true;
-        complain(ctx, s, &error);
+        report_failure(ctx, s, &error);
     }
     return 0;
 }
@@ -405,15 +406,15 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, bool has_inputs,
                               mu_error *ret_error)
 {
-    struct more *more = mu__sup_more(s, closure);
+    struct closure_extra *extra = mu__sup_extra(s, closure);
     struct named *named;
     int rv;
 
-    if (has_inputs && (more->flags & MU__CLOSURE_ONCE) != 0)
+    if (has_inputs && (extra->flags & MU__CLOSURE_ONCE) != 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "with a journal, a named closure that has inputs cannot have "
                             "its effects once: the next chief would not know its number");
-    named = named_new(s, mu__view_str(more->name), s->number_next + 1);
+    named = named_new(s, mu__view_str(extra->name), s->number_next + 1);
     if (named == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     s->number_next++;
@@ -421,15 +422,15 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     named->function = closure->function;
     mu__names_hold(&s->functions, named->function);
     named->is_late = has_inputs;
-    more->flags &= ~(uint32_t)MU__CLOSURE_KEEP;
-    rv = number_effect(ctx, s, more, ret_error);
+    extra->flags &= ~(uint32_t)MU__CLOSURE_KEEP;
+    rv = number_effect(ctx, s, extra, ret_error);
     if (rv == 0 && !has_inputs)
         rv = note_scheduled(ctx, s, named, ret_error);
     if (rv != 0) {
         named_remove(s, named);
         return rv;
     }
-    more->number = named->number;
+    extra->number = named->number;
     if (s->journal_timer == 0)
         s->journal_timer = mu__timer_set(ctx, 0, timer_token(TIMER_JOURNAL, 0));
     return 0;
@@ -460,7 +461,7 @@ static void answer_finished(struct mu__ctx *ctx, mu__pid to, uint64_t token,
 }
 
 static void refuse(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
-                   const char *words)
+                   const char *text)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__RESOLVED);
 
@@ -469,7 +470,7 @@ static void refuse(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
 
         body->token = token;
         body->code = (uint32_t)-code;
-        body->message = mu__view_str(words);
+        body->message = mu__view_str(text);
     }
     (void)mu__send(ctx, to, msg);
 }
@@ -558,7 +559,7 @@ static int write_end(struct supervisor *s, struct named *named, bool has_finishe
     if (rv == 0 && has_finished)
         rv = write_finished(s, named, ret_error);
     else if (rv == 0 && !named->is_late)
-        rv = write_gone(s, named->number, ret_error);
+        rv = write_removed(s, named->number, ret_error);
     named->is_late = false;
     return rv;
 }
@@ -566,7 +567,7 @@ static int write_end(struct supervisor *s, struct named *named, bool has_finishe
 bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, const struct outcome *outcome)
 {
-    struct named *named = named_numbered(s, mu__sup_more(s, closure)->number);
+    struct named *named = named_numbered(s, mu__sup_extra(s, closure)->number);
     mu_error error;
     int rv;
 
@@ -579,7 +580,7 @@ bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
                  : flush(s, &error);
     if (rv != 0) {
         s->journal_behind = true;
-        complain(ctx, s, &error);
+        report_failure(ctx, s, &error);
     }
     answer_joined(ctx, s, named, outcome);
     while (named->joined != NULL) {
@@ -624,11 +625,11 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
     uint32_t function = mu__names_take(&s->functions, body->function);
     struct named *named = named_new(s, body->name, body->number);
     struct mu__closure *closure = mu__closures_add(&s->closures);
-    struct more *more = closure == NULL ? NULL : mu__sup_need_more(s, closure);
+    struct closure_extra *extra = closure == NULL ? NULL : mu__sup_need_extra(s, closure);
     struct mu__packed args;
     struct mu__buf *backing = NULL;
 
-    if (named == NULL || more == NULL || function == MU__NAME_NONE)
+    if (named == NULL || extra == NULL || function == MU__NAME_NONE)
         return -MU_ENOMEM;
     if (body->args.head_size > 0) {
         backing = mu__pack_copy(&body->args, &args);
@@ -637,17 +638,17 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
         mu__closure_set_args(closure, &args, backing);
         mu__buf_unref(backing);
     }
-    if (!mu__grow_array((void **)&more->name, body->name.size + 1, 1))
+    if (!mu__grow_array((void **)&extra->name, body->name.size + 1, 1))
         return -MU_ENOMEM;
-    mu__view_copy(body->name, more->name, body->name.size + 1);
+    mu__view_copy(body->name, extra->name, body->name.size + 1);
     closure->function = function;
     mu__sup_own(s, &s->clients[0], closure);
     s->args_bytes += mu__closure_bytes(closure);
     s->scheduled++;
-    *more = (struct more){
-        .index = more->index,
-        .closure = more->closure,
-        .name = more->name,
+    *extra = (struct closure_extra){
+        .index = extra->index,
+        .closure = extra->closure,
+        .name = extra->name,
         .number = body->number,
         .effect = body->effect,
         .flags = body->flags,
@@ -658,8 +659,8 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
         .worker = body->worker,
         .not_worker = body->not_worker,
     };
-    mu__sup_take_role(s, more, body->worker_type);
-    named->closure = more->closure;
+    mu__sup_take_role(s, extra, body->worker_type);
+    named->closure = extra->closure;
     named->function = function;
     mu__names_hold(&s->functions, function);
     if (body->number > s->number_next)
@@ -709,7 +710,7 @@ static void unqueue(struct mu__ctx *ctx, struct supervisor *s, struct named *nam
     s->args_bytes -= mu__closure_bytes(closure);
     mu__sup_disown(ctx, s, closure);
     s->scheduled--;
-    mu__sup_drop_more(ctx, s, closure);
+    mu__sup_drop_extra(ctx, s, closure);
     mu__sup_remove(s, closure);
 }
 
@@ -757,8 +758,8 @@ static int read_record(void *owner, struct mu__msg *msg)
         named->is_late = false;
         return keep_result(named, &outcome) ? 0 : -MU_ENOMEM;
     }
-    case MU__JOURNAL_GONE: {
-        const struct mu__journal_gone *body = mu__body(msg);
+    case MU__JOURNAL_REMOVED: {
+        const struct mu__journal_removed *body = mu__body(msg);
 
         named = named_numbered(s, body->number);
         if (named == NULL)
@@ -780,11 +781,11 @@ static int check_roles(const struct supervisor *s, mu_error *ret_error)
     mu_error error;
 
     for (; closure != NULL; closure = mu__closures_next(&s->closures, closure)) {
-        const struct more *more = mu__sup_more(s, closure);
+        const struct closure_extra *extra = mu__sup_extra(s, closure);
 
-        if (mu__sup_check_role(s, more, &error) != 0)
+        if (mu__sup_check_role(s, extra, &error) != 0)
             return mu_error_set(ret_error, -MU_EPRECONDITION, "it has closure \"%s\", "
-                                "which is still to be run, and %s", more->name,
+                                "which is still to be run, and %s", extra->name,
                                 error.message);
     }
     return 0;

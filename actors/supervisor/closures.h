@@ -29,7 +29,7 @@ struct mu__closure {
     uint32_t tail_offset;
     uint32_t head_size;
     uint32_t tail_size;
-    uint32_t more;          /* the supervisor's number for what few have; 0: none */
+    uint32_t extra;          /* the supervisor's number for what few have; 0: none */
 };
 
 enum mu__mark {
@@ -48,11 +48,11 @@ enum mu__list {
     MU__LIST_QUEUES = 0,
     MU__LIST_QUEUE = MU__LIST_QUEUES + MU__PRIORITY_DEFAULT,
     MU__LIST_HELD = MU__PRIORITIES, /* for a time to pass, or for inputs */
-    MU__LIST_PICKY,                 /* no worker with room may run it */
+    MU__LIST_CONSTRAINED,                 /* no worker with room may run it */
     MU__LIST_ROLES,                 /* the first of the first role's */
-    MU__LIST_KEPT = MU__LIST_ROLES + MU__PRIORITIES * MU__WORKER_TYPES_MAX, /* done; the
+    MU__LIST_PINNED = MU__LIST_ROLES + MU__PRIORITIES * MU__WORKER_TYPES_MAX, /* done; the
                                        result is kept */
-    MU__LIST_WORKERS = MU__LIST_KEPT + 2
+    MU__LIST_WORKERS = MU__LIST_PINNED + 2
 };
 #define MU__LIST_NONE UINT32_MAX
 
@@ -75,7 +75,7 @@ static inline uint32_t mu__list_in_flight(uint32_t worker)
     return MU__LIST_WORKERS + 2 * worker;
 }
 
-static inline uint32_t mu__list_pinned(uint32_t worker)
+static inline uint32_t mu__list_affine(uint32_t worker)
 {
     return MU__LIST_WORKERS + 2 * worker + 1;
 }

@@ -2,39 +2,39 @@
  *
  * Most closures are plain: the first of the most urgent queue goes to the least loaded
  * worker with room. A closure that may not run everywhere, and finds no worker, steps
- * aside into the list of the picky ones, which are tried first from then on. One that is
- * for one worker alone waits in a list of that worker.
+ * aside into the list of constrained closures, which are tried first from then on. One
+ * that is for one worker alone waits in a list of that worker.
  *
- * A suspect has been in flight at several workers that were lost. It runs with nothing
- * beside it, so that it can be told from what died with it: one worker at a time is kept
- * free for it. */
+ * A quarantined closure has been in flight at several workers that were lost. It runs
+ * with nothing beside it, so that it can be told from what died with it: one worker at
+ * a time is kept free for it. */
 #include "actors/supervisor/internal.h"
 
 #include <stdio.h>
 
 enum {
-    PICKY_LOOKS = 8,            /* picky closures that are tried in one go */
+    CONSTRAINED_LOOKS = 8,            /* constrained closures that are tried in one go */
     EFFECTS_OUT_MAX = MU__ID_WINDOW_SPAN_MAX - (1 << 17),
     EFFECTS_WAIT_MS = 20
 };
 
 /* ---- Queues ---- */
 
-uint32_t mu__sup_home(struct supervisor *s, const struct mu__closure *closure)
+uint32_t mu__sup_queue_of(struct supervisor *s, const struct mu__closure *closure)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t number;
 
-    if (more == NULL)
+    if (extra == NULL)
         return MU__LIST_QUEUE;
-    if (more->worker == 0)
-        return more->role == 0 ? MU__LIST_QUEUES + more->priority
-                               : mu__list_of_role(more->role - 1U, more->priority);
-    number = mu__membership_know(&s->members,
-                                 mu__sup_named_worker(s, more, more->worker - 1));
-    if (number == 0 || !mu__sup_need_station(s, number))
+    if (extra->worker == 0)
+        return extra->role == 0 ? MU__LIST_QUEUES + extra->priority
+                               : mu__list_of_role(extra->role - 1U, extra->priority);
+    number = mu__membership_enroll(&s->members,
+                                 mu__sup_named_worker(s, extra, extra->worker - 1));
+    if (number == 0 || !mu__sup_need_worker_state(s, number))
         return MU__LIST_NONE;
-    return mu__list_pinned(number);
+    return mu__list_affine(number);
 }
 
 static void after_queueing(struct mu__ctx *ctx, struct supervisor *s, uint32_t list)
@@ -46,17 +46,17 @@ static void after_queueing(struct mu__ctx *ctx, struct supervisor *s, uint32_t l
     if (mu__membership_get(&s->members, number) == NULL)
         mu__sup_await_worker(ctx, s, number);
     else
-        mu__sup_dispatch_pinned(ctx, s, number);
+        mu__sup_dispatch_affine(ctx, s, number);
 }
 
-static uint32_t home_or_usual(struct supervisor *s, const struct mu__closure *closure)
+static uint32_t queue_for(struct supervisor *s, const struct mu__closure *closure)
 {
-    uint32_t list = mu__sup_home(s, closure);
+    uint32_t list = mu__sup_queue_of(s, closure);
 
     if (list == MU__LIST_NONE)
         return MU__LIST_QUEUE;
     if (list != MU__LIST_QUEUE) {
-        bool of_role = list >= MU__LIST_ROLES && list < MU__LIST_KEPT;
+        bool of_role = list >= MU__LIST_ROLES && list < MU__LIST_PINNED;
 
         s->roles.has_queued = s->roles.has_queued || of_role;
         s->recalls.has_ranks = s->recalls.has_ranks || !of_role ||
@@ -68,7 +68,7 @@ static uint32_t home_or_usual(struct supervisor *s, const struct mu__closure *cl
 void mu__sup_queue_first(struct mu__ctx *ctx, struct supervisor *s,
                          struct mu__closure *closure)
 {
-    uint32_t list = home_or_usual(s, closure);
+    uint32_t list = queue_for(s, closure);
 
     mu__closures_move_first(&s->closures, closure, list);
     after_queueing(ctx, s, list);
@@ -77,7 +77,7 @@ void mu__sup_queue_first(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_queue_last(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure)
 {
-    uint32_t list = home_or_usual(s, closure);
+    uint32_t list = queue_for(s, closure);
 
     mu__closures_move_last(&s->closures, closure, list);
     after_queueing(ctx, s, list);
@@ -90,18 +90,19 @@ void mu__sup_hold(struct supervisor *s, struct mu__closure *closure)
 
 /* ---- Messages ---- */
 
-static void name_effect(const struct supervisor *s, const struct more *more,
+static void name_effect(const struct supervisor *s, const struct closure_extra *extra,
                         struct mu__run *body)
 {
-    body->flags = more->flags;
-    body->name = mu__view_str(more->name == NULL ? "" : more->name);
-    if (more->name == NULL)
+    body->flags = extra->flags;
+    body->name = mu__view_str(extra->name == NULL ? "" : extra->name);
+    if (extra->name == NULL)
         body->name = (struct mu__view){NULL, 0};
-    if (more->inputs_count > 0)
-        body->inputs = (struct mu__view){mu__more_inputs(more), 8U * more->inputs_count};
-    if (more->effect != 0) {
+    if (extra->inputs_count > 0)
+        body->inputs =
+            (struct mu__view){mu__closure_extra_inputs(extra), 8U * extra->inputs_count};
+    if (extra->effect != 0) {
         body->origin = s->origin;
-        body->effect = more->effect;
+        body->effect = extra->effect;
         body->effects_done = s->effects.base;
     }
 }
@@ -110,7 +111,7 @@ int mu__sup_send_run(struct mu__ctx *ctx, struct supervisor *s,
                      const struct mu__member_worker *worker,
                      const struct mu__closure *closure, uint32_t attempt)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
     struct mu__msg *msg = mu__msg_new(ctx, MU__RUN);
     struct mu__run *body;
 
@@ -121,8 +122,8 @@ int mu__sup_send_run(struct mu__ctx *ctx, struct supervisor *s,
     body->attempt = attempt;
     body->function = mu__names_view(&s->functions, closure->function);
     body->args = mu__closure_args(closure);
-    if (more != NULL)
-        name_effect(s, more, body);
+    if (extra != NULL)
+        name_effect(s, extra, body);
     if (closure->backing != NULL)
         msg->backing = mu__buf_ref(closure->backing);
     return mu__send(ctx, (mu__pid){worker->node, MU__WORKER}, msg);
@@ -152,15 +153,15 @@ bool mu__sup_has_effect_number(const struct supervisor *s)
 /* The number under which servers know its effects. False: it must wait for one, since so
  * many are out beside one that does not end, or the journal cannot be written. */
 static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
-                          struct mu__closure *closure, struct more *more)
+                          struct mu__closure *closure, struct closure_extra *extra)
 {
-    if ((more->flags & MU__CLOSURE_ONCE) == 0 || more->effect != 0)
+    if ((extra->flags & MU__CLOSURE_ONCE) == 0 || extra->effect != 0)
         return true;
     if (mu__sup_has_effect_number(s) && mu__sup_journal_reserve(ctx, s) == 0) {
-        more->effect = ++s->effect_last;
+        extra->effect = ++s->effect_last;
         return true;
     }
-    more->held_until_ms = mu__now_ms(ctx) + EFFECTS_WAIT_MS;
+    extra->held_until_ms = mu__now_ms(ctx) + EFFECTS_WAIT_MS;
     mu__sup_hold(s, closure);
     mu__sup_arm(ctx, s, closure);
     return false;
@@ -171,21 +172,22 @@ static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
 static bool prepare(struct mu__ctx *ctx, struct supervisor *s,
                     struct mu__closure *closure, struct mu__member_worker *worker)
 {
-    struct more *more = mu__sup_more(s, closure);
+    struct closure_extra *extra = mu__sup_extra(s, closure);
 
-    if (!number_effect(ctx, s, closure, more))
+    if (!number_effect(ctx, s, closure, extra))
         return false;
     if (s->journal_dirty)
         mu__sup_journal_secure(ctx, s);
-    return more->inputs_count == 0 ||
+    return extra->inputs_count == 0 ||
            mu__sup_bring_inputs(ctx, s, closure, worker) == 0;
 }
 
 /* Backups have numbers too. */
-static uint16_t next_attempt(const struct more *more, const struct mu__closure *closure)
+static uint16_t next_attempt(const struct closure_extra *extra,
+                             const struct mu__closure *closure)
 {
-    uint32_t last = more != NULL && more->backup_attempt > closure->attempt
-                        ? more->backup_attempt
+    uint32_t last = extra != NULL && extra->backup_attempt > closure->attempt
+                        ? extra->backup_attempt
                         : closure->attempt;
 
     return (uint16_t)(last + 1);
@@ -195,7 +197,7 @@ static uint16_t next_attempt(const struct more *more, const struct mu__closure *
 static void charge(struct mu__ctx *ctx, struct supervisor *s,
                    struct mu__closure *closure, uint32_t number)
 {
-    closure->attempt = next_attempt(mu__sup_more(s, closure), closure);
+    closure->attempt = next_attempt(mu__sup_extra(s, closure), closure);
     closure->started_ms = (uint32_t)mu__now_ms(ctx);
     closure->marks &= (uint8_t)~MU__MARK_BEGUN;
     closure->cost_us = mu__function_times_cost_us(&s->times, closure->function);
@@ -205,115 +207,117 @@ static void charge(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 /* False when the news that this worker has gone is on its way. */
-static bool give(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
+static bool assign(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
                  uint32_t number)
 {
     struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    if (closure->more != 0 && !prepare(ctx, s, closure, worker))
+    if (closure->extra != 0 && !prepare(ctx, s, closure, worker))
         return true;
     charge(ctx, s, closure, number);
     if (mu__sup_send_run(ctx, s, worker, closure, closure->attempt) != 0) {
         mu__membership_unload(&s->members, number, mu__closure_bytes(closure),
                               closure->cost_us, false);
         closure->attempt--;
-        mu__closures_move_first(&s->closures, closure, home_or_usual(s, closure));
+        mu__closures_move_first(&s->closures, closure, queue_for(s, closure));
         return false;
     }
-    if (closure->more != 0)
+    if (closure->extra != 0)
         mu__sup_arm(ctx, s, closure);
     if (s->config.backup_percent != 0 && s->backup_timer == 0)
         mu__sup_backup_watch(ctx, s);
     return true;
 }
 
-static bool is_suspect(const struct mu__closure *closure)
+static bool is_quarantined(const struct mu__closure *closure)
 {
-    return closure->crashes >= SUSPECT_CRASHES;
+    return closure->crashes >= QUARANTINE_CRASHES;
 }
 
-struct wish {
+struct requirements {
     const struct supervisor *supervisor;
-    const struct more *more;        /* not NULL */
+    const struct closure_extra *extra;        /* not NULL */
 };
 
 static bool suits(const struct mu__member_worker *worker, const void *arg)
 {
-    const struct wish *wish = arg;
+    const struct requirements *requirements = arg;
 
-    return mu__sup_role_suits(wish->supervisor, wish->more, worker) &&
-           mu__sup_builds_suit(wish->supervisor, wish->more, worker);
+    return mu__sup_role_suits(requirements->supervisor, requirements->extra, worker) &&
+           mu__sup_builds_suit(requirements->supervisor, requirements->extra, worker);
 }
 
 /* The least loaded worker with room that a closure may run on. `more` may be NULL. */
-static uint32_t pick_suiting(struct supervisor *s, const struct more *more)
+static uint32_t pick_suiting(struct supervisor *s, const struct closure_extra *extra)
 {
-    const struct wish wish = {s, more};
+    const struct requirements requirements = {s, extra};
 
-    if (more != NULL && (more->not_worker != 0 ||
-                         (s->slow_builds != 0 && more->inputs_count != 0)))
-        return mu__membership_pick_fitting(&s->members, mu__sup_role(more), suits, &wish);
-    return more == NULL || more->role == 0
+    if (extra != NULL &&
+        (extra->not_worker != 0 || (s->slow_builds != 0 && extra->inputs_count != 0)))
+        return mu__membership_pick_fitting(&s->members, mu__sup_role(extra), suits,
+                                           &requirements);
+    return extra == NULL || extra->role == 0
                ? mu__membership_pick(&s->members)
-               : mu__membership_pick_role(&s->members, more->role - 1U);
+               : mu__membership_pick_role(&s->members, extra->role - 1U);
 }
 
 /* A worker that has nothing to do and gets nothing else; 0 while there is none. */
-static uint32_t pick_alone(struct supervisor *s, const struct more *more)
+static uint32_t pick_exclusive(struct supervisor *s, const struct closure_extra *extra)
 {
     const struct mu__member_worker *worker;
-    const struct wish wish = {s, more};
+    const struct requirements requirements = {s, extra};
 
-    if (s->reserved == 0) {
-        s->reserved = pick_suiting(s, more);
-        if (s->reserved == 0)
+    if (s->exclusive_worker == 0) {
+        s->exclusive_worker = pick_suiting(s, extra);
+        if (s->exclusive_worker == 0)
             return 0;
-        mu__membership_hold(&s->members, s->reserved, MU__HOLD_ALONE);
+        mu__membership_hold(&s->members, s->exclusive_worker, MU__HOLD_EXCLUSIVE);
     }
-    worker = mu__membership_get(&s->members, s->reserved);
-    return worker != NULL && worker->load == 0 && worker->holds == MU__HOLD_ALONE &&
-                   (more == NULL || suits(worker, &wish))
-               ? s->reserved
+    worker = mu__membership_get(&s->members, s->exclusive_worker);
+    return worker != NULL && worker->load == 0 && worker->holds == MU__HOLD_EXCLUSIVE &&
+                   (extra == NULL || suits(worker, &requirements))
+               ? s->exclusive_worker
                : 0;
 }
 
 /* Whether a worker that has a closure's inputs should run it: not behind what is long,
  * and not if it was taken back once because it waited. */
-static bool is_near_enough(const struct mu__member_worker *near, const struct more *more)
+static bool is_near_enough(const struct mu__member_worker *near,
+                           const struct closure_extra *extra)
 {
     return mu__membership_has_room(near) &&
            (near->load < mu__member_threads(near) ||
-            (more->returns == 0 && mu__member_free_threads(near) > 0));
+            (extra->returns == 0 && mu__member_free_threads(near) > 0));
 }
 
 static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure)
 {
-    const struct more *more = mu__sup_more(s, closure);
-    const struct wish wish = {s, more};
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
+    const struct requirements requirements = {s, extra};
     const struct mu__member_worker *near;
 
-    if (is_suspect(closure))
-        return pick_alone(s, more);
-    near = mu__membership_get(&s->members, mu__sup_inputs_worker(s, more));
-    if (near != NULL && is_near_enough(near, more) && suits(near, &wish))
+    if (is_quarantined(closure))
+        return pick_exclusive(s, extra);
+    near = mu__membership_get(&s->members, mu__sup_inputs_worker(s, extra));
+    if (near != NULL && is_near_enough(near, extra) && suits(near, &requirements))
         return near->number;
-    return pick_suiting(s, more);
+    return pick_suiting(s, extra);
 }
 
 /* False as give(). */
-static bool try_picky(struct mu__ctx *ctx, struct supervisor *s)
+static bool dispatch_constrained(struct mu__ctx *ctx, struct supervisor *s)
 {
-    struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_PICKY);
+    struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_CONSTRAINED);
     bool given = true;
 
-    for (unsigned i = 0; given && closure != NULL && i < PICKY_LOOKS; i++) {
+    for (unsigned i = 0; given && closure != NULL && i < CONSTRAINED_LOOKS; i++) {
         struct mu__closure *next = mu__closures_next(&s->closures, closure);
         uint32_t number = pick_for(s, closure);
 
         if (number != 0)
-            given = give(ctx, s, closure, number);
+            given = assign(ctx, s, closure, number);
         else
-            mu__closures_move_last(&s->closures, closure, MU__LIST_PICKY);
+            mu__closures_move_last(&s->closures, closure, MU__LIST_CONSTRAINED);
         closure = next;
     }
     return given;
@@ -322,16 +326,16 @@ static bool try_picky(struct mu__ctx *ctx, struct supervisor *s)
 /* True when the worker that was kept free is not needed for it any more. */
 static bool release_unused(struct mu__ctx *ctx, struct supervisor *s)
 {
-    uint32_t number = s->reserved;
+    uint32_t number = s->exclusive_worker;
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
     if (number == 0 || (worker != NULL && worker->load > 0))
         return false;
-    s->reserved = 0;
+    s->exclusive_worker = 0;
     if (worker == NULL)
         return false;
-    mu__membership_release(&s->members, number, MU__HOLD_ALONE);
-    mu__sup_dispatch_pinned(ctx, s, number);
+    mu__membership_release(&s->members, number, MU__HOLD_EXCLUSIVE);
+    mu__sup_dispatch_affine(ctx, s, number);
     return true;
 }
 
@@ -345,20 +349,20 @@ static inline struct mu__closure *next_queued(struct supervisor *s, uint32_t *re
 }
 
 /* False as give(). */
-static bool give_queued(struct mu__ctx *ctx, struct supervisor *s)
+static bool dispatch_queued(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure;
     uint32_t number;
 
     while ((closure = next_queued(s, &number)) != NULL) {
-        if (closure->more != 0 || is_suspect(closure)) {
+        if (closure->extra != 0 || is_quarantined(closure)) {
             number = pick_for(s, closure);
             if (number == 0) {
-                mu__closures_move_last(&s->closures, closure, MU__LIST_PICKY);
+                mu__closures_move_last(&s->closures, closure, MU__LIST_CONSTRAINED);
                 continue;
             }
         }
-        if (!give(ctx, s, closure, number))
+        if (!assign(ctx, s, closure, number))
             return false;
     }
     return true;
@@ -371,14 +375,14 @@ void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
     do {
         bool goes_on = true;
 
-        if (mu__closures_count(&s->closures, MU__LIST_PICKY) > 0) {
+        if (mu__closures_count(&s->closures, MU__LIST_CONSTRAINED) > 0) {
             mu__sup_inputs_pause(s);
-            goes_on = try_picky(ctx, s);
+            goes_on = dispatch_constrained(ctx, s);
             mu__sup_inputs_resume(ctx, s);
         }
-        if (!goes_on || !give_queued(ctx, s))
+        if (!goes_on || !dispatch_queued(ctx, s))
             return;
-    } while (s->reserved != 0 && release_unused(ctx, s));
+    } while (s->exclusive_worker != 0 && release_unused(ctx, s));
     if (s->recalls.timer == 0 ||
         (s->recalls.is_late && s->members.crowded > 0 &&
          (s->recalls.has_ranks || mu__membership_may_idle(&s->members))))
@@ -386,59 +390,60 @@ void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s)
 }
 
 /* Whether the next closure for one worker alone may go to it; NULL: there is none. A
- * suspect among them has the worker to itself, too: it holds it until it has landed. */
-static bool may_give_pinned(struct supervisor *s, const struct mu__member_worker *worker,
-                            const struct mu__closure *closure)
+ * quarantined one among them has the worker to itself, too, until it has ended. */
+static bool may_assign_affine(struct supervisor *s,
+                              const struct mu__member_worker *worker,
+                              const struct mu__closure *closure)
 {
-    bool is_held = (worker->holds & MU__HOLD_ALONE) != 0;
+    bool is_held = (worker->holds & MU__HOLD_EXCLUSIVE) != 0;
 
-    if (is_held && s->reserved == worker->number)
+    if (is_held && s->exclusive_worker == worker->number)
         return false;
-    if (closure == NULL || !is_suspect(closure)) {
+    if (closure == NULL || !is_quarantined(closure)) {
         if (is_held && worker->load == 0)
-            mu__membership_release(&s->members, worker->number, MU__HOLD_ALONE);
+            mu__membership_release(&s->members, worker->number, MU__HOLD_EXCLUSIVE);
         return closure != NULL && mu__membership_has_room(worker);
     }
-    if ((worker->holds & ~MU__HOLD_ALONE) != 0)
+    if ((worker->holds & ~MU__HOLD_EXCLUSIVE) != 0)
         return false;
     if (!is_held)
-        mu__membership_hold(&s->members, worker->number, MU__HOLD_ALONE);
+        mu__membership_hold(&s->members, worker->number, MU__HOLD_EXCLUSIVE);
     return worker->load == 0;
 }
 
-void mu__sup_dispatch_pinned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+void mu__sup_dispatch_affine(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     const struct mu__member_worker *worker;
     struct mu__closure *closure;
 
     while ((worker = mu__membership_get(&s->members, number)) != NULL) {
-        closure = mu__closures_first(&s->closures, mu__list_pinned(number));
-        if (!may_give_pinned(s, worker, closure) || !give(ctx, s, closure, number))
+        closure = mu__closures_first(&s->closures, mu__list_affine(number));
+        if (!may_assign_affine(s, worker, closure) || !assign(ctx, s, closure, number))
             return;
     }
 }
 
 /* A backup is given to a worker that begins it at once, and costs it nothing. */
-struct orphan mu__sup_backup_charge(const struct mu__closure *closure,
-                                    const struct more *more)
+struct abandoned_attempt mu__sup_backup_charge(const struct mu__closure *closure,
+                                    const struct closure_extra *extra)
 {
-    return (struct orphan){
+    return (struct abandoned_attempt){
         .closure = mu__closure_id(closure),
-        .attempt = more->backup_attempt,
+        .attempt = extra->backup_attempt,
         .bytes = mu__closure_bytes(closure),
-        .begun = more->backup_begun,
+        .begun = extra->backup_begun,
     };
 }
 
 void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                    const struct orphan *was)
+                    const struct abandoned_attempt *was)
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
     mu__membership_unload(&s->members, number, was->bytes, was->cost_us, was->begun);
-    if (mu__closures_count(&s->closures, mu__list_pinned(number)) > 0 ||
-        (worker->holds & MU__HOLD_ALONE) != 0)
-        mu__sup_dispatch_pinned(ctx, s, number);
+    if (mu__closures_count(&s->closures, mu__list_affine(number)) > 0 ||
+        (worker->holds & MU__HOLD_EXCLUSIVE) != 0)
+        mu__sup_dispatch_affine(ctx, s, number);
     if (worker->holds != 0)
         mu__sup_leave_if_idle(ctx, s, number);
 }
@@ -446,15 +451,15 @@ void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
 uint32_t mu__sup_window(const struct supervisor *s,
                         const struct mu__member_worker *worker)
 {
-    const struct station *station = &s->stations[worker->number];
+    const struct worker_state *worker_state = &s->worker_states[worker->number];
     uint32_t threads = mu__member_threads(worker);
     uint64_t window;
 
     if (!mu__sup_is_adaptive(s))
         return worker->window;
-    if (!station->has_estimate)
+    if (!worker_state->has_estimate)
         return threads;
     window = threads;
-    window += (uint64_t)MU__WINDOW_TIME_US * threads / (station->estimate_us + 4);
+    window += (uint64_t)MU__WINDOW_TIME_US * threads / (worker_state->estimate_us + 4);
     return window < worker->window ? (uint32_t)window : worker->window;
 }

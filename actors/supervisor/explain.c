@@ -13,7 +13,7 @@ mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms)
 {
     mu_value *list = mu_value_list();
 
-    for (uint32_t i = 1; i < s->members.workers_size && i < s->stations_size; i++) {
+    for (uint32_t i = 1; i < s->members.workers_size && i < s->worker_states_size; i++) {
         const struct mu__member_worker *worker = &s->members.workers[i];
         mu_value *map;
 
@@ -22,7 +22,7 @@ mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms)
         map = mu_value_map();
         (void)mu_value_set(map, "task", mu_value_string(mu__sup_task(s, worker).text));
         (void)mu_value_set(map, "for_ms",
-                           mu_value_int((int64_t)(now_ms - s->stations[i].lost_ms)));
+                           mu_value_int((int64_t)(now_ms - s->worker_states[i].lost_ms)));
         (void)mu_value_append(list, map);
     }
     return list;
@@ -39,16 +39,17 @@ static const struct mu__member_worker *known(const struct supervisor *s, uint32_
 }
 
 /* ", 1 of them leaves": those that get nothing, whatever room they have. */
-static void say_holds(const struct supervisor *s, uint32_t role, char *out, size_t size)
+static void describe_holds(const struct supervisor *s, uint32_t role, char *out,
+                           size_t size)
 {
     static const struct {
         unsigned hold;
-        const char *words;
+        const char *text;
     } rows[] = {
         {MU__HOLD_BUILD, "building per-worker values"},
         {MU__HOLD_DRAIN, "leaving"},
         {MU__HOLD_START, "yet to be started"},
-        {MU__HOLD_ALONE, "kept free for a suspect closure"},
+        {MU__HOLD_EXCLUSIVE, "reserved for a quarantined closure"},
         {MU__HOLD_STUCK, "busy with what does not end"},
     };
 
@@ -63,7 +64,7 @@ static void say_holds(const struct supervisor *s, uint32_t role, char *out, size
                      (worker->holds & rows[row].hold) != 0;
         }
         if (count > 0)
-            (void)snprintf(out + used, size - used, ", %u %s", count, rows[row].words);
+            (void)snprintf(out + used, size - used, ", %u %s", count, rows[row].text);
     }
 }
 
@@ -84,7 +85,7 @@ static uint32_t count_up(const struct supervisor *s, uint32_t role, uint32_t *re
 
 /* "none of 2 workers has room; /job:worker/task:1 is missing for 1200 ms"; of a role, or
  * of MU__ROLE_ANY. */
-static void say_workers(const struct supervisor *s, uint32_t role, uint64_t now_ms,
+static void describe_workers(const struct supervisor *s, uint32_t role, uint64_t now_ms,
                         char *out, size_t size)
 {
     uint32_t room;
@@ -101,21 +102,21 @@ static void say_workers(const struct supervisor *s, uint32_t role, uint64_t now_
         (void)snprintf(out, size, "the only worker has no room");
     else
         (void)snprintf(out, size, "none of %" PRIu32 " workers has room", count);
-    say_holds(s, role, out, size);
-    for (uint32_t i = 1; i < s->members.workers_size && i < s->stations_size; i++) {
+    describe_holds(s, role, out, size);
+    for (uint32_t i = 1; i < s->members.workers_size && i < s->worker_states_size; i++) {
         const struct mu__member_worker *worker = known(s, i, role);
 
         used = strlen(out);
         if (worker != NULL && !worker->present && shown++ < SHOWN_MAX)
             (void)snprintf(out + used, size - used, "; %s is missing for %" PRIu64 " ms",
                            mu__sup_task(s, worker).text,
-                           now_ms - s->stations[i].lost_ms);
+                           now_ms - s->worker_states[i].lost_ms);
     }
 }
 
 /* ---- One closure ---- */
 
-static const struct mu__member_worker *pinned_to(const struct supervisor *s,
+static const struct mu__member_worker *affine_worker(const struct supervisor *s,
                                                  const struct mu__closure *closure)
 {
     uint32_t number = (closure->list - MU__LIST_WORKERS) / 2;
@@ -123,7 +124,7 @@ static const struct mu__member_worker *pinned_to(const struct supervisor *s,
     return &s->members.workers[number];
 }
 
-static uint32_t place_in_queue(const struct supervisor *s,
+static uint32_t queue_position(const struct supervisor *s,
                                const struct mu__closure *closure)
 {
     uint32_t place = 0;
@@ -137,18 +138,18 @@ static uint32_t place_in_queue(const struct supervisor *s,
     return place;
 }
 
-static void say_held(const struct supervisor *s, const struct more *more, uint64_t now_ms,
-                     char *out, size_t size)
+static void describe_held(const struct supervisor *s, const struct closure_extra *extra,
+                          uint64_t now_ms, char *out, size_t size)
 {
-    uint64_t left_ms = more->held_until_ms > now_ms ? more->held_until_ms - now_ms : 0;
+    uint64_t left_ms = extra->held_until_ms > now_ms ? extra->held_until_ms - now_ms : 0;
 
-    if (more->inputs_missing > 0)
+    if (extra->inputs_missing > 0)
         (void)snprintf(out, size, "for %" PRIu16 " of its %" PRIu16 " inputs",
-                       more->inputs_missing, more->inputs_count);
-    else if (more->failed_code == 0 && s->journal_why[0] != '\0')
+                       extra->inputs_missing, extra->inputs_count);
+    else if (extra->failed_code == 0 && s->journal_why[0] != '\0')
         (void)snprintf(out, size, "for the journal, which cannot be written: %s",
                        s->journal_why);
-    else if (more->failed_code == 0)
+    else if (extra->failed_code == 0)
         (void)snprintf(out, size, "for the writes of closures before it to be done");
     else
         (void)snprintf(out, size, "%" PRIu64 " ms more before it is tried again",
@@ -166,26 +167,29 @@ static void name_workers(const struct supervisor *s, uint32_t role, char *out,
 }
 
 /* Those that only some workers may run. */
-static void say_picky(const struct supervisor *s, const struct mu__closure *closure,
-                      const struct more *more, char *out, size_t size)
+static void describe_constrained(const struct supervisor *s,
+                                 const struct mu__closure *closure,
+                                 const struct closure_extra *extra, char *out,
+                                 size_t size)
 {
     char noun[64];
 
-    name_workers(s, mu__sup_role(more), noun, sizeof noun);
-    if (closure->crashes >= SUSPECT_CRASHES)
+    name_workers(s, mu__sup_role(extra), noun, sizeof noun);
+    if (closure->crashes >= QUARANTINE_CRASHES)
         (void)snprintf(out, size, "for %s of its own, since %u workers were lost "
                        "under it", noun, closure->crashes);
-    else if (more->not_worker == 0)
+    else if (extra->not_worker == 0)
         (void)snprintf(out, size, "for %s that has its inputs", noun);
     else
         (void)snprintf(out, size, "for another worker than %s",
-                       mu__sup_task_of(s, mu__sup_named_worker(s, more,
-                                                               more->not_worker - 1))
+                       mu__sup_task_of(s, mu__sup_named_worker(s, extra,
+                                                               extra->not_worker - 1))
                            .text);
 }
 
-static void say_pinned(const struct supervisor *s, const struct mu__member_worker *worker,
-                       char *out, size_t size)
+static void describe_affine(const struct supervisor *s,
+                            const struct mu__member_worker *worker, char *out,
+                            size_t size)
 {
     const char *is = worker->present ? "busy" : "missing";
 
@@ -194,16 +198,16 @@ static void say_pinned(const struct supervisor *s, const struct mu__member_worke
     (void)snprintf(out, size, "for %s, which is %s", mu__sup_task(s, worker).text, is);
 }
 
-static void say_queued(const struct supervisor *s, const struct mu__closure *closure,
+static void describe_queued(const struct supervisor *s, const struct mu__closure *closure,
                        uint64_t now_ms, char *out, size_t size)
 {
-    uint32_t place = place_in_queue(s, closure);
-    uint32_t role = mu__sup_role(mu__sup_more(s, closure));
+    uint32_t place = queue_position(s, closure);
+    uint32_t role = mu__sup_role(mu__sup_extra(s, closure));
     char noun[64];
     char workers[256];
 
     name_workers(s, role, noun, sizeof noun);
-    say_workers(s, role, now_ms, workers, sizeof workers);
+    describe_workers(s, role, now_ms, workers, sizeof workers);
     if (place == 0)
         (void)snprintf(out, size, "for %s, as the next: %s", noun, workers);
     else
@@ -212,8 +216,8 @@ static void say_queued(const struct supervisor *s, const struct mu__closure *clo
 }
 
 /* "f runs since 3200 ms" of the one that a worker has run for the longest time. */
-static void say_in_front(const struct supervisor *s, uint32_t number, uint64_t now_ms,
-                         char *out, size_t size)
+static void describe_in_front(const struct supervisor *s, uint32_t number,
+                              uint64_t now_ms, char *out, size_t size)
 {
     const struct mu__closure *at =
         mu__closures_first(&s->closures, mu__list_in_flight(number));
@@ -234,7 +238,7 @@ static void say_in_front(const struct supervisor *s, uint32_t number, uint64_t n
 }
 
 /* Of one that is in flight. */
-static void say_sent(const struct supervisor *s, const struct mu__closure *closure,
+static void describe_sent(const struct supervisor *s, const struct mu__closure *closure,
                      uint64_t now_ms, char *out, size_t size)
 {
     uint32_t number = mu__list_worker(closure->list);
@@ -249,49 +253,50 @@ static void say_sent(const struct supervisor *s, const struct mu__closure *closu
                    mu__sup_task(s, &s->members.workers[number]).text,
                    (uint32_t)now_ms - closure->started_ms);
     used = strlen(out);
-    say_in_front(s, number, now_ms, out + used, size - used);
+    describe_in_front(s, number, now_ms, out + used, size - used);
 }
 
-static void say_wait(const struct supervisor *s, const struct mu__closure *closure,
+static void describe_wait(const struct supervisor *s, const struct mu__closure *closure,
                      uint64_t now_ms, char *out, size_t size)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
 
     if (mu__list_worker(closure->list) != 0)
-        say_sent(s, closure, now_ms, out, size);
-    else if (closure->list == MU__LIST_KEPT)
+        describe_sent(s, closure, now_ms, out, size);
+    else if (closure->list == MU__LIST_PINNED)
         (void)snprintf(out, size, "for nothing: it is done, and its result is kept");
     else if (closure->list == MU__LIST_HELD)
-        say_held(s, more, now_ms, out, size);
-    else if (closure->list == MU__LIST_PICKY)
-        say_picky(s, closure, more, out, size);
+        describe_held(s, extra, now_ms, out, size);
+    else if (closure->list == MU__LIST_CONSTRAINED)
+        describe_constrained(s, closure, extra, out, size);
     else if (closure->list > MU__LIST_WORKERS)
-        say_pinned(s, pinned_to(s, closure), out, size);
+        describe_affine(s, affine_worker(s, closure), out, size);
     else
-        say_queued(s, closure, now_ms, out, size);
+        describe_queued(s, closure, now_ms, out, size);
 }
 
 static const char *state_of(const struct mu__closure *closure)
 {
     if (mu__list_worker(closure->list) != 0)
         return (closure->marks & MU__MARK_BEGUN) != 0 ? "running" : "sent";
-    if (closure->list == MU__LIST_KEPT)
+    if (closure->list == MU__LIST_PINNED)
         return "done";
     return closure->list == MU__LIST_HELD ? "held" : "queued";
 }
 
 /* What went wrong with it last, and who else runs it. */
-static void say_more(const struct supervisor *s, const struct more *more, mu_value *map)
+static void describe_extra(const struct supervisor *s, const struct closure_extra *extra,
+                           mu_value *map)
 {
     const struct mu__member_worker *backup =
-        mu__membership_get(&s->members, more->backup_worker);
+        mu__membership_get(&s->members, extra->backup_worker);
     char text[256];
 
-    if (more->failed_code != 0) {
+    if (extra->failed_code != 0) {
         (void)snprintf(text, sizeof text, "%s%s%s",
-                       mu_strerror(-(int)more->failed_code),
-                       more->failed_task == NULL ? "" : " from ",
-                       more->failed_task == NULL ? "" : more->failed_task);
+                       mu_strerror(-(int)extra->failed_code),
+                       extra->failed_task == NULL ? "" : " from ",
+                       extra->failed_task == NULL ? "" : extra->failed_task);
         (void)mu_value_set(map, "last_error", mu_value_string(text));
     }
     if (backup != NULL) {
@@ -303,16 +308,16 @@ static void say_more(const struct supervisor *s, const struct more *more, mu_val
 static mu_value *explanation(const struct supervisor *s,
                              const struct mu__closure *closure, uint64_t now_ms)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
     const struct mu__member_worker *worker =
         mu__membership_get(&s->members, mu__list_worker(closure->list));
     mu_value *map = mu_value_map();
     char text[384];
 
     (void)mu_value_set(map, "closure", mu_value_int((int64_t)mu__closure_id(closure)));
-    (void)mu_value_set(map, "name", mu_value_string(more == NULL || more->name == NULL
+    (void)mu_value_set(map, "name", mu_value_string(extra == NULL || extra->name == NULL
                                                         ? ""
-                                                        : more->name));
+                                                        : extra->name));
     mu__view_copy(mu__names_view(&s->functions, closure->function), text, sizeof text);
     (void)mu_value_set(map, "function", mu_value_string(text));
     (void)mu_value_set(map, "state", mu_value_string(state_of(closure)));
@@ -325,10 +330,10 @@ static mu_value *explanation(const struct supervisor *s,
                        mu_value_int(worker == NULL ? 0
                                                    : (uint32_t)now_ms -
                                                          closure->started_ms));
-    say_wait(s, closure, now_ms, text, sizeof text);
+    describe_wait(s, closure, now_ms, text, sizeof text);
     (void)mu_value_set(map, "waits_for", mu_value_string(text));
-    if (more != NULL)
-        say_more(s, more, map);
+    if (extra != NULL)
+        describe_extra(s, extra, map);
     return map;
 }
 
@@ -360,11 +365,11 @@ static mu_value *explanation_of_none(const struct supervisor *s, struct mu__view
 static const struct mu__closure *closure_named(const struct supervisor *s,
                                                struct mu__view name)
 {
-    for (uint32_t i = 0; i < s->mores_chunks * MORES_CHUNK; i++) {
-        const struct more *more = mu__sup_more_at(s, i);
+    for (uint32_t i = 0; i < s->extras_chunks * EXTRAS_CHUNK; i++) {
+        const struct closure_extra *extra = mu__sup_extra_at(s, i);
 
-        if (more->closure != 0 && more->name != NULL && mu__view_is(name, more->name))
-            return mu__closures_find(&s->closures, more->closure);
+        if (extra->closure != 0 && extra->name != NULL && mu__view_is(name, extra->name))
+            return mu__closures_find(&s->closures, extra->closure);
     }
     return NULL;
 }
@@ -401,13 +406,13 @@ void mu__sup_explain(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *
 
 /* ---- Watchdog ---- */
 
-static void say_in_flight(const struct supervisor *s, uint32_t now_ms, char *out,
+static void describe_in_flight(const struct supervisor *s, uint32_t now_ms, char *out,
                           size_t size)
 {
     unsigned shown = 0;
 
     out[0] = '\0';
-    for (uint32_t i = 1; i < s->stations_size && shown < SHOWN_MAX; i++) {
+    for (uint32_t i = 1; i < s->worker_states_size && shown < SHOWN_MAX; i++) {
         const struct mu__closure *closure =
             mu__closures_first(&s->closures, mu__list_in_flight(i));
         struct mu__view name;
@@ -427,7 +432,7 @@ static void say_in_flight(const struct supervisor *s, uint32_t now_ms, char *out
 }
 
 /* "; 3 wait for a task of type gpu, of which none is up". */
-static void say_roles(const struct supervisor *s, char *out, size_t size)
+static void describe_roles(const struct supervisor *s, char *out, size_t size)
 {
     out[0] = '\0';
     for (uint32_t role = 0; role < s->config.types.count; role++) {
@@ -480,9 +485,9 @@ void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s)
         return;
     s->progress_ms = now_ms;
     s->stalls++;
-    say_in_flight(s, (uint32_t)now_ms, in_flight, sizeof in_flight);
-    say_workers(s, MU__ROLE_ANY, now_ms, workers, sizeof workers);
-    say_roles(s, roles, sizeof roles);
+    describe_in_flight(s, (uint32_t)now_ms, in_flight, sizeof in_flight);
+    describe_workers(s, MU__ROLE_ANY, now_ms, workers, sizeof workers);
+    describe_roles(s, roles, sizeof roles);
     mu__log(ctx, MU__LOG_WARN, "no closure was resolved for %" PRIu64 " ms; %" PRIu32
             " are queued, %" PRIu32 " sent to workers, %" PRIu32 " running%s%s; %s",
             still_ms, waiting, in_flight_count - running, running, in_flight, roles,

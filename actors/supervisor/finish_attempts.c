@@ -3,8 +3,8 @@
  * An attempt that its worker gave back has not been one: see supervisor/recall.h.
  *
  * What to do is decided from the code, the kind and the task of an error. An attempt that
- * is given up while its worker is alive stays in that worker's account as an orphan until
- * the worker answers for it: a stuck function takes its thread with it. */
+ * is given up while its worker is alive stays in that worker's account as an abandoned
+ * attempt until the worker answers for it: a stuck function takes its thread with it. */
 #include "actors/supervisor/internal.h"
 
 #include <inttypes.h>
@@ -21,90 +21,92 @@ enum {
     BACKUPS_MAX = 1024
 };
 
-/* ---- Orphans ---- */
+/* ---- Abandoned attempts ---- */
 
-static void orphan(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                   const struct orphan *was)
+static void abandon(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                   const struct abandoned_attempt *was)
 {
-    struct station *station = &s->stations[number];
+    struct worker_state *worker_state = &s->worker_states[number];
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
     mu__sup_send_cancel(ctx, worker->node, was->closure, was->attempt);
-    if (station->orphans_count == station->orphans_size) {
-        uint32_t size = station->orphans_size * 2 + 4;
+    if (worker_state->abandoned_count == worker_state->abandoned_size) {
+        uint32_t size = worker_state->abandoned_size * 2 + 4;
 
-        if (!mu__grow_array((void **)&station->orphans, size,
-                            sizeof *station->orphans)) {
+        if (!mu__grow_array((void **)&worker_state->abandoned, size,
+                            sizeof *worker_state->abandoned)) {
             mu__sup_unload(ctx, s, number, was);
             return;
         }
-        station->orphans_size = size;
+        worker_state->abandoned_size = size;
     }
-    station->orphans[station->orphans_count++] = *was;
+    worker_state->abandoned[worker_state->abandoned_count++] = *was;
 }
 
-static struct orphan *orphan_of(const struct station *station, uint64_t closure,
-                                uint32_t attempt)
+static struct abandoned_attempt *abandoned_of(const struct worker_state *worker_state,
+                                              uint64_t closure, uint32_t attempt)
 {
-    for (uint32_t i = 0; i < station->orphans_count; i++)
-        if (station->orphans[i].closure == closure &&
-            station->orphans[i].attempt == attempt)
-            return &station->orphans[i];
+    for (uint32_t i = 0; i < worker_state->abandoned_count; i++)
+        if (worker_state->abandoned[i].closure == closure &&
+            worker_state->abandoned[i].attempt == attempt)
+            return &worker_state->abandoned[i];
     return NULL;
 }
 
-static void end_orphan(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                       struct orphan *orphan)
+static void end_abandoned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                       struct abandoned_attempt *abandoned)
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
-    struct station *station = &s->stations[number];
-    struct orphan was = *orphan;
+    struct worker_state *worker_state = &s->worker_states[number];
+    struct abandoned_attempt was = *abandoned;
 
-    *orphan = station->orphans[--station->orphans_count];
+    *abandoned = worker_state->abandoned[--worker_state->abandoned_count];
     if ((worker->holds & MU__HOLD_STUCK) != 0 &&
-        station->orphans_count < mu__member_threads(worker))
+        worker_state->abandoned_count < mu__member_threads(worker))
         mu__membership_release(&s->members, number, MU__HOLD_STUCK);
     mu__sup_unload(ctx, s, number, &was);
 }
 
-static bool orphan_answered(struct mu__ctx *ctx, struct supervisor *s, uint32_t node,
+static bool abandoned_answered(struct mu__ctx *ctx, struct supervisor *s, uint32_t node,
                             const struct mu__result *body)
 {
     const struct mu__member_worker *worker = mu__membership_by_node(&s->members, node);
-    struct orphan *orphan =
+    struct abandoned_attempt *abandoned =
         worker == NULL ? NULL
-                       : orphan_of(&s->stations[worker->number], body->closure,
+                       : abandoned_of(&s->worker_states[worker->number], body->closure,
                                    body->attempt);
 
-    if (orphan != NULL)
-        end_orphan(ctx, s, worker->number, orphan);
-    return orphan != NULL;
+    if (abandoned != NULL)
+        end_abandoned(ctx, s, worker->number, abandoned);
+    return abandoned != NULL;
 }
 
-bool mu__sup_abandoned_told(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                            uint64_t closure, uint32_t attempt, bool returned)
+bool mu__sup_abandoned_reported(struct mu__ctx *ctx, struct supervisor *s,
+                                uint32_t number, uint64_t closure, uint32_t attempt,
+                                bool returned)
 {
-    struct orphan *orphan = orphan_of(&s->stations[number], closure, attempt);
+    struct abandoned_attempt *abandoned =
+        abandoned_of(&s->worker_states[number], closure, attempt);
 
-    if (orphan == NULL)
+    if (abandoned == NULL)
         return false;
     if (returned) {
-        end_orphan(ctx, s, number, orphan);
-    } else if (!orphan->begun) {
-        mu__membership_begin(&s->members, number, orphan->cost_us);
-        orphan->cost_us = 0;
-        orphan->begun = true;
+        end_abandoned(ctx, s, number, abandoned);
+    } else if (!abandoned->begun) {
+        mu__membership_begin(&s->members, number, abandoned->cost_us);
+        abandoned->cost_us = 0;
+        abandoned->begun = true;
     }
     return true;
 }
 
 /* ---- Backups: which there are ---- */
 
-static void forget_backup(struct supervisor *s, struct more *more)
+static void forget_backup(struct supervisor *s, struct closure_extra *extra)
 {
-    more->backup_worker = 0;
+    extra->backup_worker = 0;
     for (uint32_t i = 0; i < s->backups_count; i++)
-        if (s->backups[i] == more->closure) {
+        if (s->backups[i] == extra->closure) {
             s->backups[i] = s->backups[--s->backups_count];
             return;
         }
@@ -112,24 +114,24 @@ static void forget_backup(struct supervisor *s, struct more *more)
 
 /* All attempts of a closure end here: `answered` is the worker that has answered, the
  * others are not waited for. */
-static void land(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
-                 uint32_t answered)
+static void finish_attempts(struct mu__ctx *ctx, struct supervisor *s,
+                            struct mu__closure *closure, uint32_t answered)
 {
-    struct more *more = mu__sup_more(s, closure);
+    struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t number = mu__list_worker(closure->list);
-    const struct orphan was = mu__sup_charge(closure);
+    const struct abandoned_attempt was = mu__sup_charge(closure);
 
     closure->marks &= (uint8_t)~MU__MARK_BEGUN;
-    if (more != NULL && more->backup_worker != 0) {
-        const struct orphan backup_was = mu__sup_backup_charge(closure, more);
-        uint32_t backup = more->backup_worker;
+    if (extra != NULL && extra->backup_worker != 0) {
+        const struct abandoned_attempt backup_was = mu__sup_backup_charge(closure, extra);
+        uint32_t backup = extra->backup_worker;
 
-        forget_backup(s, more);
+        forget_backup(s, extra);
         if (backup == answered) {
-            closure->attempt = (uint16_t)more->backup_attempt;
+            closure->attempt = (uint16_t)extra->backup_attempt;
             mu__sup_unload(ctx, s, backup, &backup_was);
         } else {
-            orphan(ctx, s, backup, &backup_was);
+            abandon(ctx, s, backup, &backup_was);
         }
     }
     if (number == 0)
@@ -137,40 +139,40 @@ static void land(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *
     if (number == answered)
         mu__sup_unload(ctx, s, number, &was);
     else
-        orphan(ctx, s, number, &was);
+        abandon(ctx, s, number, &was);
 }
 
 void mu__sup_abandon(struct mu__ctx *ctx, struct supervisor *s,
                      struct mu__closure *closure)
 {
-    land(ctx, s, closure, 0);
+    finish_attempts(ctx, s, closure, 0);
 }
 
 /* ---- Times ---- */
 
 void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
 {
-    struct more *more = mu__sup_more(s, closure);
+    struct closure_extra *extra = mu__sup_extra(s, closure);
     uint64_t now_ms = mu__now_ms(ctx);
-    uint64_t next_ms = more->deadline_ms == 0 ? UINT64_MAX : more->deadline_ms;
+    uint64_t next_ms = extra->deadline_ms == 0 ? UINT64_MAX : extra->deadline_ms;
 
-    if (more->held_until_ms != 0 && more->held_until_ms < next_ms)
-        next_ms = more->held_until_ms;
-    if (more->run_timeout_ms != 0 && mu__list_worker(closure->list) != 0) {
+    if (extra->held_until_ms != 0 && extra->held_until_ms < next_ms)
+        next_ms = extra->held_until_ms;
+    if (extra->run_timeout_ms != 0 && mu__list_worker(closure->list) != 0) {
         uint64_t ran_ms = (uint32_t)((uint32_t)now_ms - closure->started_ms);
-        uint64_t end_ms = now_ms + (ran_ms < more->run_timeout_ms
-                                        ? more->run_timeout_ms - ran_ms
+        uint64_t end_ms = now_ms + (ran_ms < extra->run_timeout_ms
+                                        ? extra->run_timeout_ms - ran_ms
                                         : 0);
 
         if (end_ms < next_ms)
             next_ms = end_ms;
     }
-    if (more->timer != 0)
-        mu__timer_cancel(ctx, more->timer);
-    more->timer = 0;
+    if (extra->timer != 0)
+        mu__timer_cancel(ctx, extra->timer);
+    extra->timer = 0;
     if (next_ms != UINT64_MAX)
-        more->timer = mu__timer_set(ctx, next_ms > now_ms ? next_ms - now_ms : 0,
-                                    timer_token(TIMER_CLOSURE, more->index));
+        extra->timer = mu__timer_set(ctx, next_ms > now_ms ? next_ms - now_ms : 0,
+                                    timer_token(TIMER_CLOSURE, extra->index));
 }
 
 static uint64_t backoff_ms(uint32_t tries)
@@ -185,13 +187,13 @@ static uint64_t backoff_ms(uint32_t tries)
 static void hold_for(struct mu__ctx *ctx, struct supervisor *s,
                      struct mu__closure *closure, uint64_t delay_ms)
 {
-    struct more *more = delay_ms == 0 ? NULL : mu__sup_need_more(s, closure);
+    struct closure_extra *extra = delay_ms == 0 ? NULL : mu__sup_need_extra(s, closure);
 
-    if (more == NULL) {
+    if (extra == NULL) {
         mu__sup_queue_first(ctx, s, closure);
         return;
     }
-    more->held_until_ms = mu__now_ms(ctx) + delay_ms;
+    extra->held_until_ms = mu__now_ms(ctx) + delay_ms;
     mu__sup_hold(s, closure);
     mu__sup_arm(ctx, s, closure);
 }
@@ -201,13 +203,13 @@ static void hold_for(struct mu__ctx *ctx, struct supervisor *s,
 static void give_up(struct mu__ctx *ctx, struct supervisor *s,
                     struct mu__closure *closure, const struct outcome *outcome)
 {
-    char words[MU__ERROR_TEXT_MAX + 1];
+    char text[MU__ERROR_TEXT_MAX + 1];
     struct outcome last = *outcome;
 
-    (void)snprintf(words, sizeof words, "%.*s (given up after %u runs)",
+    (void)snprintf(text, sizeof text, "%.*s (given up after %u runs)",
                    (int)outcome->message.size, (const char *)outcome->message.data,
                    mu__sup_runs(s, closure));
-    last.message = mu__view_str(words);
+    last.message = mu__view_str(text);
     /* Nobody had cancelled it: to its program that is a failure. */
     if (last.code == -MU_ECANCELLED)
         last.code = -MU_EABORTED;
@@ -215,29 +217,30 @@ static void give_up(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 /* For those who ask why it has not run. Out of memory: the task is not named. */
-static void note_failure(struct more *more, const struct outcome *outcome)
+static void note_failure(struct closure_extra *extra, const struct outcome *outcome)
 {
     char *task = NULL;
 
-    more->failed_code = (uint8_t)-outcome->code;
-    mu__free_array(more->failed_task);
+    extra->failed_code = (uint8_t)-outcome->code;
+    mu__free_array(extra->failed_task);
     if (outcome->task.size > 0 &&
         mu__grow_array((void **)&task, outcome->task.size + (size_t)1, 1))
         mu__view_copy(outcome->task, task, outcome->task.size + (size_t)1);
-    more->failed_task = task;
+    extra->failed_task = task;
 }
 
-/* The closure has landed. `outcome` is what it comes to when it may not run again. */
+/* The attempts of the closure have ended. `outcome` is what it comes to when it may not
+ * run again. */
 static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
                   const struct outcome *outcome, uint64_t delay_ms)
 {
-    struct more *more = mu__sup_more(s, closure);
-    uint32_t max = more != NULL && more->attempts_max != 0 ? more->attempts_max
+    struct closure_extra *extra = mu__sup_extra(s, closure);
+    uint32_t max = extra != NULL && extra->attempts_max != 0 ? extra->attempts_max
                                                            : s->config.retries_max;
 
     if ((closure->marks & (MU__MARK_CANCELLED | MU__MARK_UNWANTED)) != 0 ||
         !mu__sup_is_wanted(s, closure)) {
-        mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+        mu__sup_resolve_error(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
                               "cancelled while it ran");
         return;
     }
@@ -247,27 +250,27 @@ static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
     }
     s->retried++;
     if (delay_ms > 0)
-        more = mu__sup_need_more(s, closure);
-    if (more != NULL)
-        note_failure(more, outcome);
+        extra = mu__sup_need_extra(s, closure);
+    if (extra != NULL)
+        note_failure(extra, outcome);
     hold_for(ctx, s, closure, delay_ms);
 }
 
 bool mu__sup_promote_backup(struct supervisor *s, struct mu__closure *closure)
 {
-    struct more *more = mu__sup_more(s, closure);
+    struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t number;
 
-    if (more == NULL || more->backup_worker == 0)
+    if (extra == NULL || extra->backup_worker == 0)
         return false;
-    number = more->backup_worker;
-    closure->attempt = (uint16_t)more->backup_attempt;
-    closure->started_ms = more->backup_started_ms;
+    number = extra->backup_worker;
+    closure->attempt = (uint16_t)extra->backup_attempt;
+    closure->started_ms = extra->backup_started_ms;
     closure->cost_us = 0;
     closure->marks &= (uint8_t)~MU__MARK_BEGUN;
-    if (more->backup_begun)
+    if (extra->backup_begun)
         closure->marks |= MU__MARK_BEGUN;
-    forget_backup(s, more);
+    forget_backup(s, extra);
     mu__closures_move_last(&s->closures, closure, mu__list_in_flight(number));
     return true;
 }
@@ -278,7 +281,7 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
 {
     struct mu__view name = mu__names_view(&s->functions, closure->function);
     const struct task_text task = mu__sup_task_of(s, worker);
-    char words[256];
+    char text[256];
     struct outcome outcome = {.code = -MU_EABORTED, .kind = MU_ERROR_WORKER};
 
     if (mu__sup_promote_backup(s, closure))
@@ -290,16 +293,16 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
     }
     if (closure->crashes < UINT8_MAX)
         closure->crashes++;
-    (void)snprintf(words, sizeof words,
+    (void)snprintf(text, sizeof text,
                    "function \"%.*s\" lost its worker %u times, last %s",
                    (int)name.size, (const char *)name.data, closure->crashes, task.text);
-    outcome.message = mu__view_str(words);
+    outcome.message = mu__view_str(text);
     outcome.task = mu__view_str(task.text);
     if (closure->crashes >= s->config.attempts_max &&
         (closure->marks & MU__MARK_CANCELLED) == 0 && mu__sup_is_wanted(s, closure)) {
-        (void)snprintf(words + strlen(words), sizeof words - strlen(words),
+        (void)snprintf(text + strlen(text), sizeof text - strlen(text),
                        "; given up");
-        outcome.message = mu__view_str(words);
+        outcome.message = mu__view_str(text);
         mu__sup_resolve(ctx, s, closure, &outcome);
         return;
     }
@@ -308,27 +311,27 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 /* What the run itself ran on is lost, a process of its own, and the worker lives: nobody
- * else was hurt, so that the closure need not run alone from then on. It has landed. */
+ * else was hurt, so that the closure is not quarantined. Its attempts have ended. */
 static void lost_process(struct mu__ctx *ctx, struct supervisor *s,
                          struct mu__closure *closure, const struct outcome *outcome)
 {
     struct mu__view name = mu__names_view(&s->functions, closure->function);
-    struct more *more = mu__sup_need_more(s, closure);
-    uint32_t lost = more == NULL ? s->config.attempts_max : ++more->processes_lost;
-    char words[MU__ERROR_TEXT_MAX + 1];
+    struct closure_extra *extra = mu__sup_need_extra(s, closure);
+    uint32_t lost = extra == NULL ? s->config.attempts_max : ++extra->processes_lost;
+    char text[MU__ERROR_TEXT_MAX + 1];
     struct outcome last = *outcome;
 
     if (lost < s->config.attempts_max || (closure->marks & MU__MARK_CANCELLED) != 0) {
         retry(ctx, s, closure, outcome, lost < 2 ? 0 : backoff_ms(lost - 2));
         return;
     }
-    (void)snprintf(words, sizeof words,
+    (void)snprintf(text, sizeof text,
                    "function \"%.*s\" lost its process %" PRIu32 " times, last on %.*s: "
                    "%.*s; given up",
                    (int)name.size, (const char *)name.data, lost, (int)last.task.size,
                    (const char *)last.task.data, (int)last.message.size,
                    (const char *)last.message.data);
-    last.message = mu__view_str(words);
+    last.message = mu__view_str(text);
     mu__sup_resolve(ctx, s, closure, &last);
 }
 
@@ -342,16 +345,16 @@ static struct mu__closure *attempt_of(struct supervisor *s, const struct mu__msg
     struct mu__closure *closure = mu__closures_find(&s->closures, body->closure);
     uint32_t number = closure == NULL ? 0 : mu__list_worker(closure->list);
     const struct mu__member_worker *worker;
-    const struct more *more;
+    const struct closure_extra *extra;
 
     if (number == 0)
         return NULL;
     if (closure->attempt != body->attempt) {
-        more = mu__sup_more(s, closure);
-        if (more == NULL || more->backup_worker == 0 ||
-            more->backup_attempt != body->attempt)
+        extra = mu__sup_extra(s, closure);
+        if (extra == NULL || extra->backup_worker == 0 ||
+            extra->backup_attempt != body->attempt)
             return NULL;
-        number = more->backup_worker;
+        number = extra->backup_worker;
     }
     worker = mu__membership_get(&s->members, number);
     *ret_number = number;
@@ -415,11 +418,12 @@ static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
 static void note_time(struct supervisor *s, const struct mu__closure *closure,
                       const struct mu__member_worker *worker, uint32_t ran_us)
 {
-    struct station *station = &s->stations[worker->number];
+    struct worker_state *worker_state = &s->worker_states[worker->number];
 
-    station->estimate_us = station->has_estimate ? (7 * station->estimate_us + ran_us) / 8
-                                                 : ran_us;
-    station->has_estimate = true;
+    worker_state->estimate_us = worker_state->has_estimate
+                                    ? (7 * worker_state->estimate_us + ran_us) / 8
+                                    : ran_us;
+    worker_state->has_estimate = true;
     mu__function_times_note(&s->times, closure->function, ran_us);
 }
 
@@ -427,11 +431,11 @@ static void note_result(struct mu__ctx *ctx, struct supervisor *s,
                         const struct mu__closure *closure,
                         struct mu__member_worker *worker, const struct mu__result *body)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t started_ms = closure->started_ms;
 
-    if (more != NULL && more->backup_worker == worker->number)
-        started_ms = more->backup_started_ms;
+    if (extra != NULL && extra->backup_worker == worker->number)
+        started_ms = extra->backup_started_ms;
     if (body->code == 0)
         worker->finished++;
     else
@@ -443,26 +447,26 @@ static void note_result(struct mu__ctx *ctx, struct supervisor *s,
         note_time(s, closure, worker, body->ran_us);
 }
 
-/* It has landed, and this is what it came to. */
+/* Its attempts have ended, and this is the result. */
 static void settle(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
                    struct outcome *outcome, uint32_t number)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
 
     if ((closure->marks & MU__MARK_RESOLVED) != 0) {
         (void)mu__sup_recomputed(ctx, s, closure, outcome, number);
         return;
     }
     if ((closure->marks & MU__MARK_UNWANTED) != 0) {
-        mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+        mu__sup_resolve_error(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
                               "cancelled while it ran");
         return;
     }
-    if (outcome->code == 0 && more != NULL && (more->flags & MU__CLOSURE_KEEP) != 0 &&
+    if (outcome->code == 0 && extra != NULL && (extra->flags & MU__CLOSURE_KEEP) != 0 &&
         s->clients[closure->client].present) {
-        outcome->kept = mu__sup_keep(ctx, s, closure, number);
-        if (!outcome->kept) {
-            mu__sup_resolve_words(ctx, s, closure, -MU_ENOMEM, MU_ERROR_OTHER,
+        outcome->pinned = mu__sup_pin_result(ctx, s, closure, number);
+        if (!outcome->pinned) {
+            mu__sup_resolve_error(ctx, s, closure, -MU_ENOMEM, MU_ERROR_OTHER,
                                   "the result could not be kept: out of memory");
             return;
         }
@@ -485,8 +489,8 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
         .task = body->origin,
         .detail = body->detail,
     };
-    const struct more *more = mu__sup_more(s, closure);
-    bool keeps = more != NULL && (more->flags & MU__CLOSURE_KEEP) != 0;
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
+    bool keeps = extra != NULL && (extra->flags & MU__CLOSURE_KEEP) != 0;
     bool lost = outcome.code == -MU_EABORTED && outcome.kind == MU_ERROR_WORKER &&
                 body->origin.size == 0;
     enum verdict verdict;
@@ -497,7 +501,7 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
     }
     note_result(ctx, s, closure, worker, body);
     verdict = lost ? LOST : judge(ctx, s, closure, worker, &outcome);
-    land(ctx, s, closure, number);
+    finish_attempts(ctx, s, closure, number);
     if (verdict == FINAL)
         settle(ctx, s, closure, &outcome, number);
     else if (verdict == LOST)
@@ -526,7 +530,7 @@ void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     closure = attempt_of(s, msg, body, &number);
     if (closure != NULL)
         take_result(ctx, s, msg, closure, number);
-    else if (!orphan_answered(ctx, s, msg->from.node, body))
+    else if (!abandoned_answered(ctx, s, msg->from.node, body))
         s->stale++;
     if (closure == NULL && body->code == 0)
         mu__sup_drop_stale(ctx, s, msg->from.node, body->closure);
@@ -535,7 +539,7 @@ void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Limits of closures ---- */
 
-static void say_where(const struct supervisor *s, const struct mu__closure *closure,
+static void describe_where(const struct supervisor *s, const struct mu__closure *closure,
                       uint32_t now_ms, char *out, size_t size)
 {
     const struct mu__member_worker *worker =
@@ -560,8 +564,9 @@ static void give_up_on(struct mu__ctx *ctx, struct supervisor *s,
     uint32_t number = mu__list_worker(closure->list);
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    land(ctx, s, closure, 0);
-    if (worker == NULL || s->stations[number].orphans_count < mu__member_threads(worker))
+    finish_attempts(ctx, s, closure, 0);
+    if (worker == NULL ||
+        s->worker_states[number].abandoned_count < mu__member_threads(worker))
         return;
     mu__membership_hold(&s->members, number, MU__HOLD_STUCK);
     mu__sup_recall_all(ctx, s, number);
@@ -570,40 +575,40 @@ static void give_up_on(struct mu__ctx *ctx, struct supervisor *s,
 static void expire(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure)
 {
     char where[128];
-    char words[256];
+    char text[256];
 
-    say_where(s, closure, (uint32_t)mu__now_ms(ctx), where, sizeof where);
-    (void)snprintf(words, sizeof words, "the closure's deadline has passed: %s", where);
+    describe_where(s, closure, (uint32_t)mu__now_ms(ctx), where, sizeof where);
+    (void)snprintf(text, sizeof text, "the closure's deadline has passed: %s", where);
     give_up_on(ctx, s, closure);
-    mu__sup_resolve_words(ctx, s, closure, -MU_EDEADLINE, MU_ERROR_LIMIT, words);
+    mu__sup_resolve_error(ctx, s, closure, -MU_EDEADLINE, MU_ERROR_LIMIT, text);
 }
 
 static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
                           struct mu__closure *closure)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
     const struct mu__member_worker *worker =
         mu__membership_get(&s->members, mu__list_worker(closure->list));
     const struct task_text task = mu__sup_task(s, worker);
-    char words[256];
+    char text[256];
     struct outcome outcome = {.code = -MU_EDEADLINE, .kind = MU_ERROR_LIMIT};
 
-    (void)snprintf(words, sizeof words, "it ran for %" PRIu32 " ms on %s, which is the "
-                   "limit of one run", more->run_timeout_ms, task.text);
-    outcome.message = mu__view_str(words);
+    (void)snprintf(text, sizeof text, "it ran for %" PRIu32 " ms on %s, which is the "
+                   "limit of one run", extra->run_timeout_ms, task.text);
+    outcome.message = mu__view_str(text);
     outcome.task = mu__view_str(task.text);
-    mu__log(ctx, MU__LOG_WARN, "closure %" PRIu64 ": %s", more->closure, words);
+    mu__log(ctx, MU__LOG_WARN, "closure %" PRIu64 ": %s", extra->closure, text);
     s->stuck++;
     give_up_on(ctx, s, closure);
     retry(ctx, s, closure, &outcome, 0);
 }
 
-static bool is_stuck(struct mu__ctx *ctx, const struct more *more,
+static bool is_stuck(struct mu__ctx *ctx, const struct closure_extra *extra,
                      const struct mu__closure *closure)
 {
-    return more->run_timeout_ms != 0 && mu__list_worker(closure->list) != 0 &&
+    return extra->run_timeout_ms != 0 && mu__list_worker(closure->list) != 0 &&
            (uint32_t)((uint32_t)mu__now_ms(ctx) - closure->started_ms) >=
-               more->run_timeout_ms;
+               extra->run_timeout_ms;
 }
 
 /* Of one that is not known to have begun its worker is asked first: it gives it back, or
@@ -617,26 +622,27 @@ static void give_up_stuck_or_ask(struct mu__ctx *ctx, struct supervisor *s,
         mu__sup_recall_one(ctx, s, closure);
 }
 
-void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s, struct more *more)
+void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s,
+                           struct closure_extra *extra)
 {
-    struct mu__closure *closure = mu__closures_find(&s->closures, more->closure);
+    struct mu__closure *closure = mu__closures_find(&s->closures, extra->closure);
     uint64_t now_ms = mu__now_ms(ctx);
     bool is_resolved = (closure->marks & MU__MARK_RESOLVED) != 0;
 
-    more->timer = 0;
-    if (more->deadline_ms != 0 && now_ms >= more->deadline_ms) {
-        more->deadline_ms = 0;
+    extra->timer = 0;
+    if (extra->deadline_ms != 0 && now_ms >= extra->deadline_ms) {
+        extra->deadline_ms = 0;
         if (!is_resolved) {
             expire(ctx, s, closure);
             mu__sup_dispatch(ctx, s);
             return;
         }
     }
-    if (more->held_until_ms != 0 && now_ms >= more->held_until_ms) {
-        more->held_until_ms = 0;
-        if (closure->list == MU__LIST_HELD && more->inputs_missing == 0)
+    if (extra->held_until_ms != 0 && now_ms >= extra->held_until_ms) {
+        extra->held_until_ms = 0;
+        if (closure->list == MU__LIST_HELD && extra->inputs_missing == 0)
             mu__sup_queue_first(ctx, s, closure);
-    } else if (is_stuck(ctx, more, closure)) {
+    } else if (is_stuck(ctx, extra, closure)) {
         give_up_stuck_or_ask(ctx, s, closure);
         mu__sup_dispatch(ctx, s);
         return;
@@ -653,10 +659,10 @@ void mu__sup_backups_lost(struct supervisor *s, uint32_t number)
 
     while (i < s->backups_count) {
         struct mu__closure *closure = mu__closures_find(&s->closures, s->backups[i]);
-        struct more *more = mu__sup_more(s, closure);
+        struct closure_extra *extra = mu__sup_extra(s, closure);
 
-        if (more->backup_worker == number)
-            forget_backup(s, more);
+        if (extra->backup_worker == number)
+            forget_backup(s, extra);
         else
             i++;
     }
@@ -665,7 +671,7 @@ void mu__sup_backups_lost(struct supervisor *s, uint32_t number)
 struct straggler {
     const struct supervisor *supervisor;
     uint32_t number;            /* where it runs */
-    const struct more *more;
+    const struct closure_extra *extra;
 };
 
 static bool may_help(const struct mu__member_worker *worker, const void *arg)
@@ -674,13 +680,13 @@ static bool may_help(const struct mu__member_worker *worker, const void *arg)
 
     return worker->number != straggler->number &&
            worker->load < mu__member_threads(worker) &&
-           mu__sup_role_suits(straggler->supervisor, straggler->more, worker);
+           mu__sup_role_suits(straggler->supervisor, straggler->extra, worker);
 }
 
 static bool is_straggler(const struct supervisor *s, const struct mu__closure *closure,
                          uint32_t now_ms)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t ran_ms = now_ms - closure->started_ms;
     const struct mu__function_time *time =
         mu__function_times_find(&s->times, closure->function);
@@ -688,16 +694,17 @@ static bool is_straggler(const struct supervisor *s, const struct mu__closure *c
     if (time == NULL || time->count < BACKUP_SAMPLES || ran_ms < BACKUP_AFTER_MS ||
         ran_ms < time->mean_us / 1000.0 * s->config.backup_percent / 100)
         return false;
-    return closure->marks == MU__MARK_BEGUN && closure->crashes < SUSPECT_CRASHES &&
-           (more == NULL || (more->backup_worker == 0 && more->worker == 0 &&
-                             more->inputs_count == 0 &&
-                             (more->flags & MU__CLOSURE_NO_BACKUP) == 0));
+    return closure->marks == MU__MARK_BEGUN && closure->crashes < QUARANTINE_CRASHES &&
+           (extra == NULL || (extra->backup_worker == 0 && extra->worker == 0 &&
+                             extra->inputs_count == 0 &&
+                             (extra->flags & MU__CLOSURE_NO_BACKUP) == 0));
 }
 
 /* Backups have numbers too, and no two attempts of a closure have the same. */
-static uint32_t last_attempt(const struct mu__closure *closure, const struct more *more)
+static uint32_t last_attempt(const struct mu__closure *closure,
+                             const struct closure_extra *extra)
 {
-    return more->backup_attempt > closure->attempt ? more->backup_attempt
+    return extra->backup_attempt > closure->attempt ? extra->backup_attempt
                                                    : closure->attempt;
 }
 
@@ -719,30 +726,30 @@ static bool list_backup(struct supervisor *s, uint64_t closure)
 static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure)
 {
-    struct more *more = mu__sup_need_more(s, closure);
-    struct straggler straggler = {s, mu__list_worker(closure->list), more};
-    uint32_t number = more == NULL ? 0
+    struct closure_extra *extra = mu__sup_need_extra(s, closure);
+    struct straggler straggler = {s, mu__list_worker(closure->list), extra};
+    uint32_t number = extra == NULL ? 0
                                    : mu__membership_pick_fitting(&s->members,
-                                                                 mu__sup_role(more),
+                                                                 mu__sup_role(extra),
                                                                  may_help, &straggler);
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    if (worker == NULL || last_attempt(closure, more) >= s->config.retries_max ||
-        !list_backup(s, more->closure))
+    if (worker == NULL || last_attempt(closure, extra) >= s->config.retries_max ||
+        !list_backup(s, extra->closure))
         return;
-    more->backup_worker = number;
-    more->backup_attempt = (uint16_t)(last_attempt(closure, more) + 1U);
-    more->backup_started_ms = (uint32_t)mu__now_ms(ctx);
-    more->backup_begun = false;
+    extra->backup_worker = number;
+    extra->backup_attempt = (uint16_t)(last_attempt(closure, extra) + 1U);
+    extra->backup_started_ms = (uint32_t)mu__now_ms(ctx);
+    extra->backup_begun = false;
     mu__membership_load(&s->members, number, mu__closure_bytes(closure), 0);
-    if (mu__sup_send_run(ctx, s, worker, closure, more->backup_attempt) != 0) {
+    if (mu__sup_send_run(ctx, s, worker, closure, extra->backup_attempt) != 0) {
         mu__membership_unload(&s->members, number, mu__closure_bytes(closure), 0, false);
-        forget_backup(s, more);
+        forget_backup(s, extra);
         return;
     }
     s->backups_run++;
     mu__log(ctx, MU__LOG_INFO, "closure %" PRIu64 " takes long: it also runs on %s",
-            more->closure, mu__sup_task(s, worker).text);
+            extra->closure, mu__sup_task(s, worker).text);
 }
 
 void mu__sup_backup_watch(struct mu__ctx *ctx, struct supervisor *s)
@@ -758,7 +765,7 @@ void mu__sup_backup_tick(struct mu__ctx *ctx, struct supervisor *s)
     s->backup_timer = 0;
     if (mu__sup_in_flight(s) == 0)
         return;
-    for (uint32_t i = 1; i < s->stations_size; i++) {
+    for (uint32_t i = 1; i < s->worker_states_size; i++) {
         struct mu__closure *closure =
             mu__closures_first(&s->closures, mu__list_in_flight(i));
 

@@ -20,7 +20,7 @@ struct fetcher {
     uint64_t token;
 };
 
-struct kept {
+struct pinned_result {
     uint64_t number;            /* the id of its closure */
     mu__pid client;
     uint32_t holder;            /* number of the worker that has it; 0: none */
@@ -29,7 +29,7 @@ struct kept {
     bool computing;             /* its closure is queued or in flight */
     bool pulling;
     bool leaving;               /* in the list of those that go */
-    struct kept *next_leaving;
+    struct pinned_result *next_leaving;
     struct mu__buf *backing;    /* of the content that was pulled; NULL: none */
     struct mu__packed content;
     struct fetcher *fetchers;
@@ -101,87 +101,87 @@ static void answer_fetch(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64
 
 /* ---- Kept results: those who wait ---- */
 
-static bool append_waiting(struct kept *kept, uint64_t closure)
+static bool append_waiting(struct pinned_result *pinned, uint64_t closure)
 {
-    if (kept->waiting_count == kept->waiting_size) {
-        uint32_t size = kept->waiting_size * 2 + 4;
+    if (pinned->waiting_count == pinned->waiting_size) {
+        uint32_t size = pinned->waiting_size * 2 + 4;
 
-        if (!mu__grow_array((void **)&kept->waiting, size, sizeof *kept->waiting))
+        if (!mu__grow_array((void **)&pinned->waiting, size, sizeof *pinned->waiting))
             return false;
-        kept->waiting_size = size;
+        pinned->waiting_size = size;
     }
-    kept->waiting[kept->waiting_count++] = closure;
+    pinned->waiting[pinned->waiting_count++] = closure;
     return true;
 }
 
-static void answer_fetchers(struct mu__ctx *ctx, struct kept *kept,
+static void answer_fetchers(struct mu__ctx *ctx, struct pinned_result *pinned,
                             const struct outcome *outcome)
 {
-    while (kept->fetchers != NULL) {
-        struct fetcher *fetcher = kept->fetchers;
+    while (pinned->fetchers != NULL) {
+        struct fetcher *fetcher = pinned->fetchers;
 
-        kept->fetchers = fetcher->next;
-        answer_fetch(ctx, fetcher->pid, fetcher->token, kept->number, outcome);
+        pinned->fetchers = fetcher->next;
+        answer_fetch(ctx, fetcher->pid, fetcher->token, pinned->number, outcome);
         mu__free_array(fetcher);
     }
 }
 
 /* Closures that waited for this one: `outcome` NULL when it is there. */
-static void serve_waiting(struct mu__ctx *ctx, struct supervisor *s, struct kept *kept,
-                          const struct outcome *outcome)
+static void serve_waiting(struct mu__ctx *ctx, struct supervisor *s,
+                          struct pinned_result *pinned, const struct outcome *outcome)
 {
-    uint64_t *waiting = kept->waiting;
-    uint32_t count = kept->waiting_count;
+    uint64_t *waiting = pinned->waiting;
+    uint32_t count = pinned->waiting_count;
 
-    kept->waiting = NULL;
-    kept->waiting_count = kept->waiting_size = 0;
+    pinned->waiting = NULL;
+    pinned->waiting_count = pinned->waiting_size = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct mu__closure *closure = mu__closures_find(&s->closures, waiting[i]);
-        struct more *more = closure == NULL ? NULL : mu__sup_more(s, closure);
+        struct closure_extra *extra = closure == NULL ? NULL : mu__sup_extra(s, closure);
 
-        if (more == NULL || more->inputs_missing == 0)
+        if (extra == NULL || extra->inputs_missing == 0)
             continue;
-        more->inputs_missing--;
+        extra->inputs_missing--;
         if (outcome != NULL) {
-            more->inputs_missing = 0;
+            extra->inputs_missing = 0;
             mu__sup_resolve(ctx, s, closure, outcome);
-        } else if (more->inputs_missing == 0 && closure->list == MU__LIST_HELD) {
+        } else if (extra->inputs_missing == 0 && closure->list == MU__LIST_HELD) {
             mu__sup_queue_first(ctx, s, closure);
         }
     }
     mu__free_array(waiting);
 }
 
-static bool was_sent(const struct kept *kept, uint32_t node)
+static bool was_sent(const struct pinned_result *pinned, uint32_t node)
 {
-    for (uint32_t i = 0; i < kept->sent_count; i++)
-        if (kept->sent[i] == node)
+    for (uint32_t i = 0; i < pinned->sent_count; i++)
+        if (pinned->sent[i] == node)
             return true;
     return false;
 }
 
 /* ---- Kept results: pulling and computing anew ---- */
 
-static void pull(struct mu__ctx *ctx, struct supervisor *s, struct kept *kept)
+static void pull(struct mu__ctx *ctx, struct supervisor *s, struct pinned_result *pinned)
 {
     const struct mu__member_worker *worker =
-        mu__membership_get(&s->members, kept->holder);
+        mu__membership_get(&s->members, pinned->holder);
     struct mu__msg *msg;
 
-    if (kept->pulling || worker == NULL)
+    if (pinned->pulling || worker == NULL)
         return;
-    kept->pulling = true;
+    pinned->pulling = true;
     msg = mu__msg_new(ctx, MU__PULL);
     if (msg != NULL)
-        ((struct mu__pull *)mu__body(msg))->input = kept->number;
+        ((struct mu__pull *)mu__body(msg))->input = pinned->number;
     (void)mu__send(ctx, (mu__pid){worker->node, MU__WORKER}, msg);
 }
 
-static struct kept *kept_of(const struct supervisor *s, uint64_t number)
+static struct pinned_result *pinned_of(const struct supervisor *s, uint64_t number)
 {
     if (number == 0 || (number & MU__PER_WORKER_BIT) != 0)
         return NULL;
-    return mu__map_get(&s->kept, number);
+    return mu__map_get(&s->pinned_results, number);
 }
 
 static struct per_worker *per_worker_of(const struct supervisor *s, uint64_t number)
@@ -193,93 +193,96 @@ static struct per_worker *per_worker_of(const struct supervisor *s, uint64_t num
 
 /* Its closure goes to its queue, or waits for inputs of its own: at most one step of the
  * chain is taken here, the next one when that closure is about to be given out. */
-static void compute(struct mu__ctx *ctx, struct supervisor *s, struct kept *kept)
+static void compute(struct mu__ctx *ctx, struct supervisor *s,
+                    struct pinned_result *pinned)
 {
-    struct mu__closure *closure = mu__closures_find(&s->closures, kept->number);
+    struct mu__closure *closure = mu__closures_find(&s->closures, pinned->number);
 
-    if (kept->computing)
+    if (pinned->computing)
         return;
-    kept->computing = true;
+    pinned->computing = true;
     s->args_bytes += mu__closure_bytes(closure);
     mu__log(ctx, MU__LOG_INFO, "the result of closure %" PRIu64 " is lost: it is "
-            "computed again", kept->number);
+            "computed again", pinned->number);
     if (s->watchdog_timer == 0)
         mu__sup_watchdog_watch(ctx, s);
     mu__sup_queue_first(ctx, s, closure);
 }
 
 /* Somebody wants it who cannot have it now. */
-static void want(struct mu__ctx *ctx, struct supervisor *s, struct kept *kept)
+static void request_content(struct mu__ctx *ctx, struct supervisor *s,
+                            struct pinned_result *pinned)
 {
-    if (kept->holder != 0)
-        pull(ctx, s, kept);
+    if (pinned->holder != 0)
+        pull(ctx, s, pinned);
     else
-        compute(ctx, s, kept);
+        compute(ctx, s, pinned);
 }
 
 /* ---- Kept results: coming and going ---- */
 
-bool mu__sup_keep(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
-                  uint32_t number)
+bool mu__sup_pin_result(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure, uint32_t number)
 {
-    struct kept *kept = NULL;
+    struct pinned_result *pinned = NULL;
 
     (void)ctx;
-    if (!mu__grow_array((void **)&kept, 1, sizeof *kept))
+    if (!mu__grow_array((void **)&pinned, 1, sizeof *pinned))
         return false;
-    *kept = (struct kept){
+    *pinned = (struct pinned_result){
         .number = mu__closure_id(closure),
         .client = s->clients[closure->client].pid,
         .holder = number,
     };
-    if (mu__map_set(&s->kept, kept->number, kept) != 0) {
-        mu__free_array(kept);
+    if (mu__map_set(&s->pinned_results, pinned->number, pinned) != 0) {
+        mu__free_array(pinned);
         return false;
     }
     mu__membership_step_back(&s->members, number);
     return true;
 }
 
-static void kept_free(struct kept *kept)
+static void pinned_free(struct pinned_result *pinned)
 {
-    while (kept->fetchers != NULL) {
-        struct fetcher *next = kept->fetchers->next;
+    while (pinned->fetchers != NULL) {
+        struct fetcher *next = pinned->fetchers->next;
 
-        mu__free_array(kept->fetchers);
-        kept->fetchers = next;
+        mu__free_array(pinned->fetchers);
+        pinned->fetchers = next;
     }
-    mu__buf_unref(kept->backing);
-    mu__free_array(kept->waiting);
-    mu__free_array(kept->sent);
-    mu__free_array(kept);
+    mu__buf_unref(pinned->backing);
+    mu__free_array(pinned->waiting);
+    mu__free_array(pinned->sent);
+    mu__free_array(pinned);
 }
 
 static void drop_copies(struct mu__ctx *ctx, const struct supervisor *s,
-                        const struct kept *kept)
+                        const struct pinned_result *pinned)
 {
     const struct mu__member_worker *worker =
-        mu__membership_get(&s->members, kept->holder);
+        mu__membership_get(&s->members, pinned->holder);
 
     if (worker != NULL)
-        send_drop(ctx, worker->node, kept->number);
-    for (uint32_t i = 0; i < kept->sent_count; i++)
-        if (worker == NULL || kept->sent[i] != worker->node)
-            send_drop(ctx, kept->sent[i], kept->number);
+        send_drop(ctx, worker->node, pinned->number);
+    for (uint32_t i = 0; i < pinned->sent_count; i++)
+        if (worker == NULL || pinned->sent[i] != worker->node)
+            send_drop(ctx, pinned->sent[i], pinned->number);
 }
 
-static void remove_kept(struct mu__ctx *ctx, struct supervisor *s, struct kept *kept)
+static void remove_pinned(struct mu__ctx *ctx, struct supervisor *s,
+                          struct pinned_result *pinned)
 {
-    struct mu__closure *closure = mu__closures_find(&s->closures, kept->number);
+    struct mu__closure *closure = mu__closures_find(&s->closures, pinned->number);
 
-    drop_copies(ctx, s, kept);
-    if (kept->computing) {
+    drop_copies(ctx, s, pinned);
+    if (pinned->computing) {
         mu__sup_abandon(ctx, s, closure);
         s->args_bytes -= mu__closure_bytes(closure);
     }
-    (void)mu__map_remove(&s->kept, kept->number);
-    mu__sup_drop_more(ctx, s, closure);
+    (void)mu__map_remove(&s->pinned_results, pinned->number);
+    mu__sup_drop_extra(ctx, s, closure);
     mu__sup_remove(s, closure);
-    kept_free(kept);
+    pinned_free(pinned);
 }
 
 void mu__sup_inputs_pause(struct supervisor *s)
@@ -291,22 +294,22 @@ void mu__sup_inputs_pause(struct supervisor *s)
 void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s)
 {
     while (s->walks == 1 && s->leaving != NULL) {
-        struct kept *at = s->leaving;
+        struct pinned_result *at = s->leaving;
 
         s->leaving = at->next_leaving;
-        remove_kept(ctx, s, at);
+        remove_pinned(ctx, s, at);
     }
     s->walks--;
 }
 
-static void leave(struct mu__ctx *ctx, struct supervisor *s, struct kept *kept)
+static void leave(struct mu__ctx *ctx, struct supervisor *s, struct pinned_result *pinned)
 {
-    if (kept->leaving || !kept->released || kept->users > 0)
+    if (pinned->leaving || !pinned->released || pinned->users > 0)
         return;
     mu__sup_inputs_pause(s);
-    kept->leaving = true;
-    kept->next_leaving = s->leaving;
-    s->leaving = kept;
+    pinned->leaving = true;
+    pinned->next_leaving = s->leaving;
+    s->leaving = pinned;
     mu__sup_inputs_resume(ctx, s);
 }
 
@@ -314,39 +317,39 @@ bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure, const struct outcome *outcome,
                         uint32_t number)
 {
-    struct kept *kept = kept_of(s, mu__closure_id(closure));
+    struct pinned_result *pinned = pinned_of(s, mu__closure_id(closure));
     struct outcome failure = *outcome;
 
-    if (kept == NULL || !kept->computing)
+    if (pinned == NULL || !pinned->computing)
         return false;
-    kept->computing = false;
+    pinned->computing = false;
     s->args_bytes -= mu__closure_bytes(closure);
-    mu__closures_move_last(&s->closures, closure, MU__LIST_KEPT);
-    kept->holder = outcome->code == 0 ? number : 0;
+    mu__closures_move_last(&s->closures, closure, MU__LIST_PINNED);
+    pinned->holder = outcome->code == 0 ? number : 0;
     mu__sup_inputs_pause(s);
     if (outcome->code == 0) {
-        serve_waiting(ctx, s, kept, NULL);
-        if (kept->fetchers != NULL)
-            pull(ctx, s, kept);
+        serve_waiting(ctx, s, pinned, NULL);
+        if (pinned->fetchers != NULL)
+            pull(ctx, s, pinned);
     } else {
         failure.kind = MU_ERROR_INPUT;
-        answer_fetchers(ctx, kept, &failure);
-        serve_waiting(ctx, s, kept, &failure);
+        answer_fetchers(ctx, pinned, &failure);
+        serve_waiting(ctx, s, pinned, &failure);
     }
     mu__sup_inputs_resume(ctx, s);
     return true;
 }
 
-static struct outcome content_of(const struct kept *kept)
+static struct outcome content_of(const struct pinned_result *pinned)
 {
-    return (struct outcome){.result = kept->content, .backing = kept->backing};
+    return (struct outcome){.result = pinned->content, .backing = pinned->backing};
 }
 
 void mu__sup_on_fetch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     const struct mu__fetch *body = mu__body(msg);
-    struct kept *kept = kept_of(s, body->input);
+    struct pinned_result *pinned = pinned_of(s, body->input);
     const struct outcome unknown = {
         .code = -MU_ENOTFOUND,
         .kind = MU_ERROR_INPUT,
@@ -355,52 +358,52 @@ void mu__sup_on_fetch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct fetcher *fetcher = NULL;
     struct outcome there;
 
-    if (kept != NULL && kept->backing != NULL) {
-        there = content_of(kept);
+    if (pinned != NULL && pinned->backing != NULL) {
+        there = content_of(pinned);
         answer_fetch(ctx, msg->from, body->token, body->input, &there);
         return;
     }
-    if (kept == NULL || !mu__grow_array((void **)&fetcher, 1, sizeof *fetcher)) {
+    if (pinned == NULL || !mu__grow_array((void **)&fetcher, 1, sizeof *fetcher)) {
         answer_fetch(ctx, msg->from, body->token, body->input, &unknown);
         return;
     }
-    *fetcher = (struct fetcher){kept->fetchers, msg->from, body->token};
-    kept->fetchers = fetcher;
-    want(ctx, s, kept);
+    *fetcher = (struct fetcher){pinned->fetchers, msg->from, body->token};
+    pinned->fetchers = fetcher;
+    request_content(ctx, s, pinned);
     mu__sup_dispatch(ctx, s);
 }
 
 /* An empty content has a buffer too, by which it is known to be there. */
-static bool take_content(struct kept *kept, const struct mu__pulled *body)
+static bool take_content(struct pinned_result *pinned, const struct mu__pulled *body)
 {
     if (body->content.head_size == 0 && body->content.tail_size == 0) {
-        kept->backing = mu__buf_new(1);
-        kept->content = (struct mu__packed){0};
+        pinned->backing = mu__buf_new(1);
+        pinned->content = (struct mu__packed){0};
     } else {
-        kept->backing = mu__pack_copy(&body->content, &kept->content);
+        pinned->backing = mu__pack_copy(&body->content, &pinned->content);
     }
-    return kept->backing != NULL;
+    return pinned->backing != NULL;
 }
 
 void mu__sup_on_pulled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     const struct mu__pulled *body = mu__body(msg);
-    struct kept *kept = kept_of(s, body->input);
+    struct pinned_result *pinned = pinned_of(s, body->input);
     const struct mu__member_worker *worker =
-        kept == NULL ? NULL : mu__membership_get(&s->members, kept->holder);
+        pinned == NULL ? NULL : mu__membership_get(&s->members, pinned->holder);
     struct outcome there;
 
-    if (worker == NULL || worker->node != msg->from.node || !kept->pulling)
+    if (worker == NULL || worker->node != msg->from.node || !pinned->pulling)
         return;
-    kept->pulling = false;
-    if (body->code != 0 || !take_content(kept, body)) {
-        kept->holder = 0;
-        compute(ctx, s, kept);
+    pinned->pulling = false;
+    if (body->code != 0 || !take_content(pinned, body)) {
+        pinned->holder = 0;
+        compute(ctx, s, pinned);
     } else {
-        there = content_of(kept);
-        answer_fetchers(ctx, kept, &there);
-        serve_waiting(ctx, s, kept, NULL);
+        there = content_of(pinned);
+        answer_fetchers(ctx, pinned, &there);
+        serve_waiting(ctx, s, pinned, NULL);
     }
     mu__sup_dispatch(ctx, s);
 }
@@ -588,12 +591,12 @@ void mu__sup_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     const struct mu__release *body = mu__body(msg);
-    struct kept *kept = kept_of(s, body->input);
+    struct pinned_result *pinned = pinned_of(s, body->input);
     struct per_worker *pw = per_worker_of(s, body->input);
 
-    if (kept != NULL && mu__pid_equal(kept->client, msg->from)) {
-        kept->released = true;
-        leave(ctx, s, kept);
+    if (pinned != NULL && mu__pid_equal(pinned->client, msg->from)) {
+        pinned->released = true;
+        leave(ctx, s, pinned);
     }
     if (pw != NULL && mu__pid_equal(pw->client, msg->from)) {
         pw->released = true;
@@ -602,35 +605,35 @@ void mu__sup_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 }
 
 static int use_input(struct mu__ctx *ctx, struct supervisor *s,
-                     struct mu__closure *closure, struct more *more, uint64_t number,
-                     mu_error *ret_error)
+                     struct mu__closure *closure, struct closure_extra *extra,
+                     uint64_t number, mu_error *ret_error)
 {
-    struct kept *kept = kept_of(s, number);
+    struct pinned_result *pinned = pinned_of(s, number);
     struct per_worker *pw = per_worker_of(s, number);
     int rv;
 
-    if (kept == NULL && pw == NULL) {
+    if (pinned == NULL && pw == NULL) {
         rv = mu_error_set(ret_error, -MU_ENOTFOUND,
                           "input %" PRIu64 " is not there any more",
                           number & ~MU__PER_WORKER_BIT);
         ret_error->kind = MU_ERROR_INPUT;
         return rv;
     }
-    if (kept != NULL && kept->holder == 0 && kept->backing == NULL) {
-        if (!append_waiting(kept, mu__closure_id(closure)))
+    if (pinned != NULL && pinned->holder == 0 && pinned->backing == NULL) {
+        if (!append_waiting(pinned, mu__closure_id(closure)))
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-        more->inputs_missing++;
-        want(ctx, s, kept);
+        extra->inputs_missing++;
+        request_content(ctx, s, pinned);
     }
-    if (kept != NULL)
-        kept->users++;
+    if (pinned != NULL)
+        pinned->users++;
     else
         pw->users++;
-    if (more->has_many)
-        more->inputs.many[more->inputs_count] = number;
+    if (extra->has_many)
+        extra->inputs.many[extra->inputs_count] = number;
     else
-        more->inputs.one = number;
-    more->inputs_count++;
+        extra->inputs.one = number;
+    extra->inputs_count++;
     return 0;
 }
 
@@ -638,7 +641,7 @@ int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure, struct mu__view inputs,
                         mu_error *ret_error)
 {
-    struct more *more = mu__sup_more(s, closure);
+    struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t count = inputs.size / 8;
 
     if (count == 0)
@@ -648,13 +651,13 @@ int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
 
         if (!mu__grow_array((void **)&many, count, sizeof *many))
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-        more->inputs.many = many;
-        more->has_many = true;
+        extra->inputs.many = many;
+        extra->has_many = true;
     }
     for (uint32_t i = 0; i < count; i++) {
         uint64_t number =
             mu__load_little64((const uint8_t *)inputs.data + (size_t)8 * i);
-        int rv = use_input(ctx, s, closure, more, number, ret_error);
+        int rv = use_input(ctx, s, closure, extra, number, ret_error);
 
         if (rv != 0)
             return rv;
@@ -662,63 +665,68 @@ int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
     return 0;
 }
 
-void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s, struct more *more)
+void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s,
+                         struct closure_extra *extra)
 {
-    const uint64_t *inputs = mu__more_inputs(more);
-    uint32_t count = more->inputs_count;
+    const uint64_t *inputs = mu__closure_extra_inputs(extra);
+    uint32_t count = extra->inputs_count;
 
-    more->inputs_count = 0;
+    extra->inputs_count = 0;
     for (uint32_t i = 0; i < count; i++) {
-        struct kept *kept = kept_of(s, inputs[i]);
+        struct pinned_result *pinned = pinned_of(s, inputs[i]);
         struct per_worker *pw = per_worker_of(s, inputs[i]);
 
-        if (kept != NULL) {
-            kept->users--;
-            leave(ctx, s, kept);
+        if (pinned != NULL) {
+            pinned->users--;
+            leave(ctx, s, pinned);
         }
         if (pw != NULL) {
             pw->users--;
             drop_per_worker(ctx, s, pw);
         }
     }
-    if (more->has_many)
-        mu__free_array(more->inputs.many);
-    more->has_many = false;
+    if (extra->has_many)
+        mu__free_array(extra->inputs.many);
+    extra->has_many = false;
 }
 
-uint32_t mu__sup_inputs_worker(const struct supervisor *s, const struct more *more)
+uint32_t mu__sup_inputs_worker(const struct supervisor *s,
+                               const struct closure_extra *extra)
 {
-    for (uint32_t i = 0; i < more->inputs_count; i++) {
-        const struct kept *kept = kept_of(s, mu__more_inputs(more)[i]);
+    for (uint32_t i = 0; i < extra->inputs_count; i++) {
+        const struct pinned_result *pinned =
+            pinned_of(s, mu__closure_extra_inputs(extra)[i]);
 
-        if (kept != NULL && kept->holder != 0 && kept->backing == NULL)
-            return kept->holder;
+        if (pinned != NULL && pinned->holder != 0 && pinned->backing == NULL)
+            return pinned->holder;
     }
     return 0;
 }
 
-static void bring_content(struct mu__ctx *ctx, struct kept *kept, uint32_t node)
+static void bring_content(struct mu__ctx *ctx, struct pinned_result *pinned,
+                          uint32_t node)
 {
-    if (was_sent(kept, node))
+    if (was_sent(pinned, node))
         return;
-    if (kept->sent_count == kept->sent_size) {
-        uint32_t size = kept->sent_size * 2 + 4;
+    if (pinned->sent_count == pinned->sent_size) {
+        uint32_t size = pinned->sent_size * 2 + 4;
 
         /* Without a note of it the worker keeps its copy until the chief goes. */
-        if (mu__grow_array((void **)&kept->sent, size, sizeof *kept->sent))
-            kept->sent_size = size;
+        if (mu__grow_array((void **)&pinned->sent, size, sizeof *pinned->sent))
+            pinned->sent_size = size;
     }
-    if (kept->sent_count < kept->sent_size)
-        kept->sent[kept->sent_count++] = node;
-    send_input(ctx, node, kept->number, &kept->content, kept->backing);
+    if (pinned->sent_count < pinned->sent_size)
+        pinned->sent[pinned->sent_count++] = node;
+    send_input(ctx, node, pinned->number, &pinned->content, pinned->backing);
 }
 
 /* A closure that needs what its worker was not given a value for. */
-static bool lacks_item(const struct supervisor *s, const struct more *more,
+static bool lacks_item(const struct supervisor *s, const struct closure_extra *extra,
                        const struct mu__member_worker *worker)
 {
-    for (uint32_t i = 0; i < more->inputs_count; i++) {
-        const struct per_worker *pw = per_worker_of(s, mu__more_inputs(more)[i]);
+    for (uint32_t i = 0; i < extra->inputs_count; i++) {
+        const struct per_worker *pw =
+            per_worker_of(s, mu__closure_extra_inputs(extra)[i]);
 
         if (pw != NULL && pw->values != NULL &&
             item_of(s, pw->values, worker) == NULL)
@@ -728,13 +736,14 @@ static bool lacks_item(const struct supervisor *s, const struct more *more,
 }
 
 /* One that needs what is not built on its worker any more. */
-static bool lacks_build(const struct supervisor *s, const struct more *more,
-                        const struct mu__member_worker *worker, char *words, size_t size)
+static bool lacks_build(const struct supervisor *s, const struct closure_extra *extra,
+                        const struct mu__member_worker *worker, char *text, size_t size)
 {
-    for (uint32_t i = 0; i < more->inputs_count; i++) {
-        const struct per_worker *pw = per_worker_of(s, mu__more_inputs(more)[i]);
+    for (uint32_t i = 0; i < extra->inputs_count; i++) {
+        const struct per_worker *pw =
+            per_worker_of(s, mu__closure_extra_inputs(extra)[i]);
 
-        if (pw != NULL && mu__sup_build_given_up(s, pw, worker->number, words, size))
+        if (pw != NULL && mu__sup_build_given_up(s, pw, worker->number, text, size))
             return true;
     }
     return false;
@@ -743,43 +752,43 @@ static bool lacks_build(const struct supervisor *s, const struct more *more,
 int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
                          struct mu__closure *closure, struct mu__member_worker *worker)
 {
-    struct more *more = mu__sup_more(s, closure);
-    char words[256];
+    struct closure_extra *extra = mu__sup_extra(s, closure);
+    char text[256];
 
-    if (lacks_build(s, more, worker, words, sizeof words)) {
+    if (lacks_build(s, extra, worker, text, sizeof text)) {
         struct outcome outcome = {.code = -MU_EABORTED, .kind = MU_ERROR_INPUT};
         const struct task_text task = mu__sup_task(s, worker);
 
-        outcome.message = mu__view_str(words);
+        outcome.message = mu__view_str(text);
         outcome.task = mu__view_str(task.text);
         mu__sup_resolve(ctx, s, closure, &outcome);
         return -MU_EABORTED;
     }
-    if (lacks_item(s, more, worker)) {
-        (void)snprintf(words, sizeof words, "a per-worker value has no item for %s",
+    if (lacks_item(s, extra, worker)) {
+        (void)snprintf(text, sizeof text, "a per-worker value has no item for %s",
                        mu__sup_task(s, worker).text);
-        mu__sup_resolve_words(ctx, s, closure, -MU_ENOTFOUND, MU_ERROR_INPUT, words);
+        mu__sup_resolve_error(ctx, s, closure, -MU_ENOTFOUND, MU_ERROR_INPUT, text);
         return -MU_ENOTFOUND;
     }
-    more->inputs_missing = 0;
-    for (uint32_t i = 0; i < more->inputs_count; i++) {
-        struct kept *kept = kept_of(s, mu__more_inputs(more)[i]);
+    extra->inputs_missing = 0;
+    for (uint32_t i = 0; i < extra->inputs_count; i++) {
+        struct pinned_result *pinned = pinned_of(s, mu__closure_extra_inputs(extra)[i]);
 
-        if (kept == NULL || kept->holder == worker->number)
+        if (pinned == NULL || pinned->holder == worker->number)
             continue;
-        if (kept->backing != NULL)
-            bring_content(ctx, kept, worker->node);
-        else if (append_waiting(kept, more->closure))
-            more->inputs_missing++;
+        if (pinned->backing != NULL)
+            bring_content(ctx, pinned, worker->node);
+        else if (append_waiting(pinned, extra->closure))
+            extra->inputs_missing++;
     }
-    if (more->inputs_missing == 0)
+    if (extra->inputs_missing == 0)
         return 0;
     mu__sup_hold(s, closure);
-    for (uint32_t i = 0; i < more->inputs_count; i++) {
-        struct kept *kept = kept_of(s, mu__more_inputs(more)[i]);
+    for (uint32_t i = 0; i < extra->inputs_count; i++) {
+        struct pinned_result *pinned = pinned_of(s, mu__closure_extra_inputs(extra)[i]);
 
-        if (kept != NULL && kept->backing == NULL && kept->holder != worker->number)
-            want(ctx, s, kept);
+        if (pinned != NULL && pinned->backing == NULL && pinned->holder != worker->number)
+            request_content(ctx, s, pinned);
     }
     return -MU_EAGAIN;
 }
@@ -790,11 +799,12 @@ void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node
                         uint64_t number)
 {
     const struct mu__closure *closure = mu__closures_find(&s->closures, number);
-    const struct kept *kept = kept_of(s, number);
+    const struct pinned_result *pinned = pinned_of(s, number);
     const struct mu__member_worker *worker = mu__membership_by_node(&s->members, node);
 
     if (worker == NULL ||
-        (kept != NULL && (kept->holder == worker->number || was_sent(kept, node))) ||
+        (pinned != NULL &&
+         (pinned->holder == worker->number || was_sent(pinned, node))) ||
         (closure != NULL && mu__list_worker(closure->list) == worker->number))
         return;
     send_drop(ctx, node, number);
@@ -803,16 +813,16 @@ void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node
 void mu__sup_inputs_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     mu__sup_inputs_pause(s);
-    for (size_t i = 0; i < s->kept.capacity; i++) {
-        struct kept *kept = s->kept.entries[i].value;
+    for (size_t i = 0; i < s->pinned_results.capacity; i++) {
+        struct pinned_result *pinned = s->pinned_results.entries[i].value;
 
-        if (s->kept.entries[i].key == 0 || kept->holder != number)
+        if (s->pinned_results.entries[i].key == 0 || pinned->holder != number)
             continue;
-        kept->holder = 0;
-        kept->pulling = false;
-        if (kept->backing == NULL &&
-            (kept->waiting_count > 0 || kept->fetchers != NULL))
-            compute(ctx, s, kept);
+        pinned->holder = 0;
+        pinned->pulling = false;
+        if (pinned->backing == NULL &&
+            (pinned->waiting_count > 0 || pinned->fetchers != NULL))
+            compute(ctx, s, pinned);
     }
     mu__sup_inputs_resume(ctx, s);
 }
@@ -822,13 +832,14 @@ void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s, mu__p
     struct per_worker *pw = s->per_worker_first;
 
     mu__sup_inputs_pause(s);
-    for (size_t i = 0; i < s->kept.capacity; i++) {
-        struct kept *kept = s->kept.entries[i].value;
+    for (size_t i = 0; i < s->pinned_results.capacity; i++) {
+        struct pinned_result *pinned = s->pinned_results.entries[i].value;
 
-        if (s->kept.entries[i].key == 0 || !mu__pid_equal(kept->client, client))
+        if (s->pinned_results.entries[i].key == 0 ||
+            !mu__pid_equal(pinned->client, client))
             continue;
-        kept->released = true;
-        leave(ctx, s, kept);
+        pinned->released = true;
+        leave(ctx, s, pinned);
     }
     mu__sup_inputs_resume(ctx, s);
     while (pw != NULL) {
@@ -844,10 +855,10 @@ void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s, mu__p
 
 void mu__sup_inputs_done(struct supervisor *s)
 {
-    for (size_t i = 0; i < s->kept.capacity; i++)
-        if (s->kept.entries[i].key != 0)
-            kept_free(s->kept.entries[i].value);
-    mu__map_done(&s->kept);
+    for (size_t i = 0; i < s->pinned_results.capacity; i++)
+        if (s->pinned_results.entries[i].key != 0)
+            pinned_free(s->pinned_results.entries[i].value);
+    mu__map_done(&s->pinned_results);
     while (s->per_worker_first != NULL) {
         struct per_worker *next = s->per_worker_first->next;
 

@@ -34,14 +34,14 @@
 enum {
     CLIENTS_MAX = 4096,
     METRICS_MAX = 256,
-    METRICS_OF_NODE_MAX = 64,   /* of one node, when there are METRICS_MAX */
+    METRICS_OF_NODE_MAX = 64, /* of one node, when there are METRICS_MAX */
     METRIC_NAME_MAX = 63,
-    QUESTIONS_MAX = 64,         /* status questions under way */
+    STATUS_REQUESTS_MAX = 64, /* status questions under way */
     COPY_SLACK_BYTES = 512,
-    SUSPECT_CRASHES = 2,        /* after so many a closure runs with nothing beside it */
-    MORES_CHUNK = 256,
-    DRAIN_ASKERS_MAX = 4,
-    SAME_TROUBLE_MS = 1000      /* one reporter's words about a server count once in it */
+    QUARANTINE_CRASHES = 2, /* after so many a closure runs with nothing beside it */
+    EXTRAS_CHUNK = 256,
+    DRAIN_REQUESTERS_MAX = 4,
+    SAME_TROUBLE_MS = 1000 /* one reporter's words about a server count once in it */
 };
 
 /* Who schedules. A place is used again when its client has gone and none of its closures
@@ -66,9 +66,9 @@ struct metric {
 };
 
 /* Someone who wants the status, and what the servers have answered so far. */
-struct question {
+struct status_request {
     bool open;
-    mu__pid asker;
+    mu__pid requester;
     uint64_t token;
     uint64_t number;
     uint64_t timer;
@@ -88,7 +88,7 @@ struct peer {
 
 /* An attempt that nobody waits for, but that a worker has not answered: it takes one of
  * its places until then. */
-struct orphan {
+struct abandoned_attempt {
     uint64_t closure;
     uint32_t attempt;
     uint64_t bytes;
@@ -97,13 +97,13 @@ struct orphan {
 };
 
 /* Who waits for an answer; token 0: nobody. */
-struct asker {
+struct requester {
     mu__pid pid;
     uint64_t token;
 };
 
 /* What there is to know about a worker besides its membership; by the same number. */
-struct station {
+struct worker_state {
     uint64_t timer;             /* present: staggered start; away: limit of recovery */
     uint64_t lost_ms;           /* away: since when */
     bool was_here;
@@ -111,16 +111,17 @@ struct station {
     bool has_estimate;
     uint64_t recalled_ms;       /* when something was asked for that did not come; or 0 */
     uint64_t build_timer;       /* for builds that take long */
-    struct orphan *orphans;
-    uint32_t orphans_count;
-    uint32_t orphans_size;
+    struct abandoned_attempt *abandoned;
+    uint32_t abandoned_count;
+    uint32_t abandoned_size;
     bool drained_by_itself;
-    struct asker drain_askers[DRAIN_ASKERS_MAX];    /* who waits for it to leave */
+    struct requester
+        drain_requesters[DRAIN_REQUESTERS_MAX]; /* who waits for it to leave */
 };
 
 /* What a closure has that is not as usual: inputs, options, a failed attempt. Each one
  * with a function of Python has an input, so it is kept small. */
-struct more {
+struct closure_extra {
     uint32_t index;
     uint32_t next_free;         /* index + 1; 0 ends it */
     uint64_t closure;           /* its id; 0: free */
@@ -132,7 +133,7 @@ struct more {
     union {
         uint64_t one;
         uint64_t *many;
-    } inputs;                   /* their numbers: mu__more_inputs */
+    } inputs;                   /* their numbers: mu__closure_extra_inputs */
     char *name;                 /* NULL: none */
     char *failed_task;          /* of the attempt that failed last; NULL: none */
     uint32_t flags;             /* enum mu__closure_flag */
@@ -154,13 +155,13 @@ struct more {
     bool has_many : 1;          /* inputs: an array */
 };
 
-_Static_assert(sizeof(struct more) <= 120, "a queued closure of Python has one");
+_Static_assert(sizeof(struct closure_extra) <= 120, "a queued closure of Python has one");
 _Static_assert(MU__INPUTS_MAX <= UINT16_MAX, "inputs are counted in 16 bits");
 
 /* The numbers of what it uses, as many as inputs_count. */
-static inline const uint64_t *mu__more_inputs(const struct more *more)
+static inline const uint64_t *mu__closure_extra_inputs(const struct closure_extra *extra)
 {
-    return more->has_many ? more->inputs.many : &more->inputs.one;
+    return extra->has_many ? extra->inputs.many : &extra->inputs.one;
 }
 
 /* What a message or a record asks for; 24 days at most. */
@@ -169,7 +170,7 @@ static inline uint32_t mu__run_limit(uint64_t timeout_ms)
     return timeout_ms < INT32_MAX ? (uint32_t)timeout_ms : INT32_MAX;
 }
 
-struct kept;
+struct pinned_result;
 struct per_worker;
 struct named;
 
@@ -185,20 +186,20 @@ struct supervisor {
     struct peer *peers;
     uint32_t peers_count;
     uint32_t peers_size;
-    struct mu__map peer_places; /* node to index in `peers` + 1 */
-    struct station *stations;
-    uint32_t stations_size;
-    struct more **mores;        /* chunks that never move */
-    uint32_t mores_chunks;
-    uint32_t mores_free;        /* index + 1 */
+    struct mu__map peer_index; /* node to index in `peers` + 1 */
+    struct worker_state *worker_states;
+    uint32_t worker_states_size;
+    struct closure_extra **extras;        /* chunks that never move */
+    uint32_t extras_chunks;
+    uint32_t extras_free;        /* index + 1 */
     struct metric metrics[METRICS_MAX];
     uint32_t metrics_count;
-    struct question questions[QUESTIONS_MAX];
-    uint64_t question_next;
+    struct status_request status_requests[STATUS_REQUESTS_MAX];
+    uint64_t status_request_next;
 
     uint64_t args_bytes;        /* of closures that are not done */
-    uint32_t reserved;          /* number of the worker kept free for a suspect; 0 */
-    uint32_t pinned;            /* closures in lists for one worker alone */
+    uint32_t exclusive_worker; /* number of the worker reserved for a quarantined closure;
+                                   0: none */
     struct mu__server_failures *server_failures;
     struct mu__server_failures *timeouts;
     struct mu__function_times times;
@@ -216,13 +217,13 @@ struct supervisor {
     uint64_t effect_last;
     struct mu__id_window effects;
 
-    struct mu__map kept;            /* number -> struct kept */
+    struct mu__map pinned_results;  /* number -> struct pinned_result */
     struct mu__map per_worker;      /* number -> struct per_worker */
     struct per_worker *per_worker_first;    /* in the order in which they were made */
     struct per_worker *per_worker_last;
     uint64_t per_worker_next;
     uint32_t slow_builds;           /* on all workers */
-    struct kept *leaving;           /* those that go, while one does */
+    struct pinned_result *leaving;           /* those that go, while one does */
     uint32_t walks;                 /* over lists and maps, now; none goes meanwhile */
 
     struct mu__journal *journal;
@@ -257,9 +258,9 @@ struct supervisor {
 
 /* What timers are for; the upper byte of their token. */
 enum timer_purpose {
-    TIMER_QUESTION,     /* rest: the question's number */
+    TIMER_STATUS,     /* rest: the question's number */
     TIMER_CLOSURE,      /* rest: index of its `more` */
-    TIMER_STATION,      /* rest: number of the worker */
+    TIMER_WORKER,      /* rest: number of the worker */
     TIMER_BUILD,        /* the same */
     TIMER_WATCHDOG,
     TIMER_BACKUP,
@@ -282,7 +283,7 @@ struct outcome {
     struct mu__view message;
     struct mu__view task;
     struct mu__view detail;
-    bool kept;
+    bool pinned;
 };
 
 /* ---- supervisor.c ---- */
@@ -292,9 +293,9 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
                      struct mu__closure *closure, const struct outcome *outcome);
 
 /* The same with the supervisor's own words. */
-void mu__sup_resolve_words(struct mu__ctx *ctx, struct supervisor *s,
+void mu__sup_resolve_error(struct mu__ctx *ctx, struct supervisor *s,
                            struct mu__closure *closure, int code, uint32_t kind,
-                           const char *words);
+                           const char *text);
 
 /* It is gone, and its function may be forgotten. */
 void mu__sup_remove(struct supervisor *s, struct mu__closure *closure);
@@ -322,22 +323,24 @@ void mu__sup_forget_token(struct client *client, const struct mu__closure *closu
 void mu__sup_adopt(struct supervisor *s, struct client *client,
                    struct mu__closure *closure, uint64_t token);
 
-static inline struct more *mu__sup_more_at(const struct supervisor *s, uint32_t index)
+static inline struct closure_extra *mu__sup_extra_at(const struct supervisor *s,
+                                                     uint32_t index)
 {
-    return index / MORES_CHUNK < s->mores_chunks
-               ? &s->mores[index / MORES_CHUNK][index % MORES_CHUNK]
+    return index / EXTRAS_CHUNK < s->extras_chunks
+               ? &s->extras[index / EXTRAS_CHUNK][index % EXTRAS_CHUNK]
                : NULL;
 }
 
-/* NULL when the closure has none. mu__sup_need_more makes one, or NULL: out of memory. */
-static inline struct more *mu__sup_more(const struct supervisor *s,
+/* NULL when the closure has none. mu__sup_need_extra makes one, or NULL: out of memory. */
+static inline struct closure_extra *mu__sup_extra(const struct supervisor *s,
                                         const struct mu__closure *closure)
 {
-    return closure->more == 0 ? NULL : mu__sup_more_at(s, closure->more - 1);
+    return closure->extra == 0 ? NULL : mu__sup_extra_at(s, closure->extra - 1);
 }
 
-struct more *mu__sup_need_more(struct supervisor *s, struct mu__closure *closure);
-void mu__sup_drop_more(struct mu__ctx *ctx, struct supervisor *s,
+struct closure_extra *mu__sup_need_extra(struct supervisor *s,
+                                         struct mu__closure *closure);
+void mu__sup_drop_extra(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure);
 
 /* Whether anybody wants it to be run. */
@@ -345,7 +348,7 @@ bool mu__sup_is_wanted(const struct supervisor *s, const struct mu__closure *clo
 
 /* Tell every client of an error that is of no closure. */
 void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,
-                   const char *task, const char *words);
+                   const char *task, const char *text);
 
 /* ---- supervisor_dispatch.c ---- */
 
@@ -353,10 +356,10 @@ void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t
 void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s);
 
 /* The worker with that number may have got room: for those that wait for it alone. */
-void mu__sup_dispatch_pinned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+void mu__sup_dispatch_affine(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 
 /* The queue where a closure belongs; MU__LIST_NONE: out of memory. */
-uint32_t mu__sup_home(struct supervisor *s, const struct mu__closure *closure);
+uint32_t mu__sup_queue_of(struct supervisor *s, const struct mu__closure *closure);
 
 /* Put a closure to the front or the end of its queue. */
 void mu__sup_queue_first(struct mu__ctx *ctx, struct supervisor *s,
@@ -369,14 +372,14 @@ void mu__sup_hold(struct supervisor *s, struct mu__closure *closure);
 
 /* A place at a worker is free again: one attempt fewer is there. */
 void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                    const struct orphan *was);
+                    const struct abandoned_attempt *was);
 
 /* What the worker that it is in flight at is charged for it. */
-static inline struct orphan mu__sup_charge(const struct mu__closure *closure)
+static inline struct abandoned_attempt mu__sup_charge(const struct mu__closure *closure)
 {
     bool begun = (closure->marks & MU__MARK_BEGUN) != 0;
 
-    return (struct orphan){
+    return (struct abandoned_attempt){
         .closure = mu__closure_id(closure),
         .attempt = closure->attempt,
         .bytes = mu__closure_bytes(closure),
@@ -385,8 +388,8 @@ static inline struct orphan mu__sup_charge(const struct mu__closure *closure)
     };
 }
 
-struct orphan mu__sup_backup_charge(const struct mu__closure *closure,
-                                    const struct more *more);
+struct abandoned_attempt mu__sup_backup_charge(const struct mu__closure *closure,
+                                    const struct closure_extra *extra);
 
 int mu__sup_send_run(struct mu__ctx *ctx, struct supervisor *s,
                      const struct mu__member_worker *worker,
@@ -426,12 +429,14 @@ bool mu__sup_promote_backup(struct supervisor *s, struct mu__closure *closure);
 
 /* An attempt that was abandoned at a worker will not run there, if `returned`, or has
  * begun. False: there is none such. */
-bool mu__sup_abandoned_told(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                            uint64_t closure, uint32_t attempt, bool returned);
+bool mu__sup_abandoned_reported(struct mu__ctx *ctx, struct supervisor *s,
+                                uint32_t number, uint64_t closure, uint32_t attempt,
+                                bool returned);
 
 /* The next of a closure's times: to be called when one of them has changed. */
 void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure);
-void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s, struct more *more);
+void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s,
+                           struct closure_extra *extra);
 
 /* Backup attempts: one was lost with its worker; the tick; begin ticking if need be. */
 void mu__sup_backups_lost(struct supervisor *s, uint32_t number);
@@ -450,13 +455,13 @@ void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
                          const struct mu__member_worker *worker);
 void mu__sup_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__sup_station_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+void mu__sup_worker_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 
 /* Those that the cluster lists are missed from the start. False: out of memory. */
 bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s);
 
 /* Room for what is known of workers up to a number; false when out of memory. */
-bool mu__sup_need_station(struct supervisor *s, uint32_t number);
+bool mu__sup_need_worker_state(struct supervisor *s, uint32_t number);
 
 /* A worker that is away is waited for from now on, if it was not. */
 void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
@@ -464,7 +469,7 @@ void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
 /* One that is to leave has nothing left: let it. */
 void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
-                          const char *words);
+                          const char *text);
 void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t node);
 
 /* ---- supervisor_inputs.c ---- */
@@ -486,7 +491,7 @@ void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
 void mu__sup_builds_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 
 /* False: on this worker a closure would wait long for one of its inputs. */
-bool mu__sup_builds_suit(const struct supervisor *s, const struct more *more,
+bool mu__sup_builds_suit(const struct supervisor *s, const struct closure_extra *extra,
                          const struct mu__member_worker *worker);
 
 /* ---- supervisor_inputs.c ---- */
@@ -495,7 +500,8 @@ bool mu__sup_builds_suit(const struct supervisor *s, const struct more *more,
 int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure, struct mu__view inputs,
                         mu_error *ret_error);
-void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s, struct more *more);
+void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s,
+                         struct closure_extra *extra);
 
 /* Before a closure with inputs goes to a worker: 0 when all of them are there or on their
  * way; -MU_EAGAIN when it must wait for some, and was put where those wait. */
@@ -503,11 +509,12 @@ int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
                          struct mu__closure *closure, struct mu__member_worker *worker);
 
 /* The worker that has most of a closure's inputs; 0: no preference. */
-uint32_t mu__sup_inputs_worker(const struct supervisor *s, const struct more *more);
+uint32_t mu__sup_inputs_worker(const struct supervisor *s,
+                               const struct closure_extra *extra);
 
 /* The result of a closure stays on a worker. False when out of memory. */
-bool mu__sup_keep(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
-                  uint32_t number);
+bool mu__sup_pin_result(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure, uint32_t number);
 
 /* A kept result is being computed again, and this closure is its: it has come (code 0) or
  * cannot. True when it was one, and has been seen to. */
@@ -575,7 +582,7 @@ void mu__sup_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__sup_question_timer(struct mu__ctx *ctx, struct supervisor *s, uint64_t number);
+void mu__sup_status_timer(struct mu__ctx *ctx, struct supervisor *s, uint64_t number);
 
 uint32_t mu__sup_in_flight(const struct supervisor *s);
 

@@ -359,7 +359,7 @@ uint32_t mu__membership_add(struct mu__membership *members, uint32_t node,
     return number;
 }
 
-uint32_t mu__membership_know(struct mu__membership *members, struct mu__worker_id id)
+uint32_t mu__membership_enroll(struct mu__membership *members, struct mu__worker_id id)
 {
     uint32_t number = map_get(&members->by_id, key_of(id));
 

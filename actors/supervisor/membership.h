@@ -34,7 +34,7 @@ enum mu__hold {
     MU__HOLD_START = 1,     /* it joined a moment ago: staggered start */
     MU__HOLD_BUILD = 2,     /* its per-worker values are being built */
     MU__HOLD_DRAIN = 4,     /* it is about to leave */
-    MU__HOLD_ALONE = 8,     /* kept free for one closure */
+    MU__HOLD_EXCLUSIVE = 8,     /* kept free for one closure */
     MU__HOLD_STUCK = 16     /* all its threads have what does not end */
 };
 
@@ -91,7 +91,7 @@ enum { MU__WORKER_BYTES_MAX = 32 << 20 };
 void mu__membership_done(struct mu__membership *members);
 
 /* The number of a worker, known from now on, if it was not; 0 when out of memory. */
-uint32_t mu__membership_know(struct mu__membership *members, struct mu__worker_id id);
+uint32_t mu__membership_enroll(struct mu__membership *members, struct mu__worker_id id);
 
 /* The same of one that is known already; 0 when it is not. */
 uint32_t mu__membership_find(const struct mu__membership *members,

@@ -14,8 +14,8 @@ enum {
 
 uint32_t mu__sup_runs(const struct supervisor *s, const struct mu__closure *closure)
 {
-    const struct more *more = mu__sup_more(s, closure);
-    uint32_t returns = more == NULL ? 0 : more->returns;
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
+    uint32_t returns = extra == NULL ? 0 : extra->returns;
 
     return closure->attempt > returns ? closure->attempt - returns : 0;
 }
@@ -25,12 +25,12 @@ uint32_t mu__sup_runs(const struct supervisor *s, const struct mu__closure *clos
 /* What could run elsewhere, and would be better off. */
 static bool may_recall(const struct supervisor *s, const struct mu__closure *closure)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
 
     return (closure->marks & MU__MARK_BEGUN) == 0 &&
-           closure->crashes < SUSPECT_CRASHES &&
-           (more == NULL || (more->worker == 0 && more->backup_worker == 0 &&
-                             more->returns < RETURNS_MAX));
+           closure->crashes < QUARANTINE_CRASHES &&
+           (extra == NULL || (extra->worker == 0 && extra->backup_worker == 0 &&
+                             extra->returns < RETURNS_MAX));
 }
 
 /* One RECALL, from its last entry to its first. */
@@ -79,7 +79,7 @@ static uint32_t request_send(struct mu__ctx *ctx, struct supervisor *s, uint32_t
         return 0;
     }
     body->attempts = (struct mu__view){request->first, size};
-    s->stations[number].recalled_ms = mu__now_ms(ctx);
+    s->worker_states[number].recalled_ms = mu__now_ms(ctx);
     s->recalls.asked++;
     (void)mu__send(ctx,
                    (mu__pid){mu__membership_get(&s->members, number)->node, MU__WORKER},
@@ -89,7 +89,7 @@ static uint32_t request_send(struct mu__ctx *ctx, struct supervisor *s, uint32_t
 
 static bool is_asked(const struct supervisor *s, uint32_t number, uint64_t now_ms)
 {
-    uint64_t recalled_ms = s->stations[number].recalled_ms;
+    uint64_t recalled_ms = s->worker_states[number].recalled_ms;
 
     return recalled_ms != 0 && now_ms - recalled_ms < ANSWER_MS;
 }
@@ -142,7 +142,7 @@ void mu__sup_recall_all(struct mu__ctx *ctx, struct supervisor *s, uint32_t numb
 void mu__sup_recall_one(struct mu__ctx *ctx, struct supervisor *s,
                         const struct mu__closure *closure)
 {
-    struct more *more = mu__sup_more(s, closure);
+    struct closure_extra *extra = mu__sup_extra(s, closure);
     uint64_t now_ms = mu__now_ms(ctx);
     uint64_t delay_ms = ANSWER_MS;
     struct request request;
@@ -151,11 +151,11 @@ void mu__sup_recall_one(struct mu__ctx *ctx, struct supervisor *s,
         request_add(&request, closure);
         (void)request_send(ctx, s, mu__list_worker(closure->list), &request);
     }
-    if (more->timer != 0)
-        mu__timer_cancel(ctx, more->timer);
-    if (more->deadline_ms != 0 && more->deadline_ms < now_ms + delay_ms)
-        delay_ms = more->deadline_ms > now_ms ? more->deadline_ms - now_ms : 0;
-    more->timer = mu__timer_set(ctx, delay_ms, timer_token(TIMER_CLOSURE, more->index));
+    if (extra->timer != 0)
+        mu__timer_cancel(ctx, extra->timer);
+    if (extra->deadline_ms != 0 && extra->deadline_ms < now_ms + delay_ms)
+        delay_ms = extra->deadline_ms > now_ms ? extra->deadline_ms - now_ms : 0;
+    extra->timer = mu__timer_set(ctx, delay_ms, timer_token(TIMER_CLOSURE, extra->index));
 }
 
 /* ---- Behind something long ---- */
@@ -184,30 +184,31 @@ static void recall_excess(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 static void note_begun(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                       const struct mu__attempt *told)
+                       const struct mu__attempt *reported)
 {
-    struct mu__closure *closure = mu__closures_find(&s->closures, told->closure);
-    struct more *more = closure == NULL ? NULL : mu__sup_more(s, closure);
-    uint32_t begun_ms = (uint32_t)(mu__now_ms(ctx) - told->for_ms);
+    struct mu__closure *closure = mu__closures_find(&s->closures, reported->closure);
+    struct closure_extra *extra = closure == NULL ? NULL : mu__sup_extra(s, closure);
+    uint32_t begun_ms = (uint32_t)(mu__now_ms(ctx) - reported->for_ms);
 
     if (closure != NULL && mu__list_worker(closure->list) == number &&
-        closure->attempt == told->attempt) {
+        closure->attempt == reported->attempt) {
         if ((closure->marks & MU__MARK_BEGUN) != 0)
             return;
         mu__membership_begin(&s->members, number, closure->cost_us);
         closure->marks |= MU__MARK_BEGUN;
         closure->started_ms = begun_ms;
-        if (more != NULL && more->run_timeout_ms != 0)
+        if (extra != NULL && extra->run_timeout_ms != 0)
             mu__sup_arm(ctx, s, closure);
-    } else if (more != NULL && more->backup_worker == number &&
-               more->backup_attempt == told->attempt) {
-        if (more->backup_begun)
+    } else if (extra != NULL && extra->backup_worker == number &&
+               extra->backup_attempt == reported->attempt) {
+        if (extra->backup_begun)
             return;
         mu__membership_begin(&s->members, number, 0);
-        more->backup_begun = true;
-        more->backup_started_ms = begun_ms;
+        extra->backup_begun = true;
+        extra->backup_started_ms = begun_ms;
     } else {
-        (void)mu__sup_abandoned_told(ctx, s, number, told->closure, told->attempt, false);
+        (void)mu__sup_abandoned_reported(ctx, s, number, reported->closure,
+                                         reported->attempt, false);
     }
 }
 
@@ -217,9 +218,9 @@ static void note_all_begun(struct mu__ctx *ctx, struct supervisor *s, uint32_t n
     uint32_t count = mu__attempts_count(begun, MU__ATTEMPT_TIMED_BYTES);
 
     for (uint32_t i = 0; i < count; i++) {
-        struct mu__attempt told = mu__attempts_at(begun, MU__ATTEMPT_TIMED_BYTES, i);
+        struct mu__attempt reported = mu__attempts_at(begun, MU__ATTEMPT_TIMED_BYTES, i);
 
-        note_begun(ctx, s, number, &told);
+        note_begun(ctx, s, number, &reported);
     }
 }
 
@@ -243,8 +244,8 @@ void mu__sup_on_begun(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static void give_back(struct mu__ctx *ctx, struct supervisor *s,
                       struct mu__closure *closure, uint32_t number)
 {
-    const struct orphan was = mu__sup_charge(closure);
-    struct more *more;
+    const struct abandoned_attempt was = mu__sup_charge(closure);
+    struct closure_extra *extra;
 
     s->recalls.returned++;
     closure->marks &= (uint8_t)~MU__MARK_BEGUN;
@@ -253,25 +254,26 @@ static void give_back(struct mu__ctx *ctx, struct supervisor *s,
         return;
     if ((closure->marks & (MU__MARK_CANCELLED | MU__MARK_UNWANTED)) != 0 ||
         !mu__sup_is_wanted(s, closure)) {
-        mu__sup_resolve_words(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
+        mu__sup_resolve_error(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
                               "cancelled before it ran");
         return;
     }
-    more = mu__sup_need_more(s, closure);
-    if (more != NULL)
-        more->returns++;
+    extra = mu__sup_need_extra(s, closure);
+    if (extra != NULL)
+        extra->returns++;
     mu__sup_queue_first(ctx, s, closure);
 }
 
 static void take_returned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
-                          const struct mu__attempt *told)
+                          const struct mu__attempt *reported)
 {
-    struct mu__closure *closure = mu__closures_find(&s->closures, told->closure);
+    struct mu__closure *closure = mu__closures_find(&s->closures, reported->closure);
 
     if (closure != NULL && mu__list_worker(closure->list) == number &&
-        closure->attempt == told->attempt)
+        closure->attempt == reported->attempt)
         give_back(ctx, s, closure, number);
-    else if (!mu__sup_abandoned_told(ctx, s, number, told->closure, told->attempt, true))
+    else if (!mu__sup_abandoned_reported(ctx, s, number, reported->closure,
+                                         reported->attempt, true))
         s->stale++;
 }
 
@@ -286,14 +288,15 @@ void mu__sup_on_recalled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (worker == NULL)
         return;
     number = worker->number;
-    s->stations[number].recalled_ms = 0;
+    s->worker_states[number].recalled_ms = 0;
     s->recalls.refused += mu__attempts_count(body->begun, MU__ATTEMPT_TIMED_BYTES);
     note_all_begun(ctx, s, number, body->begun);
     /* From the last one on, so that at the queue's front they keep their order. */
     for (uint32_t i = mu__attempts_count(body->returned, MU__ATTEMPT_BYTES); i-- > 0;) {
-        struct mu__attempt told = mu__attempts_at(body->returned, MU__ATTEMPT_BYTES, i);
+        struct mu__attempt reported =
+            mu__attempts_at(body->returned, MU__ATTEMPT_BYTES, i);
 
-        take_returned(ctx, s, number, &told);
+        take_returned(ctx, s, number, &reported);
     }
     /* A large window is not emptied with one message. */
     if (body->returned.size == MU__RECALL_MAX * MU__ATTEMPT_BYTES &&
@@ -376,7 +379,7 @@ static const struct mu__member_worker *fullest(const struct supervisor *s,
     return best;
 }
 
-struct theft {
+struct steal {
     const struct mu__member_worker *idle;
     bool is_stuck;              /* no thread is free where it waits */
 };
@@ -385,13 +388,13 @@ struct theft {
 static bool suits_idle(const struct supervisor *s, const struct mu__closure *closure,
                        void *arg)
 {
-    const struct theft *theft = arg;
-    const struct more *more = mu__sup_more(s, closure);
+    const struct steal *steal_from_to = arg;
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
 
-    return more == NULL || (mu__sup_role_suits(s, more, theft->idle) &&
-                            (more->inputs_count == 0 ||
-                             (theft->is_stuck &&
-                              mu__sup_builds_suit(s, more, theft->idle))));
+    return extra == NULL || (mu__sup_role_suits(s, extra, steal_from_to->idle) &&
+                            (extra->inputs_count == 0 ||
+                             (steal_from_to->is_stuck &&
+                              mu__sup_builds_suit(s, extra, steal_from_to->idle))));
 }
 
 /* Half of what waits there, or all of it if no thread is free to begin it. */
@@ -402,10 +405,10 @@ static uint32_t steal_from(struct mu__ctx *ctx, struct supervisor *s,
     uint32_t waiting = waiting_at(worker);
     uint32_t threads = mu__member_free_threads(worker);
     uint32_t most = threads == 0 ? waiting : (waiting + 1) / 2;
-    struct theft theft = {idle, threads == 0};
+    struct steal steal_from_to = {idle, threads == 0};
 
     return recall_last(ctx, s, worker->number, behind(s, worker->number, threads), most,
-                       suits_idle, &theft);
+                       suits_idle, &steal_from_to);
 }
 
 /* Sent so long ago that its worker would have said that it runs. */
@@ -477,11 +480,11 @@ static uint32_t steal(struct mu__ctx *ctx, struct supervisor *s)
 /* The lower, the more urgent. What is for one worker alone comes before what is not. */
 static uint32_t rank_of(const struct supervisor *s, const struct mu__closure *closure)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
 
-    if (more == NULL)
+    if (extra == NULL)
         return 2 * MU__PRIORITY_DEFAULT + 1;
-    return 2u * more->priority + (more->worker == 0);
+    return 2u * extra->priority + (extra->worker == 0);
 }
 
 /* Whether one that is further behind, or not even sent, is more urgent. `arg`: the rank
@@ -513,7 +516,7 @@ static uint32_t best_waiting(struct supervisor *s, const struct mu__member_worke
     closure = s->roles.has_queued ? mu__sup_role_first(s, worker->role) : NULL;
     if (closure != NULL && rank_of(s, closure) < best)
         return rank_of(s, closure);
-    closure = mu__closures_first(&s->closures, mu__list_pinned(worker->number));
+    closure = mu__closures_first(&s->closures, mu__list_affine(worker->number));
     if (closure != NULL && rank_of(s, closure) < best)
         return rank_of(s, closure);
     if (best != UINT32_MAX)

@@ -30,50 +30,51 @@ struct task_text mu__sup_task(const struct supervisor *s,
 
 /* ---- What a closure wants ---- */
 
-uint32_t mu__sup_role(const struct more *more)
+uint32_t mu__sup_role(const struct closure_extra *extra)
 {
-    return more == NULL || more->role == 0 ? MU__ROLE_ANY : more->role - 1U;
+    return extra == NULL || extra->role == 0 ? MU__ROLE_ANY : extra->role - 1U;
 }
 
 struct mu__worker_id mu__sup_named_worker(const struct supervisor *s,
-                                          const struct more *more, uint32_t index)
+                                          const struct closure_extra *extra,
+                                          uint32_t index)
 {
-    uint32_t role = mu__sup_role(more);
+    uint32_t role = mu__sup_role(extra);
 
     if (role == MU__ROLE_ANY)
         role = mu__worker_types_find(&s->config.types, mu__view_str(MU__WORKER_TYPES));
     return (struct mu__worker_id){role, index};
 }
 
-bool mu__sup_role_suits(const struct supervisor *s, const struct more *more,
+bool mu__sup_role_suits(const struct supervisor *s, const struct closure_extra *extra,
                         const struct mu__member_worker *worker)
 {
-    if (more == NULL)
+    if (extra == NULL)
         return true;
-    if (more->role != 0 && worker->role != more->role - 1U)
+    if (extra->role != 0 && worker->role != extra->role - 1U)
         return false;
-    return more->not_worker != worker->index + 1 ||
-           worker->role != mu__sup_named_worker(s, more, worker->index).role;
+    return extra->not_worker != worker->index + 1 ||
+           worker->role != mu__sup_named_worker(s, extra, worker->index).role;
 }
 
-void mu__sup_take_role(const struct supervisor *s, struct more *more,
+void mu__sup_take_role(const struct supervisor *s, struct closure_extra *extra,
                        struct mu__view type)
 {
-    more->role = 0;
+    extra->role = 0;
     if (type.size > 0)
-        more->role = (uint8_t)(mu__worker_types_find(&s->config.types, type) + 1);
+        extra->role = (uint8_t)(mu__worker_types_find(&s->config.types, type) + 1);
 }
 
-int mu__sup_check_role(const struct supervisor *s, const struct more *more,
+int mu__sup_check_role(const struct supervisor *s, const struct closure_extra *extra,
                        mu_error *ret_error)
 {
     char types[MU__WORKER_TYPES_TEXT_MAX];
 
-    if ((more->role == 0 && more->worker == 0 && more->not_worker == 0) ||
-        mu__sup_named_worker(s, more, 0).role < s->config.types.count)
+    if ((extra->role == 0 && extra->worker == 0 && extra->not_worker == 0) ||
+        mu__sup_named_worker(s, extra, 0).role < s->config.types.count)
         return 0;
     mu__worker_types_text(&s->config.types, types, sizeof types);
-    if (more->role != 0)
+    if (extra->role != 0)
         return mu_error_set(ret_error, -MU_EINVALID, "the task type that the closure is "
                             "for runs no closures: option worker_types of the chief is "
                             "\"%s\"", types);
@@ -82,9 +83,10 @@ int mu__sup_check_role(const struct supervisor *s, const struct more *more,
                         "worker_types of the chief is \"%s\"", types);
 }
 
-struct mu__view mu__sup_role_view(const struct supervisor *s, const struct more *more)
+struct mu__view mu__sup_role_view(const struct supervisor *s,
+                                  const struct closure_extra *extra)
 {
-    uint32_t role = mu__sup_role(more);
+    uint32_t role = mu__sup_role(extra);
 
     return role == MU__ROLE_ANY ? (struct mu__view){NULL, 0}
                                 : mu__view_str(mu__sup_role_name(s, role));

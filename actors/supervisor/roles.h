@@ -11,7 +11,7 @@
 
 struct mu__ctx;
 struct supervisor;
-struct more;
+struct closure_extra;
 
 struct mu__roles {
     bool has_queued;            /* a queue of a role may have one */
@@ -31,27 +31,29 @@ struct task_text mu__sup_task_of(const struct supervisor *s, struct mu__worker_i
 const char *mu__sup_role_name(const struct supervisor *s, uint32_t role);
 
 /* The role that a closure is for; MU__ROLE_ANY. `more` may be NULL. */
-uint32_t mu__sup_role(const struct more *more);
+uint32_t mu__sup_role(const struct closure_extra *extra);
 
 /* The worker of a task index that a closure names: of its own role, or of type
  * "worker". */
 struct mu__worker_id mu__sup_named_worker(const struct supervisor *s,
-                                          const struct more *more, uint32_t index);
+                                          const struct closure_extra *extra,
+                                          uint32_t index);
 
 /* Whether a worker is of the closure's role, and not the one that it avoids. `more` may
  * be NULL. */
-bool mu__sup_role_suits(const struct supervisor *s, const struct more *more,
+bool mu__sup_role_suits(const struct supervisor *s, const struct closure_extra *extra,
                         const struct mu__member_worker *worker);
 
 /* Take over the type that a closure is for, "" for any. mu__sup_check_role: 0, or
  * -MU_EINVALID where a type that it names runs no closures. */
-void mu__sup_take_role(const struct supervisor *s, struct more *more,
+void mu__sup_take_role(const struct supervisor *s, struct closure_extra *extra,
                        struct mu__view type);
-int mu__sup_check_role(const struct supervisor *s, const struct more *more,
+int mu__sup_check_role(const struct supervisor *s, const struct closure_extra *extra,
                        mu_error *ret_error);
 
 /* The name of the type that a closure is for, "" for any. */
-struct mu__view mu__sup_role_view(const struct supervisor *s, const struct more *more);
+struct mu__view mu__sup_role_view(const struct supervisor *s,
+                                  const struct closure_extra *extra);
 
 /* While has_queued: the closure that is given out next, and a worker with room for it;
  * NULL: there is none. */

@@ -24,14 +24,14 @@ static void set(struct mu__shares *shares, struct mu__share *share, uint64_t all
     shares->reserved += mu__share_reserved(share);
 }
 
-void mu__share_answered(struct mu__shares *shares, struct mu__share *share)
+void mu__share_acknowledged(struct mu__shares *shares, struct mu__share *share)
 {
-    set(shares, share, share->told, share->held);
+    set(shares, share, share->granted, share->held);
 }
 
 void mu__share_end(struct mu__shares *shares, struct mu__share *share)
 {
-    share->told = share->need = 0;
+    share->granted = share->need = 0;
     share->hungry = share->is_fresh = false;
     set(shares, share, 0, share->held);
 }
@@ -150,7 +150,7 @@ static void set_targets(struct mu__shares *shares, struct mu__share *const *list
 
 static bool wants_more(const struct mu__share *share)
 {
-    return (share->hungry || share->is_fresh) && share->told < share->target;
+    return (share->hungry || share->is_fresh) && share->granted < share->target;
 }
 
 static bool find_short(struct mu__share *const *list, size_t count)
@@ -163,16 +163,17 @@ static bool find_short(struct mu__share *const *list, size_t count)
 
 static void grow(struct mu__shares *shares, struct mu__share *share, bool flush)
 {
-    uint64_t lacking = share->target - share->told;
+    uint64_t lacking = share->target - share->granted;
     uint64_t reserved = mu__share_reserved(share);
     uint64_t most = reserved + mu__shares_free(shares);
-    uint64_t told = min(share->target, max(most, share->told));
+    uint64_t granted = min(share->target, max(most, share->granted));
 
-    if (told == share->told ||
-        (!flush && told - share->told < min(lacking, max(1, share->target / STEP_PART))))
+    if (granted == share->granted ||
+        (!flush &&
+         granted - share->granted < min(lacking, max(1, share->target / STEP_PART))))
         return;
-    share->told = told;
-    set(shares, share, max(share->allowed, told), share->held);
+    share->granted = granted;
+    set(shares, share, max(share->allowed, granted), share->held);
 }
 
 void mu__shares_divide(struct mu__shares *shares, struct mu__share *const *list,
@@ -185,12 +186,12 @@ void mu__shares_divide(struct mu__shares *shares, struct mu__share *const *list,
     if (!find_short(list, count))
         return;
     for (size_t i = 0; i < count; i++)
-        if (list[i]->told > list[i]->target && !list[i]->is_asked)
-            list[i]->told = list[i]->target;
+        if (list[i]->granted > list[i]->target && !list[i]->awaits_ack)
+            list[i]->granted = list[i]->target;
     for (size_t n = 0; n < count; n++) {
         struct mu__share *share = list[(n + shares->rotation) % count];
 
-        if (wants_more(share) && !share->is_asked)
+        if (wants_more(share) && !share->awaits_ack)
             grow(shares, share, flush);
     }
     shares->is_short = find_short(list, count);

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 struct mu__share {
-    uint64_t told;          /* what it may have, as it was told last */
+    uint64_t granted;          /* what it may have, as it was told last */
     uint64_t allowed;       /* that, or more until it has answered */
     uint64_t held;          /* what it has */
     uint64_t need;          /* its next piece is larger than what it is told; 0: is not */
@@ -23,7 +23,7 @@ struct mu__share {
     bool hungry;            /* it waits for more */
     bool is_fresh;          /* it was told nothing yet: an equal part is due to it */
     bool may_take;          /* its need was waited with for long enough */
-    bool is_asked;          /* it has not answered: what it is told stays until then */
+    bool awaits_ack;          /* it has not answered: what it is told stays until then */
 };
 
 struct mu__shares {
@@ -74,7 +74,7 @@ static inline void mu__share_drop(struct mu__shares *shares, struct mu__share *s
 }
 
 /* It has answered, and holds to what it was told. */
-void mu__share_answered(struct mu__shares *shares, struct mu__share *share);
+void mu__share_acknowledged(struct mu__shares *shares, struct mu__share *share);
 
 /* It is told and allowed nothing any more. */
 void mu__share_end(struct mu__shares *shares, struct mu__share *share);

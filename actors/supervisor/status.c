@@ -122,8 +122,8 @@ static mu_value *peer_value(const struct supervisor *s, const struct peer *peer,
         mu__membership_by_node(&s->members, peer->node);
     mu_value *map = mu_value_map();
     uint32_t failures = server_failures(s, peer, now_ms);
-    uint32_t orphans =
-        worker == NULL ? 0 : s->stations[worker->number].orphans_count;
+    uint32_t abandoned =
+        worker == NULL ? 0 : s->worker_states[worker->number].abandoned_count;
 
     (void)mu_value_set(map, "type", mu_value_string(peer->type));
     (void)mu_value_set(map, "index", mu_value_int(peer->index));
@@ -135,9 +135,9 @@ static mu_value *peer_value(const struct supervisor *s, const struct peer *peer,
     if (worker != NULL) {
         (void)mu_value_set(map, "threads", mu_value_int(worker->threads));
         (void)mu_value_set(map, "window", mu_value_int(mu__sup_window(s, worker)));
-        (void)mu_value_set(map, "in_flight", mu_value_int(worker->load - orphans));
+        (void)mu_value_set(map, "in_flight", mu_value_int(worker->load - abandoned));
         (void)mu_value_set(map, "running", mu_value_int(worker->begun));
-        (void)mu_value_set(map, "orphans", mu_value_int(orphans));
+        (void)mu_value_set(map, "abandoned", mu_value_int(abandoned));
         (void)mu_value_set(map, "draining",
                            mu_value_bool((worker->holds & MU__HOLD_DRAIN) != 0));
         (void)mu_value_set(map, "building",
@@ -163,15 +163,15 @@ uint32_t mu__sup_waiting(const struct supervisor *s)
 
     for (uint32_t list = MU__LIST_QUEUES; list < mu__sup_waiting_lists(s); list++)
         count += mu__closures_count(&s->closures, list);
-    for (uint32_t i = 1; i < s->stations_size; i++)
-        count += mu__closures_count(&s->closures, mu__list_pinned(i));
+    for (uint32_t i = 1; i < s->worker_states_size; i++)
+        count += mu__closures_count(&s->closures, mu__list_affine(i));
     return count;
 }
 
 uint32_t mu__sup_in_flight(const struct supervisor *s)
 {
     return s->closures.count - mu__sup_waiting(s) -
-           mu__closures_count(&s->closures, MU__LIST_KEPT);
+           mu__closures_count(&s->closures, MU__LIST_PINNED);
 }
 
 /* Known to have begun, of a worker's or of all that are in flight. */
@@ -221,9 +221,9 @@ static mu_value *closures_value(const struct supervisor *s)
         {"backups_running", s->backups_count},
         {"stuck", s->stuck},
         {"stalls", s->stalls},
-        {"kept", mu__closures_count(&s->closures, MU__LIST_KEPT)},
-        {"recomputing", s->kept.count -
-                            mu__closures_count(&s->closures, MU__LIST_KEPT)},
+        {"kept", mu__closures_count(&s->closures, MU__LIST_PINNED)},
+        {"recomputing", s->pinned_results.count -
+                            mu__closures_count(&s->closures, MU__LIST_PINNED)},
         {"args_bytes", s->args_bytes},
     };
     mu_value *map = mu_value_map();
@@ -238,15 +238,15 @@ mu_value *mu__sup_running_value(const struct supervisor *s,
 {
     const struct mu__member_worker *worker =
         mu__membership_get(&s->members, mu__list_worker(closure->list));
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
     mu_value *map = mu_value_map();
     char text[MU__FUNCTION_NAME_MAX + 1];
 
     mu__view_copy(mu__names_view(&s->functions, closure->function), text, sizeof text);
     (void)mu_value_set(map, "closure", mu_value_int((int64_t)mu__closure_id(closure)));
     (void)mu_value_set(map, "function", mu_value_string(text));
-    if (more != NULL && more->name != NULL)
-        (void)mu_value_set(map, "name", mu_value_string(more->name));
+    if (extra != NULL && extra->name != NULL)
+        (void)mu_value_set(map, "name", mu_value_string(extra->name));
     (void)mu_value_set(map, "attempt", mu_value_int(mu__sup_runs(s, closure)));
     (void)mu_value_set(map, "state",
                        mu_value_string((closure->marks & MU__MARK_BEGUN) != 0 ? "running"
@@ -315,46 +315,47 @@ static mu_value *memory_value(void)
     return map;
 }
 
-static void answer(struct mu__ctx *ctx, struct supervisor *s, struct question *question)
+static void answer(struct mu__ctx *ctx, struct supervisor *s,
+                   struct status_request *request)
 {
     uint64_t now_ms = mu__now_ms(ctx);
     mu_value *map = mu_value_map();
     struct mu__msg *msg = mu__msg_new(ctx, MU__STATUS);
 
-    mu__timer_cancel(ctx, question->timer);
-    question->open = false;
+    mu__timer_cancel(ctx, request->timer);
+    request->open = false;
     (void)mu_value_set(map, "tasks", peers_value(s, now_ms));
     (void)mu_value_set(map, "closures", closures_value(s));
     (void)mu_value_set(map, "in_flight", in_flight_value(s, now_ms));
     (void)mu_value_set(map, "metrics", metrics_value(s, now_ms));
     (void)mu_value_set(map, "memory", memory_value());
-    (void)mu_value_set(map, "variables", question->variables);
-    (void)mu_value_set(map, "servers_missing", mu_value_int(question->missing));
+    (void)mu_value_set(map, "variables", request->variables);
+    (void)mu_value_set(map, "servers_missing", mu_value_int(request->missing));
     (void)mu_value_set(map, "per_worker", mu__sup_inputs_value(s));
     (void)mu_value_set(map, "workers_missing", mu__sup_missing_value(s, now_ms));
     if (s->config.measure)
         (void)mu_value_set(map, "timers", timers_value(s));
-    question->variables = NULL;
+    request->variables = NULL;
     if (msg != NULL) {
         struct mu__status *body = mu__body(msg);
 
-        body->token = question->token;
+        body->token = request->token;
         msg->backing = mu__pack_value(map, &body->status);
     }
     mu_value_free(map);
-    (void)mu__send(ctx, question->asker, msg);
+    (void)mu__send(ctx, request->requester, msg);
 }
 
-static struct question *question_new(struct supervisor *s)
+static struct status_request *status_request_new(struct supervisor *s)
 {
-    for (uint32_t i = 0; i < QUESTIONS_MAX; i++)
-        if (!s->questions[i].open)
-            return &s->questions[i];
+    for (uint32_t i = 0; i < STATUS_REQUESTS_MAX; i++)
+        if (!s->status_requests[i].open)
+            return &s->status_requests[i];
     return NULL;
 }
 
 static void ask_servers(struct mu__ctx *ctx, struct supervisor *s,
-                        struct question *question)
+                        struct status_request *request)
 {
     for (uint32_t i = 0; i < s->peers_count; i++) {
         struct mu__msg *msg;
@@ -366,9 +367,9 @@ static void ask_servers(struct mu__ctx *ctx, struct supervisor *s,
         if (msg == NULL)
             continue;
         body = mu__body(msg);
-        body->token = question->number;
+        body->token = request->number;
         if (mu__send(ctx, (mu__pid){s->peers[i].node, MU__PS}, msg) == 0)
-            question->missing++;
+            request->missing++;
     }
 }
 
@@ -376,37 +377,37 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 {
     struct supervisor *s = state;
     struct mu__status_get *body = mu__body(msg);
-    struct question *question;
+    struct status_request *request;
 
     if (body->closure != 0 || body->place != 0 || body->name.size > 0) {
         mu__sup_explain(ctx, s, msg);
         return;
     }
-    question = question_new(s);
-    if (question == NULL) {
+    request = status_request_new(s);
+    if (request == NULL) {
         mu__log(ctx, MU__LOG_WARN, "one question for the status too many was dropped");
         return;
     }
-    *question = (struct question){
+    *request = (struct status_request){
         .open = true,
-        .asker = msg->from,
+        .requester = msg->from,
         .token = body->token,
-        .number = ++s->question_next,
+        .number = ++s->status_request_next,
         .variables = mu_value_list(),
     };
-    ask_servers(ctx, s, question);
-    if (question->missing == 0)
-        answer(ctx, s, question);
+    ask_servers(ctx, s, request);
+    if (request->missing == 0)
+        answer(ctx, s, request);
     else
-        question->timer = mu__timer_set(ctx, STATUS_WAIT_MS,
-                                        timer_token(TIMER_QUESTION, question->number));
+        request->timer = mu__timer_set(ctx, STATUS_WAIT_MS,
+                                        timer_token(TIMER_STATUS, request->number));
 }
 
-static struct question *question_of(struct supervisor *s, uint64_t number)
+static struct status_request *status_request_of(struct supervisor *s, uint64_t number)
 {
-    for (uint32_t i = 0; i < QUESTIONS_MAX; i++)
-        if (s->questions[i].open && s->questions[i].number == number)
-            return &s->questions[i];
+    for (uint32_t i = 0; i < STATUS_REQUESTS_MAX; i++)
+        if (s->status_requests[i].open && s->status_requests[i].number == number)
+            return &s->status_requests[i];
     return NULL;
 }
 
@@ -414,29 +415,29 @@ void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     struct mu__status *body = mu__body(msg);
-    struct question *question = question_of(s, body->token);
+    struct status_request *request = status_request_of(s, body->token);
     struct peer *peer = mu__sup_peer(s, msg->from.node);
     mu_value *part = NULL;
     char why[128] = "out of memory";
 
-    if (question == NULL || peer == NULL)
+    if (request == NULL || peer == NULL)
         return;
     if (mu__value_unpack(&body->status, why, sizeof why, &part) == 0) {
         mu_value *map = mu_value_map();
 
         (void)mu_value_set(map, "ps", mu_value_int(peer->index));
         (void)mu_value_set(map, "variables", part);
-        (void)mu_value_append(question->variables, map);
+        (void)mu_value_append(request->variables, map);
     }
-    question->missing--;
-    if (question->missing == 0)
-        answer(ctx, s, question);
+    request->missing--;
+    if (request->missing == 0)
+        answer(ctx, s, request);
 }
 
-void mu__sup_question_timer(struct mu__ctx *ctx, struct supervisor *s, uint64_t number)
+void mu__sup_status_timer(struct mu__ctx *ctx, struct supervisor *s, uint64_t number)
 {
-    struct question *question = question_of(s, number);
+    struct status_request *request = status_request_of(s, number);
 
-    if (question != NULL)
-        answer(ctx, s, question);
+    if (request != NULL)
+        answer(ctx, s, request);
 }

@@ -52,7 +52,7 @@ static void count_outcome(struct supervisor *s, int code)
 }
 
 /* Words of an error that are not in a backing buffer of their own get one. */
-static void back_words(struct mu__msg *msg, struct mu__resolved *body,
+static void copy_text(struct mu__msg *msg, struct mu__resolved *body,
                        const struct outcome *outcome)
 {
     size_t size = (size_t)body->message.size + body->task.size + body->function.size +
@@ -96,7 +96,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
         body->closure = mu__closure_id(closure);
         body->attempt = mu__sup_runs(s, closure);
         body->code = (uint32_t)-outcome->code;
-        body->kept = outcome->kept;
+        body->kept = outcome->pinned;
         if (outcome->code == 0 && (closure->marks & MU__MARK_DROP_RESULT) == 0)
             body->result = outcome->result;
         if (outcome->code != 0) {
@@ -107,18 +107,18 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
             body->function = mu__names_view(&s->functions, closure->function);
         }
         if (body->result.head != NULL || outcome->code != 0)
-            back_words(msg, body, outcome);
+            copy_text(msg, body, outcome);
     }
     if (mu__send(ctx, s->clients[closure->client].pid, msg) != 0)
         mu__log(ctx, MU__LOG_WARN, "an answer could not be sent to its client");
 }
 
 /* Its number among effects is finished with: no attempt of it will come any more. */
-static void settle_effect(struct supervisor *s, const struct more *more)
+static void settle_effect(struct supervisor *s, const struct closure_extra *extra)
 {
-    if (more == NULL || more->effect == 0)
+    if (extra == NULL || extra->effect == 0)
         return;
-    (void)mu__id_window_add(&s->effects, more->effect);
+    (void)mu__id_window_add(&s->effects, extra->effect);
     (void)mu__id_window_settle(&s->effects);
 }
 
@@ -126,7 +126,7 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
                      struct mu__closure *closure, const struct outcome *outcome)
 {
     struct client *client = &s->clients[closure->client];
-    struct more *more = mu__sup_more(s, closure);
+    struct closure_extra *extra = mu__sup_extra(s, closure);
 
     s->progress_ms = mu__now_ms(ctx);
     if ((closure->marks & MU__MARK_RESOLVED) != 0) {
@@ -135,40 +135,40 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
     }
     s->args_bytes -= mu__closure_bytes(closure);
     mu__sup_disown(ctx, s, closure);
-    if (more == NULL || more->number == 0 ||
+    if (extra == NULL || extra->number == 0 ||
         mu__sup_journal_resolved(ctx, s, closure, outcome))
-        settle_effect(s, more);
+        settle_effect(s, extra);
     if (client->present) {
         count_outcome(s, outcome->code);
         answer(ctx, s, closure, outcome);
     } else {
         s->forgotten++;
     }
-    if (outcome->kept) {
+    if (outcome->pinned) {
         /* It had been asked to stop, perhaps; computing it again is another matter. */
         closure->marks &= (uint8_t)~MU__MARK_CANCELLED;
         closure->marks |= MU__MARK_RESOLVED;
-        mu__closures_move_last(&s->closures, closure, MU__LIST_KEPT);
+        mu__closures_move_last(&s->closures, closure, MU__LIST_PINNED);
         return;
     }
-    if (more == NULL) {
+    if (extra == NULL) {
         mu__sup_remove(s, closure);
         return;
     }
     mu__sup_inputs_pause(s);
-    mu__sup_drop_more(ctx, s, closure);
+    mu__sup_drop_extra(ctx, s, closure);
     mu__sup_remove(s, closure);
     mu__sup_inputs_resume(ctx, s);
 }
 
-void mu__sup_resolve_words(struct mu__ctx *ctx, struct supervisor *s,
+void mu__sup_resolve_error(struct mu__ctx *ctx, struct supervisor *s,
                            struct mu__closure *closure, int code, uint32_t kind,
-                           const char *words)
+                           const char *text)
 {
     const struct outcome outcome = {
         .code = code,
         .kind = kind,
-        .message = mu__view_str(words),
+        .message = mu__view_str(text),
         .task = mu__view_str("/job:chief/task:0"),
     };
 
@@ -179,14 +179,14 @@ void mu__sup_resolve_words(struct mu__ctx *ctx, struct supervisor *s,
 
 struct peer *mu__sup_peer(const struct supervisor *s, uint32_t node)
 {
-    uintptr_t place = node == 0 ? 0 : (uintptr_t)mu__map_get(&s->peer_places, node);
+    uintptr_t place = node == 0 ? 0 : (uintptr_t)mu__map_get(&s->peer_index, node);
 
     return place == 0 ? NULL : &s->peers[place - 1];
 }
 
-static int note_place(struct supervisor *s, const struct peer *peer)
+static int index_peer(struct supervisor *s, const struct peer *peer)
 {
-    return mu__map_set(&s->peer_places, peer->node,
+    return mu__map_set(&s->peer_index, peer->node,
                        (void *)(uintptr_t)(peer - s->peers + 1));
 }
 
@@ -207,12 +207,12 @@ static void forget_peer(struct supervisor *s, struct peer *peer)
 {
     const struct peer *last = &s->peers[--s->peers_count];
 
-    (void)mu__map_remove(&s->peer_places, peer->node);
+    (void)mu__map_remove(&s->peer_index, peer->node);
     if (peer == last)
         return;
     *peer = *last;
     /* That takes no memory: one has just gone. */
-    (void)note_place(s, peer);
+    (void)index_peer(s, peer);
 }
 
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -224,7 +224,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (peer != NULL)
         *peer = (struct peer){.node = body->node, .index = body->index,
                               .since_ms = mu__now_ms(ctx)};
-    if (peer == NULL || note_place(s, peer) != 0) {
+    if (peer == NULL || index_peer(s, peer) != 0) {
         mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
         return;
     }
@@ -266,24 +266,25 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct supervisor *s = state;
     struct mu__timer *body = mu__body(msg);
     uint64_t rest = body->token & ((UINT64_C(1) << 56) - 1);
-    struct more *more;
+    struct closure_extra *extra;
 
     switch ((enum timer_purpose)(body->token >> 56)) {
-    case TIMER_QUESTION:
-        mu__sup_question_timer(ctx, s, rest);
+    case TIMER_STATUS:
+        mu__sup_status_timer(ctx, s, rest);
         break;
     case TIMER_CLOSURE:
-        more = mu__sup_more_at(s, (uint32_t)rest);
-        if (more != NULL && more->timer == body->timer)
-            mu__sup_closure_timer(ctx, s, more);
+        extra = mu__sup_extra_at(s, (uint32_t)rest);
+        if (extra != NULL && extra->timer == body->timer)
+            mu__sup_closure_timer(ctx, s, extra);
         break;
     case TIMER_BUILD:
-        if (rest < s->stations_size && s->stations[rest].build_timer == body->timer)
+        if (rest < s->worker_states_size &&
+            s->worker_states[rest].build_timer == body->timer)
             mu__sup_builds_timer(ctx, s, (uint32_t)rest);
         break;
-    case TIMER_STATION:
-        if (rest < s->stations_size && s->stations[rest].timer == body->timer)
-            mu__sup_station_timer(ctx, s, (uint32_t)rest);
+    case TIMER_WORKER:
+        if (rest < s->worker_states_size && s->worker_states[rest].timer == body->timer)
+            mu__sup_worker_timer(ctx, s, (uint32_t)rest);
         break;
     case TIMER_WATCHDOG:
         mu__sup_watchdog(ctx, s);
@@ -331,7 +332,7 @@ static void take_defaults(struct mu__supervisor_config *config)
 }
 
 /* Client 0 is nobody: closures that are run although nobody waits for them are his. */
-static bool make_nobody(struct supervisor *s)
+static bool init_sentinel_client(struct supervisor *s)
 {
     if (!mu__grow_array((void **)&s->clients, 1, sizeof *s->clients))
         return false;
@@ -345,26 +346,26 @@ static void done(struct mu__ctx *ctx, void *state)
     struct supervisor *s = state;
 
     (void)ctx;
-    for (uint32_t i = 0; i < QUESTIONS_MAX; i++)
-        mu_value_free(s->questions[i].variables);
+    for (uint32_t i = 0; i < STATUS_REQUESTS_MAX; i++)
+        mu_value_free(s->status_requests[i].variables);
     mu__sup_journal_close(s);
     mu__sup_inputs_done(s);
-    for (uint32_t i = 0; i < s->mores_chunks * MORES_CHUNK; i++) {
-        struct more *more = mu__sup_more_at(s, i);
+    for (uint32_t i = 0; i < s->extras_chunks * EXTRAS_CHUNK; i++) {
+        struct closure_extra *extra = mu__sup_extra_at(s, i);
 
-        if (more->has_many)
-            mu__free_array(more->inputs.many);
-        mu__free_array(more->name);
-        mu__free_array(more->failed_task);
+        if (extra->has_many)
+            mu__free_array(extra->inputs.many);
+        mu__free_array(extra->name);
+        mu__free_array(extra->failed_task);
     }
-    for (uint32_t i = 0; i < s->mores_chunks; i++)
-        mu__free_array(s->mores[i]);
-    mu__free_array(s->mores);
+    for (uint32_t i = 0; i < s->extras_chunks; i++)
+        mu__free_array(s->extras[i]);
+    mu__free_array(s->extras);
     mu__closures_done(&s->closures);
     mu__membership_done(&s->members);
-    for (uint32_t i = 0; i < s->stations_size; i++)
-        mu__free_array(s->stations[i].orphans);
-    mu__free_array(s->stations);
+    for (uint32_t i = 0; i < s->worker_states_size; i++)
+        mu__free_array(s->worker_states[i].abandoned);
+    mu__free_array(s->worker_states);
     for (uint32_t i = 0; i < s->clients_count; i++) {
         mu__free_array(s->clients[i].slots);
         mu__map_done(&s->clients[i].tokens);
@@ -372,7 +373,7 @@ static void done(struct mu__ctx *ctx, void *state)
     mu__free_array(s->clients);
     mu__sup_room_done(s);
     mu__free_array(s->peers);
-    mu__map_done(&s->peer_places);
+    mu__map_done(&s->peer_index);
     mu__function_times_done(&s->times);
     mu__free_array(s->backups);
     mu__names_done(&s->functions);
@@ -410,8 +411,8 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     s->functions.secret = mu__secret(ctx);
     mu__id_window_init(&s->effects, 1);
     s->progress_ms = mu__now_ms(ctx);
-    if (mu__closures_init(&s->closures) == 0 && make_nobody(s) && make_counters(s) &&
-        mu__sup_expect_workers(ctx, s))
+    if (mu__closures_init(&s->closures) == 0 && init_sentinel_client(s) &&
+        make_counters(s) && mu__sup_expect_workers(ctx, s))
         rv = mu__sup_journal_open(ctx, s);
     if (rv == 0)
         rv = mu__watch_nodes(ctx);

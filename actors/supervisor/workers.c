@@ -6,22 +6,23 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { STATIONS_FIRST = 8, WINDOW_LARGE = 256 };
+enum { WORKER_STATES_FIRST = 8, WINDOW_LARGE = 256 };
 
-bool mu__sup_need_station(struct supervisor *s, uint32_t number)
+bool mu__sup_need_worker_state(struct supervisor *s, uint32_t number)
 {
-    uint32_t size = s->stations_size == 0 ? STATIONS_FIRST : s->stations_size;
+    uint32_t size =
+        s->worker_states_size == 0 ? WORKER_STATES_FIRST : s->worker_states_size;
 
     while (size <= number)
         size *= 2;
-    if (size == s->stations_size)
+    if (size == s->worker_states_size)
         return true;
-    if (mu__closures_make_list(&s->closures, mu__list_pinned(size - 1)) != 0 ||
-        !mu__grow_array((void **)&s->stations, size, sizeof *s->stations))
+    if (mu__closures_make_list(&s->closures, mu__list_affine(size - 1)) != 0 ||
+        !mu__grow_array((void **)&s->worker_states, size, sizeof *s->worker_states))
         return false;
-    memset(s->stations + s->stations_size, 0,
-           (size - s->stations_size) * sizeof *s->stations);
-    s->stations_size = size;
+    memset(s->worker_states + s->worker_states_size, 0,
+           (size - s->worker_states_size) * sizeof *s->worker_states);
+    s->worker_states_size = size;
     return true;
 }
 
@@ -29,11 +30,11 @@ static bool expect_type(struct mu__ctx *ctx, struct supervisor *s, uint32_t role
 {
     for (uint32_t i = 0; i < s->config.types.rows[role].tasks; i++) {
         const struct mu__worker_id id = {role, i};
-        uint32_t number = mu__membership_know(&s->members, id);
+        uint32_t number = mu__membership_enroll(&s->members, id);
 
-        if (number == 0 || !mu__sup_need_station(s, number))
+        if (number == 0 || !mu__sup_need_worker_state(s, number))
             return false;
-        s->stations[number].lost_ms = mu__now_ms(ctx);
+        s->worker_states[number].lost_ms = mu__now_ms(ctx);
     }
     return true;
 }
@@ -48,11 +49,11 @@ bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s)
 
 /* ---- Coming ---- */
 
-static void stop_timer(struct mu__ctx *ctx, struct station *station)
+static void stop_timer(struct mu__ctx *ctx, struct worker_state *worker_state)
 {
-    if (station->timer != 0)
-        mu__timer_cancel(ctx, station->timer);
-    station->timer = 0;
+    if (worker_state->timer != 0)
+        mu__timer_cancel(ctx, worker_state->timer);
+    worker_state->timer = 0;
 }
 
 /* Workers begin one after the other, if that is asked for. */
@@ -66,25 +67,25 @@ static void delay_start(struct mu__ctx *ctx, struct supervisor *s,
     if (delay_ms == 0)
         return;
     mu__membership_hold(&s->members, worker->number, MU__HOLD_START);
-    s->stations[worker->number].timer =
-        mu__timer_set(ctx, delay_ms, timer_token(TIMER_STATION, worker->number));
+    s->worker_states[worker->number].timer =
+        mu__timer_set(ctx, delay_ms, timer_token(TIMER_WORKER, worker->number));
 }
 
 static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    struct station *station = &s->stations[number];
+    struct worker_state *worker_state = &s->worker_states[number];
     struct mu__member_worker *worker = mu__membership_get(&s->members, number);
     uint64_t now_ms = mu__now_ms(ctx);
 
-    stop_timer(ctx, station);
-    if (station->lost_ms != 0 && station->was_here && s->config.measure)
-        mu__histogram_add(&s->recovery, (double)(now_ms - station->lost_ms) / 1000);
-    station->lost_ms = 0;
-    station->was_here = true;
-    station->has_estimate = false;
-    station->recalled_ms = 0;
-    station->orphans_count = 0;
-    station->drained_by_itself = false;
+    stop_timer(ctx, worker_state);
+    if (worker_state->lost_ms != 0 && worker_state->was_here && s->config.measure)
+        mu__histogram_add(&s->recovery, (double)(now_ms - worker_state->lost_ms) / 1000);
+    worker_state->lost_ms = 0;
+    worker_state->was_here = true;
+    worker_state->has_estimate = false;
+    worker_state->recalled_ms = 0;
+    worker_state->abandoned_count = 0;
+    worker_state->drained_by_itself = false;
     worker->since_ms = now_ms;
     delay_start(ctx, s, worker);
     mu__sup_builds_begin(ctx, s, number);
@@ -118,7 +119,7 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     number = mu__membership_add(&s->members, msg->from.node, id, body->threads, window);
-    if (number == 0 || !mu__sup_need_station(s, number)) {
+    if (number == 0 || !mu__sup_need_worker_state(s, number)) {
         mu__log(ctx, MU__LOG_ERROR, "out of memory: %s gets no closures",
                 mu__sup_task_of(s, id).text);
         if (number != 0)
@@ -131,7 +132,7 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__log(ctx, MU__LOG_INFO, "%s takes closures (%" PRIu32 " threads, window %" PRIu32
             ")", mu__sup_task_of(s, id).text, body->threads,
             mu__sup_window(s, mu__membership_get(&s->members, number)));
-    mu__sup_dispatch_pinned(ctx, s, number);
+    mu__sup_dispatch_affine(ctx, s, number);
     mu__sup_dispatch(ctx, s);
 }
 
@@ -139,13 +140,13 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    struct station *station = &s->stations[number];
+    struct worker_state *worker_state = &s->worker_states[number];
 
-    if (station->lost_ms == 0)
-        station->lost_ms = mu__now_ms(ctx);
-    if (station->timer == 0 && s->config.recovery_ms != 0)
-        station->timer = mu__timer_set(ctx, s->config.recovery_ms,
-                                       timer_token(TIMER_STATION, number));
+    if (worker_state->lost_ms == 0)
+        worker_state->lost_ms = mu__now_ms(ctx);
+    if (worker_state->timer == 0 && s->config.recovery_ms != 0)
+        worker_state->timer = mu__timer_set(ctx, s->config.recovery_ms,
+                                       timer_token(TIMER_WORKER, number));
 }
 
 static void log_lost(struct mu__ctx *ctx, const char *task, uint32_t count,
@@ -154,7 +155,7 @@ static void log_lost(struct mu__ctx *ctx, const char *task, uint32_t count,
     static const struct {
         enum mu__log_level level;
         const char *how;
-    } words[] = {
+    } text[] = {
         [MU__LOSS] = {MU__LOG_WARN, "is lost"},
         [MU__LOSS_DRAINED] = {MU__LOG_WARN, "is lost"},
         [MU__LOSS_REMOVED] = {MU__LOG_INFO, "was removed from the cluster"},
@@ -164,53 +165,53 @@ static void log_lost(struct mu__ctx *ctx, const char *task, uint32_t count,
         mu__log(ctx, MU__LOG_INFO, "%s has left, with nothing in flight", task);
     else if (count == 0)
         mu__log(ctx, MU__LOG_INFO, "%s %s; nothing was in flight", task,
-                words[loss].how);
+                text[loss].how);
     else if (count == 1)
-        mu__log(ctx, words[loss].level,
+        mu__log(ctx, text[loss].level,
                 "%s %s with 1 closure in flight: it runs again elsewhere", task,
-                words[loss].how);
+                text[loss].how);
     else
-        mu__log(ctx, words[loss].level, "%s %s with %" PRIu32
-                " closures in flight: they run again elsewhere", task, words[loss].how,
+        mu__log(ctx, text[loss].level, "%s %s with %" PRIu32
+                " closures in flight: they run again elsewhere", task, text[loss].how,
                 count);
 }
 
-static void answer_asker(struct mu__ctx *ctx, struct asker *asker, int code,
-                         const char *words)
+static void answer_requester(struct mu__ctx *ctx, struct requester *requester, int code,
+                         const char *text)
 {
-    if (asker->token != 0)
-        mu__sup_answer_drain(ctx, asker->pid, asker->token, code, words);
-    asker->token = 0;
+    if (requester->token != 0)
+        mu__sup_answer_drain(ctx, requester->pid, requester->token, code, text);
+    requester->token = 0;
 }
 
 /* One that was to leave has done so. */
 static void has_left(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    struct station *station = &s->stations[number];
+    struct worker_state *worker_state = &s->worker_states[number];
 
-    for (uint32_t i = 0; i < DRAIN_ASKERS_MAX; i++)
-        answer_asker(ctx, &station->drain_askers[i], 0, "");
+    for (uint32_t i = 0; i < DRAIN_REQUESTERS_MAX; i++)
+        answer_requester(ctx, &worker_state->drain_requesters[i], 0, "");
 }
 
 /* The last few who ask are told when it has left. Some of them may have gone or given up,
  * which nobody says: so the one who has waited longest gives way. */
-static void add_asker(struct mu__ctx *ctx, struct station *station, mu__pid pid,
-                      uint64_t token)
+static void add_requester(struct mu__ctx *ctx, struct worker_state *worker_state,
+                          mu__pid pid, uint64_t token)
 {
-    struct asker *askers = station->drain_askers;
+    struct requester *requesters = worker_state->drain_requesters;
 
-    answer_asker(ctx, &askers[0], -MU_EEXISTS,
+    answer_requester(ctx, &requesters[0], -MU_EEXISTS,
                  "the worker is being drained, and others have asked since");
-    for (uint32_t i = 1; i < DRAIN_ASKERS_MAX; i++)
-        askers[i - 1] = askers[i];
-    askers[DRAIN_ASKERS_MAX - 1] = (struct asker){pid, token};
+    for (uint32_t i = 1; i < DRAIN_REQUESTERS_MAX; i++)
+        requesters[i - 1] = requesters[i];
+    requesters[DRAIN_REQUESTERS_MAX - 1] = (struct requester){pid, token};
 }
 
 /* Nobody waits for it: it is away, and its number may be another one's. */
 static void forget(struct supervisor *s, uint32_t number)
 {
-    s->stations[number].lost_ms = 0;
-    s->stations[number].was_here = false;
+    s->worker_states[number].lost_ms = 0;
+    s->worker_states[number].was_here = false;
     mu__membership_forget(&s->members, number);
 }
 
@@ -220,11 +221,11 @@ static void await_or_forget(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
                             enum mu__loss loss)
 {
     if (loss == MU__LOSS ||
-        mu__closures_count(&s->closures, mu__list_pinned(number)) > 0) {
+        mu__closures_count(&s->closures, mu__list_affine(number)) > 0) {
         mu__sup_await_worker(ctx, s, number);
         return;
     }
-    stop_timer(ctx, &s->stations[number]);
+    stop_timer(ctx, &s->worker_states[number]);
     forget(s, number);
 }
 
@@ -233,17 +234,17 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
 {
     const struct mu__member_worker lost = *worker;
     uint32_t list = mu__list_in_flight(lost.number);
-    struct station *station = &s->stations[lost.number];
+    struct worker_state *worker_state = &s->worker_states[lost.number];
     uint32_t count = mu__closures_count(&s->closures, list);
     struct mu__closure *closure;
 
     s->workers_lost += loss == MU__LOSS || (loss == MU__LOSS_DRAINED && count > 0);
     mu__membership_remove(&s->members, lost.number);
-    if (s->reserved == lost.number)
-        s->reserved = 0;
-    stop_timer(ctx, station);
-    station->lost_ms = mu__now_ms(ctx);
-    station->orphans_count = 0;
+    if (s->exclusive_worker == lost.number)
+        s->exclusive_worker = 0;
+    stop_timer(ctx, worker_state);
+    worker_state->lost_ms = mu__now_ms(ctx);
+    worker_state->abandoned_count = 0;
     mu__sup_builds_lost(ctx, s, lost.number, loss);
     mu__sup_inputs_lost(ctx, s, lost.number);
     log_lost(ctx, mu__sup_task(s, &lost).text, count, loss);
@@ -268,39 +269,39 @@ void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
 /* It was waited for long enough: everybody is told, and what only it may run fails. */
 static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    const struct station *station = &s->stations[number];
-    uint32_t list = mu__list_pinned(number);
+    const struct worker_state *worker_state = &s->worker_states[number];
+    uint32_t list = mu__list_affine(number);
     struct mu__closure *closure;
     const struct task_text task = mu__sup_task(s, &s->members.workers[number]);
-    char words[256];
+    char text[256];
 
-    (void)snprintf(words, sizeof words, "%s has not come back within %" PRIu64 " ms",
-                   task.text, mu__now_ms(ctx) - station->lost_ms);
-    mu__log(ctx, MU__LOG_ERROR, "%s", words);
-    mu__sup_fault(ctx, s, -MU_EUNAVAILABLE, MU_ERROR_WORKER, task.text, words);
-    (void)snprintf(words, sizeof words, "the closure is for %s alone, which has not come "
+    (void)snprintf(text, sizeof text, "%s has not come back within %" PRIu64 " ms",
+                   task.text, mu__now_ms(ctx) - worker_state->lost_ms);
+    mu__log(ctx, MU__LOG_ERROR, "%s", text);
+    mu__sup_fault(ctx, s, -MU_EUNAVAILABLE, MU_ERROR_WORKER, task.text, text);
+    (void)snprintf(text, sizeof text, "the closure is for %s alone, which has not come "
                    "within %" PRIu64 " ms", task.text, s->config.recovery_ms);
     while ((closure = mu__closures_first(&s->closures, list)) != NULL)
-        mu__sup_resolve_words(ctx, s, closure, -MU_EUNAVAILABLE, MU_ERROR_WORKER, words);
+        mu__sup_resolve_error(ctx, s, closure, -MU_EUNAVAILABLE, MU_ERROR_WORKER, text);
     forget(s, number);
 }
 
-void mu__sup_station_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+void mu__sup_worker_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    s->stations[number].timer = 0;
+    s->worker_states[number].timer = 0;
     if (mu__membership_get(&s->members, number) == NULL) {
         not_recovered(ctx, s, number);
         return;
     }
     mu__membership_release(&s->members, number, MU__HOLD_START);
-    mu__sup_dispatch_pinned(ctx, s, number);
+    mu__sup_dispatch_affine(ctx, s, number);
     mu__sup_dispatch(ctx, s);
 }
 
 /* ---- Leaving ---- */
 
 void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
-                          const char *words)
+                          const char *text)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__DRAINED);
 
@@ -310,7 +311,7 @@ void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int c
         body->token = token;
         body->code = (uint32_t)-code;
         if (code != 0) {
-            body->message = mu__view_str(words);
+            body->message = mu__view_str(text);
             msg->backing = mu__buf_new(body->message.size);
             if (msg->backing == NULL)
                 body->message.size = 0;
@@ -322,24 +323,25 @@ void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int c
 }
 
 /* It leaves by itself once it knows that it has nothing; others hear when it has left. */
-static void answer_itself(struct mu__ctx *ctx, struct station *station, uint32_t node)
+static void answer_itself(struct mu__ctx *ctx, struct worker_state *worker_state,
+                          uint32_t node)
 {
-    for (uint32_t i = 0; i < DRAIN_ASKERS_MAX; i++)
-        if (station->drain_askers[i].pid.node == node)
-            answer_asker(ctx, &station->drain_askers[i], 0, "");
+    for (uint32_t i = 0; i < DRAIN_REQUESTERS_MAX; i++)
+        if (worker_state->drain_requesters[i].pid.node == node)
+            answer_requester(ctx, &worker_state->drain_requesters[i], 0, "");
 }
 
 /* It has nothing any more: its job is done, or it leaves by itself. */
 void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
-    struct station *station = &s->stations[number];
+    struct worker_state *worker_state = &s->worker_states[number];
     struct mu__msg *msg;
 
     if (worker == NULL || (worker->holds & MU__HOLD_DRAIN) == 0 || worker->load > 0)
         return;
-    if (station->drained_by_itself) {
-        answer_itself(ctx, station, worker->node);
+    if (worker_state->drained_by_itself) {
+        answer_itself(ctx, worker_state, worker->node);
         return;
     }
     msg = mu__msg_new(ctx, MU__JOB_DONE);
@@ -381,23 +383,24 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__view type = body->worker_type.size > 0 ? body->worker_type
                                                       : mu__view_str(MU__WORKER_TYPES);
     struct mu__member_worker *worker = worker_to_drain(s, msg, body, type);
-    struct station *station;
-    char words[128];
+    struct worker_state *worker_state;
+    char text[128];
 
     if (worker == NULL && body->worker == 0) {
         mu__sup_answer_drain(ctx, msg->from, body->token, 0, "");
         return;
     }
     if (worker == NULL) {
-        (void)snprintf(words, sizeof words, "there is no /job:%.*s/task:%" PRIu32
+        (void)snprintf(text, sizeof text, "there is no /job:%.*s/task:%" PRIu32
                        " that takes closures", (int)type.size, (const char *)type.data,
                        body->worker - 1);
-        mu__sup_answer_drain(ctx, msg->from, body->token, -MU_ENOTFOUND, words);
+        mu__sup_answer_drain(ctx, msg->from, body->token, -MU_ENOTFOUND, text);
         return;
     }
-    station = &s->stations[worker->number];
-    station->drained_by_itself = station->drained_by_itself || body->worker == 0;
-    add_asker(ctx, station, msg->from, body->token);
+    worker_state = &s->worker_states[worker->number];
+    worker_state->drained_by_itself =
+        worker_state->drained_by_itself || body->worker == 0;
+    add_requester(ctx, worker_state, msg->from, body->token);
     log_drain(ctx, s, worker);
     mu__membership_hold(&s->members, worker->number, MU__HOLD_DRAIN);
     mu__sup_recall_all(ctx, s, worker->number);
@@ -426,29 +429,29 @@ void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t nod
 void mu__sup_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
-    const struct mu__cluster_added *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     const struct mu__worker_id id = {mu__worker_types_find(&s->config.types, body->type),
                                      body->index};
     uint32_t number;
 
     if (id.role == MU__ROLE_NONE || mu__membership_find(&s->members, id) != 0)
         return;
-    number = mu__membership_know(&s->members, id);
-    if (number == 0 || !mu__sup_need_station(s, number)) {
+    number = mu__membership_enroll(&s->members, id);
+    if (number == 0 || !mu__sup_need_worker_state(s, number)) {
         mu__log(ctx, MU__LOG_ERROR, "out of memory: %s is not waited for",
                 mu__sup_task_of(s, id).text);
         if (number != 0)
             mu__membership_forget(&s->members, number);
         return;
     }
-    s->stations[number].lost_ms = mu__now_ms(ctx);
+    s->worker_states[number].lost_ms = mu__now_ms(ctx);
 }
 
 /* The links hang up on it: whatever it still says is not heard. */
 void mu__sup_on_cluster_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
-    const struct mu__cluster_removed *body = mu__body(msg);
+    const struct mu__cluster_change *body = mu__body(msg);
     const struct mu__worker_id id = {mu__worker_types_find(&s->config.types, body->type),
                                      body->index};
     uint32_t number = mu__membership_find(&s->members, id);

@@ -46,7 +46,7 @@ void mu__recall_answer_begun(struct mu__recall_answer *answer, struct mu_run *ru
 {
     struct mu__attempt attempt = attempt_of(run, now_ms);
 
-    run->told_begun = true;
+    run->reported_begun = true;
     answer->begun = mu__attempts_put(answer->begun, MU__ATTEMPT_TIMED_BYTES, &attempt);
 }
 
@@ -64,25 +64,25 @@ int mu__recall_answer_send(struct mu__ctx *ctx, struct mu__recall_answer *answer
     return mu__send(ctx, to, answer->msg);
 }
 
-static bool is_attempt(const struct mu_run *run, mu__pid asker,
+static bool is_attempt(const struct mu_run *run, mu__pid requester,
                        const struct mu__attempt *wanted)
 {
     return run->closure == wanted->closure && run->attempt == wanted->attempt &&
-           mu__pid_equal(run->asker, asker);
+           mu__pid_equal(run->requester, requester);
 }
 
 struct mu_run *mu__recall_find(const struct mu__run_list *list, struct mu_run **at,
-                               mu__pid asker, const struct mu__attempt *wanted)
+                               mu__pid requester, const struct mu__attempt *wanted)
 {
     struct mu_run *first = *at != NULL ? *at : list->first;
     struct mu_run *run = first;
 
-    while (run != NULL && !is_attempt(run, asker, wanted))
+    while (run != NULL && !is_attempt(run, requester, wanted))
         run = run->next;
     if (run == NULL)
-        for (run = list->first; run != first && !is_attempt(run, asker, wanted);)
+        for (run = list->first; run != first && !is_attempt(run, requester, wanted);)
             run = run->next;
-    if (run == NULL || !is_attempt(run, asker, wanted))
+    if (run == NULL || !is_attempt(run, requester, wanted))
         return NULL;
     *at = run->next;
     return run;
@@ -92,18 +92,19 @@ struct mu_run *mu__recall_find(const struct mu__run_list *list, struct mu_run **
 
 static bool may_tell(const struct mu_run *run, uint64_t now_ms, uint64_t least_ms)
 {
-    return !run->told_begun && attempt_of(run, now_ms).for_ms >= least_ms;
+    return !run->reported_begun && attempt_of(run, now_ms).for_ms >= least_ms;
 }
 
 /* The runs of one chief that may be told of, from `run` on. */
-static uint32_t count_of(const struct mu_run *run, mu__pid asker, uint64_t now_ms,
+static uint32_t count_of(const struct mu_run *run, mu__pid requester, uint64_t now_ms,
                          uint64_t least_ms)
 {
     uint32_t count = 0;
 
     for (; run != NULL && mu__run_has_begun(run) && count < MU__RECALL_MAX;
          run = run->next)
-        count += mu__pid_equal(run->asker, asker) && may_tell(run, now_ms, least_ms);
+        count +=
+            mu__pid_equal(run->requester, requester) && may_tell(run, now_ms, least_ms);
     return count;
 }
 
@@ -111,8 +112,8 @@ static uint32_t count_of(const struct mu_run *run, mu__pid asker, uint64_t now_m
 static bool tell(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
                  uint64_t least_ms)
 {
-    mu__pid asker = run->asker;
-    uint32_t count = count_of(run, asker, now_ms, least_ms);
+    mu__pid requester = run->requester;
+    uint32_t count = count_of(run, requester, now_ms, least_ms);
     struct mu__msg *msg = mu__msg_new(ctx, MU__BEGUN);
     struct mu__buf *buf =
         msg == NULL ? NULL : mu__buf_new((size_t)count * MU__ATTEMPT_TIMED_BYTES);
@@ -128,15 +129,15 @@ static bool tell(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
     for (; count > 0; run = run->next) {
         struct mu__attempt attempt = attempt_of(run, now_ms);
 
-        if (!mu__pid_equal(run->asker, asker) || !may_tell(run, now_ms, least_ms))
+        if (!mu__pid_equal(run->requester, requester) || !may_tell(run, now_ms, least_ms))
             continue;
         at = mu__attempts_put(at, MU__ATTEMPT_TIMED_BYTES, &attempt);
-        run->told_begun = true;
+        run->reported_begun = true;
         count--;
     }
     ((struct mu__begun *)mu__body(msg))->begun =
         (struct mu__view){buf->data, (uint32_t)(at - buf->data)};
-    (void)mu__send(ctx, asker, msg);
+    (void)mu__send(ctx, requester, msg);
     return true;
 }
 
@@ -151,7 +152,7 @@ bool mu__recall_tell_begun(struct mu__ctx *ctx, const struct mu__run_list *runni
     for (; run != NULL && mu__run_has_begun(run); run = run->next) {
         if (may_tell(run, now_ms, least_ms) && !tell(ctx, run, now_ms, least_ms))
             return true;
-        some_left = some_left || !run->told_begun;
+        some_left = some_left || !run->reported_begun;
         begun++;
     }
     return some_left || (run != NULL && begun < threads);

@@ -29,7 +29,7 @@ int mu__recall_answer_send(struct mu__ctx *ctx, struct mu__recall_answer *answer
  * is then the one behind: attempts that are named in the list's order cost one step each.
  * `*at` NULL: from the list's first. */
 struct mu_run *mu__recall_find(const struct mu__run_list *list, struct mu_run **at,
-                               mu__pid asker, const struct mu__attempt *wanted);
+                               mu__pid requester, const struct mu__attempt *wanted);
 
 /* Whether a thread has taken it. */
 static inline bool mu__run_has_begun(const struct mu_run *run)

@@ -46,7 +46,7 @@ void mu_run_return(mu_run *run, mu_value *value)
     run->no_memory = false;
 }
 
-uint64_t mu_run_closure(const mu_run *run)
+uint64_t mu_run_closure_id(const mu_run *run)
 {
     MU__REQUIRE_OR(0, run);
     return run->closure;
@@ -82,15 +82,15 @@ int mu_run_fail(mu_run *run, int code, const char *format, ...)
         code = -MU_EUNKNOWN;
     free(run->failure);
     run->failure = NULL;
-    if (run->words == NULL)
-        run->words = malloc(MU__ERROR_TEXT_MAX + 1);
-    if (run->words == NULL)
+    if (run->text == NULL)
+        run->text = malloc(MU__ERROR_TEXT_MAX + 1);
+    if (run->text == NULL)
         return code;
     va_start(args, format);
-    (void)vsnprintf(run->words, MU__ERROR_TEXT_MAX + 1, format == NULL ? "" : format,
+    (void)vsnprintf(run->text, MU__ERROR_TEXT_MAX + 1, format == NULL ? "" : format,
                     args);
     va_end(args);
-    mu__make_utf8(run->words);
+    mu__make_utf8(run->text);
     return code;
 }
 
@@ -134,29 +134,29 @@ int mu_run_fail_with(mu_run *run, const mu_error *error)
 
 /* ---- Words ---- */
 
-static struct mu__run_words *more_of(struct mu_run *run)
+static struct mu__run_extra *extra_of(struct mu_run *run)
 {
-    if (run->more == NULL)
-        run->more = calloc(1, sizeof *run->more);
-    return run->more;
+    if (run->extra == NULL)
+        run->extra = calloc(1, sizeof *run->extra);
+    return run->extra;
 }
 
 /* Without memory it has no name. The thread that runs has the run to itself. */
-const char *mu_run_name(const mu_run *run)
+const char *mu_run_closure_name(const mu_run *run)
 {
     MU__REQUIRE_OR(NULL, run);
 
-    struct mu__view name = mu__run_asked(run)->name;
-    struct mu__run_words *more;
+    struct mu__view name = mu__run_request(run)->name;
+    struct mu__run_extra *extra;
 
     if (name.size == 0)
         return "";
-    more = more_of((mu_run *)(uintptr_t)run);
-    if (more == NULL)
+    extra = extra_of((mu_run *)(uintptr_t)run);
+    if (extra == NULL)
         return "";
-    if (more->name[0] == '\0')
-        mu__view_copy(name, more->name, sizeof more->name);
-    return more->name;
+    if (extra->name[0] == '\0')
+        mu__view_copy(name, extra->name, sizeof extra->name);
+    return extra->name;
 }
 
 /* How many bytes of a text there is room for, without cutting a character in two. */
@@ -171,33 +171,33 @@ static size_t cut(const char *text, size_t room)
     return room;
 }
 
-void mu_run_stack(mu_run *run, const char *text)
+void mu_run_set_stack_trace(mu_run *run, const char *text)
 {
     MU__REQUIRE_OR(, run);
 
-    struct mu__run_words *more = more_of(run);
+    struct mu__run_extra *extra = extra_of(run);
     size_t size;
 
-    if (more == NULL || text == NULL)
+    if (extra == NULL || text == NULL)
         return;
     size = cut(text, MU__DETAIL_BYTES_MAX);
-    memcpy(more->stack, text, size);
-    more->stack[size] = '\0';
+    memcpy(extra->stack, text, size);
+    extra->stack[size] = '\0';
 }
 
 /* Without the line's end. The oldest lines make room. */
-static void remember_line(struct mu__run_words *more, const char *line, size_t size)
+static void remember_line(struct mu__run_extra *extra, const char *line, size_t size)
 {
-    while (more->lines_size + size + 1 > MU__DETAIL_BYTES_MAX) {
-        const char *end = memchr(more->lines, '\n', more->lines_size);
-        size_t first = (size_t)(end - more->lines) + 1;
+    while (extra->lines_size + size + 1 > MU__DETAIL_BYTES_MAX) {
+        const char *end = memchr(extra->lines, '\n', extra->lines_size);
+        size_t first = (size_t)(end - extra->lines) + 1;
 
-        more->lines_size -= first;
-        memmove(more->lines, more->lines + first, more->lines_size);
+        extra->lines_size -= first;
+        memmove(extra->lines, extra->lines + first, extra->lines_size);
     }
-    memcpy(more->lines + more->lines_size, line, size);
-    more->lines[more->lines_size + size] = '\n';
-    more->lines_size += size + 1;
+    memcpy(extra->lines + extra->lines_size, line, size);
+    extra->lines[extra->lines_size + size] = '\n';
+    extra->lines_size += size + 1;
 }
 
 /* The line stands behind the message's body, in the same memory. */
@@ -237,7 +237,7 @@ void mu_run_log(mu_run *run, const char *format, ...)
 {
     MU__REQUIRE_OR(, run, format);
 
-    struct mu__run_words *more = more_of(run);
+    struct mu__run_extra *extra = extra_of(run);
     char line[LINE_BYTES_MAX + 8] = "";
     va_list args;
     size_t size;
@@ -248,19 +248,19 @@ void mu_run_log(mu_run *run, const char *format, ...)
     size = cut(line, LINE_BYTES_MAX);
     while (size > 0 && line[size - 1] == '\n')
         size--;
-    if (more != NULL)
-        remember_line(more, line, size);
+    if (extra != NULL)
+        remember_line(extra, line, size);
     post_line(run, line, size);
 }
 
 struct mu__view mu__run_detail(const struct mu_run *run)
 {
-    const struct mu__run_words *more = run->more;
+    const struct mu__run_extra *extra = run->extra;
 
-    if (more != NULL && more->stack[0] != '\0')
-        return mu__view_str(more->stack);
-    if (more != NULL && more->lines_size > 0)
-        return (struct mu__view){more->lines, (uint32_t)more->lines_size - 1};
+    if (extra != NULL && extra->stack[0] != '\0')
+        return mu__view_str(extra->stack);
+    if (extra != NULL && extra->lines_size > 0)
+        return (struct mu__view){extra->lines, (uint32_t)extra->lines_size - 1};
     if (run->failure != NULL)
         return mu__view_str(run->failure->detail);
     return (struct mu__view){0};
@@ -352,13 +352,13 @@ static int compare_inputs(const void *a, const void *b)
 
 static uint32_t sort_and_thin(struct mu__run_input *items, uint32_t count)
 {
-    uint32_t kept = 0;
+    uint32_t pinned = 0;
 
     qsort(items, count, sizeof *items, compare_inputs);
     for (uint32_t i = 0; i < count; i++)
-        if (kept == 0 || items[i].number != items[kept - 1].number)
-            items[kept++] = items[i];
-    return kept;
+        if (pinned == 0 || items[i].number != items[pinned - 1].number)
+            items[pinned++] = items[i];
+    return pinned;
 }
 
 /* Something that does not exist, or comes out of the run itself. */
@@ -369,7 +369,7 @@ static bool is_no_input(const struct mu_run *run, uint64_t number)
 
 int mu__run_take_inputs(struct mu_run *run)
 {
-    struct mu__view numbers = mu__run_asked(run)->inputs;
+    struct mu__view numbers = mu__run_request(run)->inputs;
     uint32_t count = numbers.size / sizeof(uint64_t);
     struct mu__run_inputs *inputs;
 
@@ -413,7 +413,7 @@ static int replace_input(void *arg, uint64_t number, mu_value **ret_value)
 
 static int unpack_args(struct mu_run *run)
 {
-    const struct mu__packed *args = &mu__run_asked(run)->args;
+    const struct mu__packed *args = &mu__run_request(run)->args;
     char why[128] = "out of memory";
 
     if (args->head_size == 0)
@@ -521,9 +521,9 @@ static void free_inputs(struct mu__run_inputs *inputs)
 static void clear_rest(struct mu_run *run)
 {
     mu__effects_clear(&run->effects);
-    free(run->words);
+    free(run->text);
     free(run->failure);
-    free(run->more);
+    free(run->extra);
     if (run->inputs != NULL)
         free_inputs(run->inputs);
 }
@@ -535,7 +535,7 @@ void mu__run_clear(struct mu_run *run)
     if (run->result != NULL)
         mu_value_free(run->result);
     mu__buf_unref(run->result_buf);
-    if (run->words != NULL || run->failure != NULL || run->more != NULL ||
+    if (run->text != NULL || run->failure != NULL || run->extra != NULL ||
         run->inputs != NULL || run->effects.first != NULL)
         clear_rest(run);
 }

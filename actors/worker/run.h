@@ -5,7 +5,7 @@
 
 #include "actors/messages.h"
 #include "actors/ps/effects.h"
-#include "actors/worker/kept.h"
+#include "actors/worker/pinned.h"
 #include "runtime/kernel/world.h"
 #include "runtime/message/codec.h"
 
@@ -39,7 +39,7 @@ struct mu__registered {
 
 /* One reference among the arguments. */
 struct mu__run_input {
-    struct mu__kept_wait wait;      /* first: the store's pointer is ours */
+    struct mu__pinned_wait wait;      /* first: the store's pointer is ours */
     struct mu_run *run;
     uint64_t number;
     mu_value *value;                /* once it is there */
@@ -52,7 +52,7 @@ struct mu__run_inputs {
 };
 
 /* What few runs have. */
-struct mu__run_words {
+struct mu__run_extra {
     char name[MU__CLOSURE_NAME_MAX + 1];
     char stack[MU__DETAIL_BYTES_MAX + 1];
     char lines[MU__DETAIL_BYTES_MAX + 1];   /* the last ones, each with its line end */
@@ -71,7 +71,7 @@ struct mu_run {
     struct mu__run_list *list;
     struct mu__registered *registered;
     mu_node *node;
-    mu__pid asker;
+    mu__pid requester;
     uint64_t closure;
     uint32_t attempt;
     int code;
@@ -81,21 +81,21 @@ struct mu_run {
     struct mu__buf *result_buf;     /* the result, packed by the thread that ran; NULL:
                                        nil, or it stays here, with its sizes in */
     struct mu__packed result_packed; /* this */
-    char *words;                    /* of an error */
+    char *text;                    /* of an error */
     struct mu__effects effects;     /* what it writes when it has returned 0 */
     mu_error *failure;              /* with mu_run_fail_with, or of its writes; NULL: the
                                        function's own error, if any */
     struct mu__run_inputs *inputs;  /* NULL: none */
-    struct mu__run_words *more;     /* NULL: none */
+    struct mu__run_extra *extra;     /* NULL: none */
     atomic_bool cancelled;
-    bool told_begun;                /* the chief was told that it has begun */
+    bool reported_begun;                /* the chief was told that it has begun */
     bool skipped;                   /* it was cancelled when its thread took it */
     bool began;                     /* the function was called */
     bool no_memory;                 /* for what it wanted to return */
 };
 
 /* The message that asked for it. */
-static inline const struct mu__run *mu__run_asked(const struct mu_run *run)
+static inline const struct mu__run *mu__run_request(const struct mu_run *run)
 {
     return (const struct mu__run *)(const void *)run->msg->body;
 }
@@ -103,7 +103,7 @@ static inline const struct mu__run *mu__run_asked(const struct mu_run *run)
 /* Whether its result stays on this worker. */
 static inline bool mu__run_makes(const struct mu_run *run)
 {
-    return (mu__run_asked(run)->flags & (MU__CLOSURE_KEEP | MU__CLOSURE_BUILD)) != 0;
+    return (mu__run_request(run)->flags & (MU__CLOSURE_KEEP | MU__CLOSURE_BUILD)) != 0;
 }
 
 /* A thread has taken the run. If it is cancelled already, its function will not be

@@ -67,7 +67,7 @@ struct worker {
     struct mu__run_list ready;      /* inputs are there, or code says why not; empty
                                        between messages */
     struct mu__run_list sending;    /* with the effects actor */
-    struct mu__kept kept;
+    struct mu__pinned pinned;
     struct mu_run *spare;       /* memory of runs that have ended */
     uint32_t spare_count;
     uint64_t look_timer;        /* for the next look at what has begun; 0: none */
@@ -275,7 +275,7 @@ static void forget_inputs(struct worker *w, struct mu_run *run)
     struct mu__run_inputs *inputs = run->inputs;
 
     for (uint32_t i = 0; inputs != NULL && i < inputs->count; i++)
-        mu__kept_unwait(&w->kept, &inputs->items[i].wait);
+        mu__pinned_unwait(&w->pinned, &inputs->items[i].wait);
 }
 
 static void run_free(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
@@ -300,8 +300,8 @@ static void cancel(struct mu_run *run)
 /* ---- results ---- */
 
 /* Send an error that is no function's. */
-static int send_refusal(struct mu__ctx *ctx, mu__pid to, const struct mu__run *asked,
-                        int code, const char *words)
+static int send_refusal(struct mu__ctx *ctx, mu__pid to, const struct mu__run *request,
+                        int code, const char *text)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__RESULT);
     struct mu__result *body;
@@ -309,24 +309,24 @@ static int send_refusal(struct mu__ctx *ctx, mu__pid to, const struct mu__run *a
     if (msg == NULL)
         return -MU_ENOMEM;
     body = mu__body(msg);
-    body->closure = asked->closure;
-    body->attempt = asked->attempt;
+    body->closure = request->closure;
+    body->attempt = request->attempt;
     body->code = (uint32_t)-code;
     body->error_kind = code == -MU_ENOTFOUND ? MU_ERROR_FUNCTION : MU_ERROR_OTHER;
-    body->message = mu__view_str(words == NULL ? mu_strerror(code) : words);
+    body->message = mu__view_str(text == NULL ? mu_strerror(code) : text);
     return mu__send_borrowed(ctx, to, msg);
 }
 
 static void fill_error(struct mu__result *body, const struct mu_run *run)
 {
     const mu_error *failure = run->failure;
-    const char *words = failure == NULL ? run->words : failure->message;
+    const char *text = failure == NULL ? run->text : failure->message;
 
     body->code = (uint32_t)-run->code;
     body->error_kind = run->began ? MU_ERROR_FUNCTION : MU_ERROR_OTHER;
-    if (words == NULL || words[0] == '\0')
-        words = mu_strerror(run->code);
-    body->message = mu__view_str(words);
+    if (text == NULL || text[0] == '\0')
+        text = mu_strerror(run->code);
+    body->message = mu__view_str(text);
     body->detail = mu__run_detail(run);
     if (failure == NULL || failure->code != run->code)
         return;
@@ -348,14 +348,14 @@ static int send_result(struct mu__ctx *ctx, struct mu_run *run)
         body->ran_us = run->work.ran_us;
     if (run->code != 0) {
         fill_error(body, run);
-        return mu__send_borrowed(ctx, run->asker, msg);
+        return mu__send_borrowed(ctx, run->requester, msg);
     }
     if (run->result_buf != NULL) {
         body->result = run->result_packed;
         msg->backing = run->result_buf;
         run->result_buf = NULL;
     }
-    return mu__send(ctx, run->asker, msg);
+    return mu__send(ctx, run->requester, msg);
 }
 
 /* A RESULT that cannot be sent, because its chief has gone, is a run that nobody
@@ -376,7 +376,7 @@ static void send_outcome(struct mu__ctx *ctx, struct mu_run *run)
 /* ---- inputs ---- */
 
 /* Words for what failed, once: an input's own input keeps its words. */
-static void fail_for_input(struct mu_run *run, const struct mu__kept_item *item)
+static void fail_for_input(struct mu_run *run, const struct mu__pinned_item *item)
 {
     bool per_worker = (item->number & MU__PER_WORKER_BIT) != 0;
     const mu_error *cause = item->error;
@@ -400,11 +400,11 @@ static void fail_for_input(struct mu_run *run, const struct mu__kept_item *item)
 
 /* A run that waited has something, or will never have it. */
 static void answer_wait(struct worker *w, struct mu__run_input *input,
-                        const struct mu__kept_item *item)
+                        const struct mu__pinned_item *item)
 {
     struct mu_run *run = input->run;
 
-    if (item->state == MU__KEPT_READY) {
+    if (item->state == MU__PINNED_READY) {
         input->value = mu_value_ref(item->value);
         run->inputs->missing--;
     } else {
@@ -415,11 +415,11 @@ static void answer_wait(struct worker *w, struct mu__run_input *input,
         move_run(&w->ready, run);
 }
 
-static void answer_waits(struct worker *w, struct mu__kept_item *item)
+static void answer_waits(struct worker *w, struct mu__pinned_item *item)
 {
-    struct mu__kept_wait *wait;
+    struct mu__pinned_wait *wait;
 
-    while ((wait = mu__kept_take_wait(item)) != NULL)
+    while ((wait = mu__pinned_take_wait(item)) != NULL)
         answer_wait(w, (struct mu__run_input *)wait, item);
 }
 
@@ -427,20 +427,20 @@ static void answer_waits(struct worker *w, struct mu__kept_item *item)
 static int look_for_input(struct worker *w, struct mu_run *run,
                           struct mu__run_input *input)
 {
-    struct mu__kept_item *item = mu__kept_expect(&w->kept, run->asker.node,
+    struct mu__pinned_item *item = mu__pinned_expect(&w->pinned, run->requester.node,
                                                  input->number);
 
     if (item == NULL)
         return -MU_ENOMEM;
-    if (item->state == MU__KEPT_FAILED) {
+    if (item->state == MU__PINNED_FAILED) {
         fail_for_input(run, item);
         return run->code;
     }
-    if (item->state == MU__KEPT_READY) {
+    if (item->state == MU__PINNED_READY) {
         input->value = mu_value_ref(item->value);
         return 0;
     }
-    mu__kept_wait(item, &input->wait);
+    mu__pinned_wait(item, &input->wait);
     run->inputs->missing++;
     return 0;
 }
@@ -459,14 +459,14 @@ static int look_for_inputs(struct worker *w, struct mu_run *run)
 /* From now on its result is awaited. */
 static int begin_making(struct worker *w, struct mu_run *run)
 {
-    struct mu__kept_item *item;
+    struct mu__pinned_item *item;
 
     if (run->closure == 0)
         return mu_run_fail(run, -MU_EINVALID, "what is kept has a number, got 0");
-    item = mu__kept_expect(&w->kept, run->asker.node, run->closure);
+    item = mu__pinned_expect(&w->pinned, run->requester.node, run->closure);
     if (item == NULL)
         return -MU_ENOMEM;
-    mu__kept_build(&w->kept, item, run);
+    mu__pinned_build(&w->pinned, item, run);
     return 0;
 }
 
@@ -488,18 +488,18 @@ static void prepare(struct worker *w, struct mu_run *run)
 /* What the error of a run is for those who need its result. */
 static mu_error error_of(const struct worker *w, const struct mu_run *run)
 {
-    struct mu__result told = {0};
+    struct mu__result reported = {0};
     mu_error error;
 
-    fill_error(&told, run);
-    (void)mu_error_set(&error, run->code, "%.*s", (int)told.message.size,
-                       (const char *)told.message.data);
-    error.kind = (int)told.error_kind;
-    if (told.origin.size == 0)
-        told.origin = mu__view_str(w->config.task);
-    mu__view_copy(told.origin, error.task, sizeof error.task);
-    mu__view_copy(told.detail, error.detail, sizeof error.detail);
-    mu__view_copy(mu__run_asked(run)->function, error.function, sizeof error.function);
+    fill_error(&reported, run);
+    (void)mu_error_set(&error, run->code, "%.*s", (int)reported.message.size,
+                       (const char *)reported.message.data);
+    error.kind = (int)reported.error_kind;
+    if (reported.origin.size == 0)
+        reported.origin = mu__view_str(w->config.task);
+    mu__view_copy(reported.origin, error.task, sizeof error.task);
+    mu__view_copy(reported.detail, error.detail, sizeof error.detail);
+    mu__view_copy(mu__run_request(run)->function, error.function, sizeof error.function);
     return error;
 }
 
@@ -507,22 +507,23 @@ static mu_error error_of(const struct worker *w, const struct mu_run *run)
  * the chief meanwhile. */
 static void settle(struct worker *w, struct mu_run *run)
 {
-    bool builds = (mu__run_asked(run)->flags & MU__CLOSURE_BUILD) != 0;
-    struct mu__kept_item *item = mu__kept_find(&w->kept, run->asker.node, run->closure);
+    bool builds = (mu__run_request(run)->flags & MU__CLOSURE_BUILD) != 0;
+    struct mu__pinned_item *item =
+        mu__pinned_find(&w->pinned, run->requester.node, run->closure);
     mu_error error;
 
-    if (item == NULL || item->state != MU__KEPT_BUILDING || item->builder != run)
+    if (item == NULL || item->state != MU__PINNED_BUILDING || item->builder != run)
         return;
     if (run->code == 0) {
-        mu__kept_succeed(&w->kept, item, run->result,
+        mu__pinned_succeed(&w->pinned, item, run->result,
                          (uint64_t)run->result_packed.head_size +
                              run->result_packed.tail_size);
         run->result = NULL;
     } else if (builds && !mu_run_cancelled(run)) {
         error = error_of(w, run);
-        mu__kept_fail(&w->kept, item, &error);
+        mu__pinned_fail(&w->pinned, item, &error);
     } else {
-        mu__kept_forget(&w->kept, item);
+        mu__pinned_forget(&w->pinned, item);
         return;
     }
     answer_waits(w, item);
@@ -545,12 +546,12 @@ static void finish(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
 /* The effects actor may read the run's writes until it answers. */
 static int send_effects(struct mu__ctx *ctx, struct mu_run *run)
 {
-    const struct mu__run *asked = mu__run_asked(run);
+    const struct mu__run *request = mu__run_request(run);
     struct mu__msg *msg = mu__msg_new(ctx, MU__EFFECTS_SEND);
 
-    run->effects.origin = asked->origin;
-    run->effects.effect = (asked->flags & MU__CLOSURE_ONCE) != 0 ? asked->effect : 0;
-    run->effects.effects_done = asked->effects_done;
+    run->effects.origin = request->origin;
+    run->effects.effect = (request->flags & MU__CLOSURE_ONCE) != 0 ? request->effect : 0;
+    run->effects.effects_done = request->effects_done;
     if (msg != NULL)
         ((struct mu__effects_send *)mu__body(msg))->run = run;
     return mu__send(ctx, (mu__pid){MU__NODE_SELF, MU__EFFECTS}, msg);
@@ -638,20 +639,20 @@ static void start_ready(struct mu__ctx *ctx, struct worker *w)
 }
 
 /* Nobody will make it, so nobody shall wait for it. */
-static void fail_unknown(struct mu__ctx *ctx, struct worker *w, mu__pid asker,
-                         const struct mu__run *asked, const char *words)
+static void fail_unknown(struct mu__ctx *ctx, struct worker *w, mu__pid requester,
+                         const struct mu__run *request, const char *text)
 {
-    struct mu__kept_item *item = NULL;
+    struct mu__pinned_item *item = NULL;
     mu_error error;
 
-    if ((asked->flags & MU__CLOSURE_BUILD) != 0 && asked->closure != 0)
-        item = mu__kept_expect(&w->kept, asker.node, asked->closure);
+    if ((request->flags & MU__CLOSURE_BUILD) != 0 && request->closure != 0)
+        item = mu__pinned_expect(&w->pinned, requester.node, request->closure);
     if (item == NULL)
         return;
-    (void)mu_error_set(&error, -MU_ENOTFOUND, "%s", words);
+    (void)mu_error_set(&error, -MU_ENOTFOUND, "%s", text);
     error.kind = MU_ERROR_FUNCTION;
     (void)snprintf(error.task, sizeof error.task, "%s", w->config.task);
-    mu__kept_fail(&w->kept, item, &error);
+    mu__pinned_fail(&w->pinned, item, &error);
     answer_waits(w, item);
     start_ready(ctx, w);
 }
@@ -659,15 +660,15 @@ static void fail_unknown(struct mu__ctx *ctx, struct worker *w, mu__pid asker,
 static void refuse_unknown(struct mu__ctx *ctx, struct worker *w, struct mu__msg *msg)
 {
     struct mu__run *body = mu__body(msg);
-    char words[256];
+    char text[256];
 
-    (void)snprintf(words, sizeof words,
+    (void)snprintf(text, sizeof text,
                    "no function \"%.*s\" on %s, which knows %" PRIu32
                    " (is its plugin loaded there?)",
                    (int)body->function.size, (const char *)body->function.data,
                    w->config.task, w->functions_count);
-    (void)send_refusal(ctx, msg->from, body, -MU_ENOTFOUND, words);
-    fail_unknown(ctx, w, msg->from, body, words);
+    (void)send_refusal(ctx, msg->from, body, -MU_ENOTFOUND, text);
+    fail_unknown(ctx, w, msg->from, body, text);
 }
 
 static void on_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -690,7 +691,7 @@ static void on_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     run->registered = registered;
     run->node = w->config.node;
-    run->asker = msg->from;
+    run->requester = msg->from;
     run->closure = body->closure;
     run->attempt = body->attempt;
     run->msg = mu__claim(ctx);
@@ -706,7 +707,7 @@ static void on_work_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__work_done *body = mu__body(msg);
-    struct mu_run *run = body->work;
+    struct mu_run *run = (struct mu_run *)body->work;
 
     unlist_run(run);
     end_or_send(ctx, w, run);
@@ -731,7 +732,7 @@ static bool is_run(const struct mu_run *run, const struct mu__msg *msg,
                    const struct mu__cancel *wanted)
 {
     return run->closure == wanted->closure && run->attempt == wanted->attempt &&
-           mu__pid_equal(run->asker, msg->from);
+           mu__pid_equal(run->requester, msg->from);
 }
 
 /* One that waits for inputs has not begun, and never will. */
@@ -786,13 +787,14 @@ static void on_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 /* It will not run here. What it was to make is nobody's to wait for here any more. */
 static void drop_run(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
 {
-    struct mu__kept_item *item =
-        mu__run_makes(run) ? mu__kept_find(&w->kept, run->asker.node, run->closure)
-                           : NULL;
+    struct mu__pinned_item *item =
+        mu__run_makes(run)
+            ? mu__pinned_find(&w->pinned, run->requester.node, run->closure)
+            : NULL;
 
     unlist_run(run);
-    if (item != NULL && item->state == MU__KEPT_BUILDING && item->builder == run)
-        mu__kept_forget(&w->kept, item);
+    if (item != NULL && item->state == MU__PINNED_BUILDING && item->builder == run)
+        mu__pinned_forget(&w->pinned, item);
     run_free(ctx, w, run);
 }
 
@@ -869,23 +871,24 @@ static void on_input(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct worker *w = state;
     struct mu__input *body = mu__body(msg);
     uint64_t bytes = (uint64_t)body->content.head_size + body->content.tail_size;
-    struct mu__kept_item *item;
+    struct mu__pinned_item *item;
     mu_value *value = NULL;
     mu_error error;
 
     if (body->input == 0 ||
         (bytes >= LATE_BYTES &&
-         mu__kept_take_note(&w->kept, msg->from.node, body->input)))
+         mu__pinned_take_note(&w->pinned, msg->from.node, body->input)))
         return;
-    item = mu__kept_expect(&w->kept, msg->from.node, body->input);
+    item = mu__pinned_expect(&w->pinned, msg->from.node, body->input);
     if (item == NULL)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: an input is lost");
-    if (item == NULL || item->state == MU__KEPT_READY || item->state == MU__KEPT_FAILED)
+    if (item == NULL || item->state == MU__PINNED_READY ||
+        item->state == MU__PINNED_FAILED)
         return;
     if (read_input(body, &value, &error) == 0)
-        mu__kept_succeed(&w->kept, item, value, bytes);
+        mu__pinned_succeed(&w->pinned, item, value, bytes);
     else
-        mu__kept_fail(&w->kept, item, &error);
+        mu__pinned_fail(&w->pinned, item, &error);
     answer_waits(w, item);
     start_ready(ctx, w);
 }
@@ -896,7 +899,7 @@ static void on_drop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__drop *body = mu__body(msg);
 
     (void)ctx;
-    mu__kept_drop(&w->kept, msg->from.node, body->input);
+    mu__pinned_drop(&w->pinned, msg->from.node, body->input);
 }
 
 static int send_pulled_error(struct mu__ctx *ctx, mu__pid to, uint64_t number,
@@ -914,7 +917,8 @@ static int send_pulled_error(struct mu__ctx *ctx, mu__pid to, uint64_t number,
     return mu__send_borrowed(ctx, to, msg);
 }
 
-static int send_pulled(struct mu__ctx *ctx, mu__pid to, const struct mu__kept_item *item)
+static int send_pulled(struct mu__ctx *ctx, mu__pid to,
+                       const struct mu__pinned_item *item)
 {
     struct mu__packed packed;
     struct mu__buf *buf = mu__pack_value(item->value, &packed);
@@ -936,13 +940,13 @@ static int send_pulled(struct mu__ctx *ctx, mu__pid to, const struct mu__kept_it
 }
 
 /* 0 when it can be sent; else the words for the one who asked. */
-static int check_pull(const struct worker *w, const struct mu__kept_item *item,
+static int check_pull(const struct worker *w, const struct mu__pinned_item *item,
                       mu_error *error)
 {
-    if (item == NULL || item->state == MU__KEPT_EXPECTED ||
-        item->state == MU__KEPT_BUILDING)
+    if (item == NULL || item->state == MU__PINNED_EXPECTED ||
+        item->state == MU__PINNED_BUILDING)
         return mu_error_set(error, -MU_ENOTFOUND, "it is not on %s", w->config.task);
-    if (item->state == MU__KEPT_FAILED) {
+    if (item->state == MU__PINNED_FAILED) {
         if (item->error == NULL)
             return mu_error_set(error, -MU_ENOMEM, "%s", mu_strerror(-MU_ENOMEM));
         *error = *item->error;
@@ -959,7 +963,7 @@ static void on_pull(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__pull *body = mu__body(msg);
-    const struct mu__kept_item *item = mu__kept_find(&w->kept, msg->from.node,
+    const struct mu__pinned_item *item = mu__pinned_find(&w->pinned, msg->from.node,
                                                      body->input);
     mu_error error;
     int rv = check_pull(w, item, &error);
@@ -981,7 +985,7 @@ static void on_pull(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static void cancel_of(struct mu__run_list *list, uint32_t node)
 {
     for (struct mu_run *run = list->first; run != NULL; run = run->next)
-        if (run->asker.node == node)
+        if (run->requester.node == node)
             cancel(run);
 }
 
@@ -995,19 +999,19 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     note_chief(w, body->node, 0);
     for (struct mu_run *run = w->running.first; run != NULL; run = next) {
         next = run->next;
-        if (run->asker.node == body->node && mu__withdraw(ctx, &run->work))
+        if (run->requester.node == body->node && mu__withdraw(ctx, &run->work))
             drop_run(ctx, w, run);
     }
     cancel_of(&w->running, body->node);
     cancel_of(&w->sending, body->node);
     for (struct mu_run *run = w->waiting.first; run != NULL; run = next) {
         next = run->next;
-        if (run->asker.node != body->node)
+        if (run->requester.node != body->node)
             continue;
         unlist_run(run);
         run_free(ctx, w, run);
     }
-    mu__kept_drop_owner(&w->kept, body->node);
+    mu__pinned_drop_owner(&w->pinned, body->node);
 }
 
 /* Whoever waits for a link says why it is not up; this actor waits for none. */
@@ -1026,13 +1030,13 @@ bool mu__worker_running(const void *state, char *out, size_t size)
 
     out[0] = '\0';
     if (run != NULL)
-        mu__view_copy(mu__run_asked(run)->function, out, size);
+        mu__view_copy(mu__run_request(run)->function, out, size);
     return run != NULL;
 }
 
-uint64_t mu__worker_kept_bytes(const void *state)
+uint64_t mu__worker_pinned_bytes(const void *state)
 {
-    return ((const struct worker *)state)->kept.bytes;
+    return ((const struct worker *)state)->pinned.bytes;
 }
 
 void mu__worker_cancel_all(void *state)
@@ -1088,7 +1092,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 
     w->config = *(const struct mu__worker_config *)arg;
     w->serving = w->config.serves && w->config.serves_at_once;
-    w->kept.seed = mu__secret(ctx);
+    w->pinned.seed = mu__secret(ctx);
     return mu__watch_nodes(ctx);
 }
 
@@ -1120,7 +1124,7 @@ static void done(struct mu__ctx *ctx, void *state)
 
     forget_list(w, mu__kernel_pool(ctx->kernel), &w->waiting);
     forget_list(w, mu__kernel_pool(ctx->kernel), &w->sending);
-    mu__kept_done(&w->kept);
+    mu__pinned_done(&w->pinned);
     free_functions(w);
     while (w->spare != NULL) {
         struct mu_run *next = w->spare->next;

@@ -10,7 +10,7 @@
  *         EFFECTS_SEND for a run with writes
  * Owns:   its runs, until their RESULT is sent; those that are with the executor when the
  *         actor ends are left to it, with their functions. What it keeps for each chief
- *         (actors/worker/kept.h), until the chief drops it or is lost
+ *         (actors/worker/pinned.h), until the chief drops it or is lost
  * Fails:  never by itself; a function's error is a RESULT like any other
  *
  * A run is in one place at a time: it waits for its inputs, is with the executor, or is
@@ -76,6 +76,6 @@ void mu__worker_forget_runs(void *state, struct mu__pool *pool);
 
 /* Bytes of all values that are kept here, as they would be sent. Of objects nothing is
  * known. */
-uint64_t mu__worker_kept_bytes(const void *state);
+uint64_t mu__worker_pinned_bytes(const void *state);
 
 #endif

@@ -156,7 +156,7 @@ int mu_context_is_chief(const mu_context *context)
     return mu__plan_is_chief(context->cluster, context->plan->type, context->plan->index);
 }
 
-int mu_context_evaluates(const mu_context *context)
+int mu_context_is_evaluation(const mu_context *context)
 {
     MU__REQUIRE_OR(0, context);
     return context->plan->evaluates;
@@ -242,7 +242,7 @@ int mu_context_wait_for_others(mu_context *context, int64_t timeout_ms,
     return mu__tasks_meet(run, timeout_ms, ret_error);
 }
 
-int mu_context_end_waits(mu_context *context, const mu_error *error)
+int mu_context_abort_waits(mu_context *context, const mu_error *error)
 {
     MU__REQUIRE(NULL, context, error);
 

@@ -251,7 +251,7 @@ static int start_server(struct mu__distribution *run, mu_error *error)
     const mu_server_options options = server_options(run);
     int rv;
 
-    if (kept.server != NULL && !mu_server_is(kept.server, &options))
+    if (kept.server != NULL && !mu_server_matches(kept.server, &options))
         return mu_error_set(error, -MU_EPRECONDITION,
                             "this thread keeps a server of %s; expected the same "
                             "cluster, task, layer, environment and config, or "

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int mu_node_distribute(mu_node *node, const mu_distribute_options *options)
+int mu_node_set_distribute(mu_node *node, const mu_distribute_options *options)
 {
     MU__REQUIRE(NULL, node, options, options->worker);
     if (node->program.distribute != NULL)

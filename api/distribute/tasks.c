@@ -114,7 +114,7 @@ static void key_of(const struct mu__task_news *news, const char *what, char *out
 /* ---- listening ---- */
 
 /* The error that a key says, or `otherwise` when its bytes say none. */
-static void read_error(const mu_kv_answer *answer, int otherwise, mu_error *ret_error)
+static void read_error(const mu_kv_response *answer, int otherwise, mu_error *ret_error)
 {
     mu_value *result = NULL;
 
@@ -127,26 +127,26 @@ static void read_error(const mu_kv_answer *answer, int otherwise, mu_error *ret_
         (void)mu_error_set(ret_error, otherwise, "another task has failed");
 }
 
-static void note_failed(struct mu__task_news *news, const mu_kv_answer *answer)
+static void note_failed(struct mu__task_news *news, const mu_kv_response *answer)
 {
     read_error(answer, -MU_EABORTED, &news->why);
     if (news->run != NULL)
         atomic_store(&news->run->over, true);
 }
 
-static void note_trained(struct mu__task_news *news, const mu_kv_answer *answer)
+static void note_trained(struct mu__task_news *news, const mu_kv_response *answer)
 {
     (void)answer;
     if (news->run != NULL)
         atomic_store(&news->run->trained, true);
 }
 
-static void note_ended(struct mu__task_news *news, const mu_kv_answer *answer)
+static void note_ended(struct mu__task_news *news, const mu_kv_response *answer)
 {
     read_error(answer, 0, &news->job);
 }
 
-static void note_gone(struct mu__task_news *news, const mu_kv_answer *answer)
+static void note_gone(struct mu__task_news *news, const mu_kv_response *answer)
 {
     (void)snprintf(news->gone, sizeof news->gone, "%.*s",
                    (int)(answer->size < sizeof news->gone ? answer->size
@@ -156,10 +156,10 @@ static void note_gone(struct mu__task_news *news, const mu_kv_answer *answer)
 
 /* On the loop's thread. A request that ends without an answer has nothing to say: its
  * node is closing, or its agent is in error, which is heard otherwise, too. */
-static void on_answer(void *user, const mu_kv_answer *answer)
+static void on_answer(void *user, const mu_kv_response *answer)
 {
     static void (*const notes[NEWS_COUNT])(struct mu__task_news *,
-                                           const mu_kv_answer *) = {
+                                           const mu_kv_response *) = {
         [NEWS_FAILED] = note_failed,
         [NEWS_TRAINED] = note_trained,
         [NEWS_ENDED] = note_ended,
@@ -182,14 +182,15 @@ static void on_answer(void *user, const mu_kv_answer *answer)
 static int listen_to(struct mu__distribution *run, const char *key, int about,
                      mu_error *ret_error)
 {
-    const mu_kv_ask ask = {.operation = MU_KV_GET, .key = key, .timeout_ms = -1};
+    const mu_kv_request ask = {.operation = MU_KV_GET, .key = key, .timeout_ms = -1};
     struct request *request = malloc(sizeof *request);
     int rv;
 
     if (request == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to hear of other tasks");
     *request = (struct request){hold(run->news), about};
-    rv = mu_kv_begin(run->node, &ask, on_answer, request, &run->news->requests[about]);
+    rv = mu_kv_request_async(run->node, &ask, on_answer, request,
+                             &run->news->requests[about]);
     if (rv == 0)
         return 0;
     unhold(request->news);
@@ -381,7 +382,7 @@ bool mu__tasks_failure(struct mu__distribution *run, mu_error *ret_why)
         heard = ret_why->code != 0;
         mu_value_free(result);
     }
-    mu_kv_item_done(&item);
+    mu_kv_item_clear(&item);
     return heard;
 }
 
@@ -437,7 +438,7 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t timeout_ms, mu_error *r
     options.tasks = news->tasks;
     options.timeout_ms = timeout_ms;
     key_of(news, "barrier", name);
-    rv = mu_barrier_begin(run->node, name, &options, on_met, meeting);
+    rv = mu_barrier_wait_async(run->node, name, &options, on_met, meeting);
     if (rv != 0) {
         unhold(news);
         free(meeting);
@@ -651,7 +652,7 @@ static int await_result(struct mu__distribution *run, struct awaited *awaited,
 
         if (rv == 0) {
             rv = mu__result_unpack(item.value, item.size, ret_error, ret_result);
-            mu_kv_item_done(&item);
+            mu_kv_item_clear(&item);
             return rv;
         }
         if (rv == -MU_EDEADLINE)
@@ -870,6 +871,6 @@ int mu__tasks_end(mu_node *node, bool has_chief, const mu_error *why, int64_t ti
         return 0;
     if (!has_chief)
         return end_by_key(node, why, timeout_ms, ret_error);
-    return mu_node_job_done(node, why->code, why->code == 0 ? "" : why->message,
+    return mu_node_finish_job(node, why->code, why->code == 0 ? "" : why->message,
                             timeout_ms, ret_error);
 }

@@ -22,7 +22,7 @@ int mu_plugin_open(mu_node *node);
 
 int mu_plugin_open(mu_node *node)
 {
-    return mu_node_register(node, "c.same", same, NULL, 0);
+    return mu_node_register_function(node, "c.same", same, NULL, 0);
 }
 #else
 
@@ -135,7 +135,7 @@ int main(int count, char **arguments)
     (void)median_of(coordinator, data, bytes, 2);
     (void)printf("array %g\n", median_of(coordinator, data, bytes, 7));
     mu_coordinator_close(coordinator);
-    (void)mu_node_job_done(node, 0, "", 2000, NULL);
+    (void)mu_node_finish_job(node, 0, "", 2000, NULL);
     (void)mu_node_close(node, 1000, NULL);
     mu_cluster_free(cluster);
     free(data);

@@ -72,7 +72,7 @@ int cmd_kv_change_if(struct cmd_client *client, const mu_kv_change *change,
 {
     mu_kv_check check;
     const mu_kv_transaction transaction = {&check, 1, change, 1};
-    mu_kv_outcome outcome;
+    mu_kv_transaction_result outcome;
     int rv = read_condition(client->options, change->key, error, &check);
 
     if (rv != 0)

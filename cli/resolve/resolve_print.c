@@ -97,7 +97,7 @@ static void add_text(cJSON *map, const char *key, const char *text)
 
 static cJSON *cluster_json(const mu_cluster *cluster)
 {
-    char *text = mu_cluster_json(cluster);
+    char *text = mu_cluster_to_json(cluster);
     cJSON *item = text == NULL ? NULL : cJSON_Parse(text);
 
     free(text);

@@ -93,7 +93,7 @@ int cmd_python_load(const struct cmd_options *options, mu_node *node,
     if (host->load == NULL)
         return 0;
     (void)snprintf(number, sizeof number, "%u", processes);
-    if (processes > 0 && mu_node_set(node, "python.processes", number) != 0)
+    if (processes > 0 && mu_node_set_setting(node, "python.processes", number) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     rv = host->load(node, "", host->user, ret_error);
     for (size_t i = 0; rv == 0 && i < modules->items_count; i++)

@@ -34,12 +34,12 @@ static uint64_t now_ms(void)
 static void show_progress(struct counting *c)
 {
     const uint64_t now = now_ms();
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
 
     if (now - c->shown_ms < SHOW_MS)
         return;
     c->shown_ms = now;
-    mu_coordinator_count(c->coordinator, &counts);
+    mu_coordinator_get_stats(c->coordinator, &counts);
     (void)printf("counter: %" PRIu64 " of %" PRIu64 " closures, %" PRIu64 " retried\n",
                  counts.finished, c->settings->closures, counts.retried);
     (void)fflush(stdout);
@@ -70,10 +70,10 @@ static int schedule_one(struct counting *c, uint64_t i, mu_error *ret_error)
 
 static void wait_for_room(struct counting *c)
 {
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
 
     for (;;) {
-        mu_coordinator_count(c->coordinator, &counts);
+        mu_coordinator_get_stats(c->coordinator, &counts);
         show_progress(c);
         if (counts.outstanding < c->settings->outstanding || counts.failed > 0)
             return;
@@ -107,7 +107,7 @@ static int64_t expected_at(const struct counting *c, uint64_t element)
 
 static int judge(struct counting *c, mu_error *ret_error)
 {
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
     int64_t elements[ELEMENTS];
     int64_t sum = 0;
     int wrong = 0;
@@ -119,11 +119,12 @@ static int judge(struct counting *c, mu_error *ret_error)
         sum += elements[e];
         wrong += elements[e] != expected_at(c, e);
     }
-    mu_coordinator_count(c->coordinator, &counts);
-    (void)mu_node_report(c->node, "counter", (double)sum, counts.finished);
-    (void)mu_node_report(c->node, "closures", (double)c->settings->closures,
+    mu_coordinator_get_stats(c->coordinator, &counts);
+    (void)mu_node_report_metric(c->node, "counter", (double)sum, counts.finished);
+    (void)mu_node_report_metric(c->node, "closures", (double)c->settings->closures,
                          counts.finished);
-    (void)mu_node_report(c->node, "errors", (double)counts.failed, counts.finished);
+    (void)mu_node_report_metric(c->node, "errors", (double)counts.failed,
+                                counts.finished);
     (void)printf("counter: the counter is %" PRId64 " after %" PRIu64 " closures, %"
                  PRIu64 " retried, %d elements wrong\n", sum, c->settings->closures,
                  counts.retried, wrong);
@@ -139,7 +140,7 @@ static void print_errors(struct counting *c)
 {
     mu_error errors[4];
     uint64_t lost = 0;
-    size_t count = mu_coordinator_errors(c->coordinator, errors, 4, &lost);
+    size_t count = mu_coordinator_take_errors(c->coordinator, errors, 4, &lost);
 
     for (size_t i = 0; i < count; i++)
         (void)fprintf(stderr, "counter: closure %" PRIu64 ", attempt %u: %s: %s: %s\n",

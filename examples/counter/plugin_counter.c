@@ -57,7 +57,7 @@ static int use_variable(struct counter *counter, mu_node *node, mu_error *ret_er
 /* The length of the work: no two runs of a closure need the same. */
 static uint64_t draw(const mu_run *run, uint64_t bound)
 {
-    uint64_t z = mu_run_closure(run) * UINT64_C(0x9e3779b97f4a7c15) +
+    uint64_t z = mu_run_closure_id(run) * UINT64_C(0x9e3779b97f4a7c15) +
                  mu_run_attempt(run) + (uint64_t)getpid();
 
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -69,7 +69,7 @@ static uint64_t draw(const mu_run *run, uint64_t bound)
 static void note_run(const struct counter *counter, const mu_run *run)
 {
     char line[128];
-    int size = snprintf(line, sizeof line, "%s %d %u\n", mu_run_name(run),
+    int size = snprintf(line, sizeof line, "%s %d %u\n", mu_run_closure_name(run),
                         mu_run_worker(run), (unsigned)mu_run_attempt(run));
 
     if (counter->trace >= 0 && write(counter->trace, line, (size_t)size) != size)
@@ -105,7 +105,7 @@ static int count(mu_run *run, void *user)
 static int read_setting(const mu_node *node, const char *name, uint64_t low,
                         uint64_t high, uint64_t *number)
 {
-    const char *text = mu_node_setting(node, name);
+    const char *text = mu_node_get_setting(node, name);
     unsigned long long whole;
     char *end;
 
@@ -138,7 +138,7 @@ static int read_settings(const mu_node *node, struct settings *ret_settings)
 
 static int open_trace(const mu_node *node, int *ret_trace)
 {
-    const char *path = mu_node_setting(node, "trace");
+    const char *path = mu_node_get_setting(node, "trace");
 
     *ret_trace = -1;
     if (path == NULL)
@@ -192,6 +192,6 @@ int mu_plugin_open(mu_node *node)
     counter = counter_new(&settings, trace);
     if (counter == NULL)
         return -MU_ENOMEM;
-    rv = mu_node_register(node, "count", count, counter, 0);
-    return rv != 0 ? rv : mu_node_program(node, "chief", chief_program, counter);
+    rv = mu_node_register_function(node, "count", count, counter, 0);
+    return rv != 0 ? rv : mu_node_register_program(node, "chief", chief_program, counter);
 }

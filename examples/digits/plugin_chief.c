@@ -78,14 +78,14 @@ static struct grouped group(uint64_t number)
     return grouped;
 }
 
-static void print_progress(struct training *t, const mu_coordinator_counts *counts)
+static void print_progress(struct training *t, const mu_coordinator_stats *counts)
 {
     const uint64_t steps = t->digits->settings.steps;
     const int filled = (int)(t->finished * BAR_COLUMNS / steps);
     char accuracy[32] = "";
     double number;
 
-    if (mu_node_metric(t->node, "accuracy", &number, NULL) == 0)
+    if (mu_node_get_metric(t->node, "accuracy", &number, NULL) == 0)
         (void)snprintf(accuracy, sizeof accuracy, ", accuracy %.3f", number);
     (void)printf("[%.*s%.*s] %3d %%  %s/%s steps, %.0f/s, %s retried%s, %.0f s%c", filled,
                  "##########", BAR_COLUMNS - filled, "----------",
@@ -99,7 +99,7 @@ static void show_progress(struct training *t, bool last)
 {
     const uint64_t now = now_ms();
     const uint64_t passed_ms = now - t->shown_ms;
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
     double rate;
 
     if (!last && passed_ms < (t->terminal ? SHOW_MS : SHOW_LOG_MS))
@@ -110,7 +110,7 @@ static void show_progress(struct training *t, bool last)
         t->rate = t->shown_finished == 0 ? rate : 0.7 * t->rate + 0.3 * rate;
     t->shown_ms = now;
     t->shown_finished = t->finished;
-    mu_coordinator_count(t->coordinator, &counts);
+    mu_coordinator_get_stats(t->coordinator, &counts);
     print_progress(t, &counts);
 }
 
@@ -272,8 +272,8 @@ static int ask_evaluator(struct training *t, mu_error *ret_error,
 
         if (rv != 0)
             return rv;
-        if (mu_node_metric(t->node, "accuracy", &accuracy, &version) == 0 &&
-            mu_node_metric(t->node, "loss", &loss, &loss_version) == 0 &&
+        if (mu_node_get_metric(t->node, "accuracy", &accuracy, &version) == 0 &&
+            mu_node_get_metric(t->node, "loss", &loss, &loss_version) == 0 &&
             version == wanted && loss_version == wanted) {
             *ret_score = (struct digits_score){.loss = loss, .accuracy = accuracy};
             return 0;
@@ -307,9 +307,9 @@ static void print_workers(const struct training *t)
 static uint64_t print_closures(const struct training *t)
 {
     const uint64_t lost = t->scheduled - t->finished - t->failed - t->cancelled;
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
 
-    mu_coordinator_count(t->coordinator, &counts);
+    mu_coordinator_get_stats(t->coordinator, &counts);
     (void)printf("digits: closures: %s scheduled, %s run, %s retried, %s failed, "
                  "%s cancelled, %s lost\n", group(t->scheduled).text,
                  group(t->finished).text, group(counts.retried).text,

@@ -159,9 +159,9 @@ static int evaluate(struct digits *digits, mu_node *node, mu_error *ret_error)
 
     if (rv != 0)
         return rv;
-    rv = mu_node_report(node, "loss", score.loss, version);
+    rv = mu_node_report_metric(node, "loss", score.loss, version);
     if (rv == 0)
-        rv = mu_node_report(node, "accuracy", score.accuracy, version);
+        rv = mu_node_report_metric(node, "accuracy", score.accuracy, version);
     if (rv == 0)
         return 0;
     return mu_error_set(ret_error, rv, "cannot report: %s", mu_strerror(rv));
@@ -207,7 +207,7 @@ static struct digits *digits_new(const mu_node *node, const struct settings *set
         return NULL;
     }
     digits->settings = *settings;
-    digits->data_path = mu_node_setting(node, "data");
+    digits->data_path = mu_node_get_setting(node, "data");
     (void)pthread_mutex_lock(&all_lock);
     digits->next = all;
     all = digits;
@@ -233,10 +233,10 @@ int mu_plugin_open(mu_node *node)
     digits = digits_new(node, &settings);
     if (digits == NULL)
         return -MU_ENOMEM;
-    rv = mu_node_register(node, "digits_step", digits_step, digits, 0);
+    rv = mu_node_register_function(node, "digits_step", digits_step, digits, 0);
     if (rv == 0)
-        rv = mu_node_program(node, "chief", chief_program, digits);
+        rv = mu_node_register_program(node, "chief", chief_program, digits);
     if (rv == 0)
-        rv = mu_node_program(node, "evaluator", evaluator_program, digits);
+        rv = mu_node_register_program(node, "evaluator", evaluator_program, digits);
     return rv;
 }

@@ -43,7 +43,7 @@ static bool parse_number(const char *text, const struct row *row)
 
 static int read_row(const mu_node *node, const struct row *row, mu_error *ret_error)
 {
-    const char *text = mu_node_setting(node, row->name);
+    const char *text = mu_node_get_setting(node, row->name);
 
     if (text == NULL || (row->whole != NULL ? parse_whole(text, row)
                                             : parse_number(text, row)))

@@ -185,7 +185,7 @@ static int eval(mu_context *context, void *user)
 static int read_number(const mu_node *node, const char *name, uint64_t low,
                        uint64_t *number)
 {
-    const char *text = mu_node_setting(node, name);
+    const char *text = mu_node_get_setting(node, name);
     unsigned long long whole;
     char *end;
 
@@ -205,7 +205,7 @@ static int read_number(const mu_node *node, const char *name, uint64_t low,
 
 static int read_strategy(const mu_node *node, const mu_strategy **ret_strategy)
 {
-    const char *name = mu_node_setting(node, "strategy");
+    const char *name = mu_node_get_setting(node, "strategy");
 
     *ret_strategy = mu_strategy_parameter_server();
     if (name == NULL || strcmp(name, "parameter_server") == 0)
@@ -234,12 +234,12 @@ int mu_plugin_open(mu_node *node)
         read_number(node, "timeout_ms", 1, &program.timeout_ms) != 0 ||
         read_strategy(node, &options.strategy) != 0)
         return -MU_EINVALID;
-    program.fails = mu_node_setting(node, "fails");
+    program.fails = mu_node_get_setting(node, "fails");
     options.end_timeout_ms = (int64_t)program.timeout_ms;
     options.worker = work;
     options.worker_user = &program;
     options.eval = eval;
     options.eval_user = &program;
     options.eval_strategy = options.strategy;
-    return mu_node_distribute(node, &options);
+    return mu_node_set_distribute(node, &options);
 }

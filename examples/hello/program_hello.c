@@ -57,7 +57,7 @@ int main(void)
     mu_error error;
 
     if (play(first, "worker", &error, &worker) != 0 ||
-        mu_node_register(worker, "square", square, NULL, 0) != 0 ||
+        mu_node_register_function(worker, "square", square, NULL, 0) != 0 ||
         mu_node_serve(worker) != 0 ||
         mu_cluster_add(whole, "worker", 0, mu_node_address(worker), &error) != 0 ||
         play(whole, "chief", &error, &chief) != 0 || squares(chief, &error) != 0) {

@@ -59,12 +59,12 @@ static uint64_t added_count(const struct settings *s)
 static void show_progress(struct mixing *m)
 {
     const uint64_t now = now_ms();
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
 
     if (now - m->shown_ms < SHOW_MS)
         return;
     m->shown_ms = now;
-    mu_coordinator_count(m->coordinator, &counts);
+    mu_coordinator_get_stats(m->coordinator, &counts);
     (void)printf("mixed: %" PRIu64 " of %" PRIu64 " closures, %" PRIu64
                  " retried\n",
                  counts.finished, m->named, counts.retried);
@@ -350,7 +350,7 @@ static int keep_sum(struct mixing *m, int64_t sum, mu_error *ret_error)
 static int judge(struct mixing *m, mu_error *ret_error)
 {
     const uint64_t expected = added_count(m->settings);
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
     int64_t elements[ELEMENTS];
     int64_t sum = 0;
     int wrong = 0;
@@ -365,7 +365,7 @@ static int judge(struct mixing *m, mu_error *ret_error)
     rv = keep_sum(m, sum, ret_error);
     if (rv != 0)
         return rv;
-    mu_coordinator_count(m->coordinator, &counts);
+    mu_coordinator_get_stats(m->coordinator, &counts);
     (void)printf("mixed: the counter is %" PRId64 " after %" PRIu64 " closures, %" PRIu64
                  " retried, %d elements wrong\n", sum, expected, counts.retried, wrong);
     (void)fflush(stdout);

@@ -97,7 +97,7 @@ static int add_one(struct mixed *mixed, mu_run *run, int64_t element)
 /* The length of the work: no two runs of a closure need the same. */
 static uint64_t draw(const mu_run *run, uint64_t bound)
 {
-    uint64_t z = mu_run_closure(run) * UINT64_C(0x9e3779b97f4a7c15) +
+    uint64_t z = mu_run_closure_id(run) * UINT64_C(0x9e3779b97f4a7c15) +
                  mu_run_attempt(run) + (uint64_t)getpid();
 
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -109,7 +109,8 @@ static int wait_for_cancel(mu_run *run)
 {
     while (!mu_run_cancelled(run))
         nap(LOOK_MS);
-    return mu_run_fail(run, -MU_ECANCELLED, "%s was told to stop", mu_run_name(run));
+    return mu_run_fail(run, -MU_ECANCELLED, "%s was told to stop",
+                       mu_run_closure_name(run));
 }
 
 /* ---- The functions ---- */
@@ -160,7 +161,7 @@ static int stumble(mu_run *run, void *user)
 static void note_frozen(const struct mixed *mixed, const mu_run *run)
 {
     char line[128];
-    int size = snprintf(line, sizeof line, "%s %d %ld\n", mu_run_name(run),
+    int size = snprintf(line, sizeof line, "%s %d %ld\n", mu_run_closure_name(run),
                         mu_run_worker(run), (long)getpid());
 
     if (mixed->trace >= 0 && write(mixed->trace, line, (size_t)size) != size)
@@ -192,7 +193,7 @@ static int fail(mu_run *run, void *user)
 
 static int read_setting(const mu_node *node, const char *name, uint64_t *number)
 {
-    const char *text = mu_node_setting(node, name);
+    const char *text = mu_node_get_setting(node, name);
     unsigned long long whole;
     char *end;
 
@@ -228,7 +229,7 @@ static int read_settings(const mu_node *node, struct settings *ret_settings)
 
 static int open_trace(const mu_node *node, int *ret_trace)
 {
-    const char *path = mu_node_setting(node, "trace");
+    const char *path = mu_node_get_setting(node, "trace");
 
     *ret_trace = -1;
     if (path == NULL)
@@ -280,7 +281,8 @@ static int register_functions(mu_node *node, struct mixed *mixed)
     int rv = 0;
 
     for (size_t i = 0; rv == 0 && i < sizeof functions / sizeof functions[0]; i++)
-        rv = mu_node_register(node, functions[i].name, functions[i].function, mixed, 0);
+        rv = mu_node_register_function(node, functions[i].name, functions[i].function,
+                                       mixed, 0);
     return rv;
 }
 
@@ -301,5 +303,5 @@ int mu_plugin_open(mu_node *node)
     if (mixed == NULL)
         return -MU_ENOMEM;
     rv = register_functions(node, mixed);
-    return rv != 0 ? rv : mu_node_program(node, "chief", chief_program, mixed);
+    return rv != 0 ? rv : mu_node_register_program(node, "chief", chief_program, mixed);
 }

@@ -77,30 +77,30 @@ static int add(mu_run *run, void *user)
 static int sum_up(mu_coordinator *coordinator, mu_error *error)
 {
     mu_closure_options options;
-    mu_deal_options dataset;
+    mu_dataset_options dataset_options;
     mu_per_worker *local;
     mu_value *args;
-    mu_deal *deal;
+    mu_dataset *dataset;
     int rv;
 
     mu_closure_options_init(&options);
     options.flags = MU_CLOSURE_EFFECT_ONCE;
     options.run_timeout_ms = 60000;       /* longer is stuck: it runs elsewhere */
-    mu_deal_options_init(&dataset);
-    dataset.shards = SHARDS;
-    dataset.epochs = EPOCHS;
-    dataset.seed = 1;
+    mu_dataset_options_init(&dataset_options);
+    dataset_options.shards = SHARDS;
+    dataset_options.epochs = EPOCHS;
+    dataset_options.seed = 1;
     rv = mu_per_worker_open(coordinator, "open_local", NULL, 5000, error, &local);
     if (rv != 0)
         return rv;
     args = mu_value_per_worker(local);
-    rv = mu_deal_open(coordinator, &dataset, error, &deal);
+    rv = mu_dataset_open(coordinator, &dataset_options, error, &dataset);
     if (rv == 0) {
         while (rv == 0)
-            rv = mu_deal_schedule(deal, "visit", args, &options, 30000, error);
+            rv = mu_dataset_schedule(dataset, "visit", args, &options, 30000, error);
         if (rv == -MU_ERANGE)           /* all shards of all epochs */
             rv = mu_coordinator_join(coordinator, 30000, error);
-        mu_deal_close(deal);
+        mu_dataset_close(dataset);
     }
     mu_value_free(args);
     mu_per_worker_close(local);
@@ -195,12 +195,12 @@ static int play(mu_cluster *whole, mu_node_options *options, mu_error *error,
 
 static int serve(mu_node *node)
 {
-    int rv = mu_node_register(node, "open_local", open_local, NULL, 0);
+    int rv = mu_node_register_function(node, "open_local", open_local, NULL, 0);
 
     if (rv == 0)
-        rv = mu_node_register(node, "visit", visit, NULL, 0);
+        rv = mu_node_register_function(node, "visit", visit, NULL, 0);
     if (rv == 0)
-        rv = mu_node_register(node, "add", add, NULL, 0);
+        rv = mu_node_register_function(node, "add", add, NULL, 0);
     return rv == 0 ? mu_node_serve(node) : rv;
 }
 

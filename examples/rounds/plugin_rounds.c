@@ -89,7 +89,7 @@ static int look(struct worker *w, const char *key, uint64_t *ret_number,
     *ret_number = rv == 0 ? strtoull(item.value, NULL, 10) : 0;
     *ret_revision = rv == 0 ? item.revision : 0;
     note(w, "saw %s %" PRIu64, key, *ret_number);
-    mu_kv_item_done(&item);
+    mu_kv_item_clear(&item);
     return 0;
 }
 
@@ -204,7 +204,7 @@ static int do_rounds(struct worker *w)
     if (rv == 0)
         rv = look(w, at, &round, &revision);
     for (; rv == 0 && round < w->settings.rounds; round++) {
-        rv = mu_preempt_reached(w->node, round, &w->error, &stop);
+        rv = mu_preemption_reached(w->node, round, &w->error, &stop);
         if (rv == 0 && stop) {
             (void)printf("rounds: stops at step %" PRIu64 "\n", round);
             return 0;
@@ -258,7 +258,7 @@ static int work(struct worker *w)
 
 static int open_trace(const mu_node *node, int *ret_trace)
 {
-    const char *path = mu_node_setting(node, "trace");
+    const char *path = mu_node_get_setting(node, "trace");
 
     *ret_trace = -1;
     if (path == NULL)
@@ -296,7 +296,7 @@ static int worker_program(mu_node *node, void *user)
 static int read_setting(const mu_node *node, const char *name, uint64_t high,
                         uint64_t *number)
 {
-    const char *text = mu_node_setting(node, name);
+    const char *text = mu_node_get_setting(node, name);
     unsigned long long whole;
     char *end;
 
@@ -324,5 +324,5 @@ int mu_plugin_open(mu_node *node)
         read_setting(node, "barriers", 1, &settings.barriers) != 0 ||
         read_setting(node, "workers", 4096, &settings.workers) != 0)
         return -MU_EINVALID;
-    return mu_node_program(node, "worker", worker_program, &settings);
+    return mu_node_register_program(node, "worker", worker_program, &settings);
 }

@@ -179,7 +179,7 @@ MU_EXPORT mu_cluster *mu_cluster_split(const mu_cluster *cluster, const char *ty
 
 /* The spec as JSON (dense jobs as lists, sparse ones as objects). The caller frees the
  * text with free(); NULL when out of memory. */
-MU_EXPORT char *mu_cluster_json(const mu_cluster *cluster);
+MU_EXPORT char *mu_cluster_to_json(const mu_cluster *cluster);
 
 #ifdef __cplusplus
 }

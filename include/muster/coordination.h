@@ -144,14 +144,14 @@ enum mu_kv_flag {
     MU_KV_LEASE = 4         /* the key goes when this task ends, or leaves */
 };
 
-/* What a get brings; freed with mu_kv_item_done. */
+/* What a get brings; freed with mu_kv_item_clear. */
 typedef struct mu_kv_item {
     char *value;            /* with a zero behind it that size does not count */
     size_t size;
     uint64_t revision;      /* of the change that made it so */
 } mu_kv_item;
 
-MU_EXPORT void mu_kv_item_done(mu_kv_item *item);
+MU_EXPORT void mu_kv_item_clear(mu_kv_item *item);
 
 /* ret_revision may be NULL. */
 MU_EXPORT int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
@@ -192,7 +192,7 @@ enum mu_kv_operation {
     MU_KV_DELETE
 };
 
-typedef struct mu_kv_ask {
+typedef struct mu_kv_request {
     int operation;
     unsigned flags;
     const char *key;
@@ -201,25 +201,25 @@ typedef struct mu_kv_ask {
     uint64_t revision;
     int64_t by;
     int64_t timeout_ms;
-} mu_kv_ask;
+} mu_kv_request;
 
-typedef struct mu_kv_answer {
+typedef struct mu_kv_response {
     int code;               /* 0, or negative with `error` */
     const mu_error *error;  /* valid during the call, as `value` */
     const char *value;
     size_t size;
     uint64_t revision;
     int64_t number;         /* INCREMENT: the sum; DELETE: how many */
-} mu_kv_answer;
+} mu_kv_response;
 
-typedef void (*mu_kv_done_fn)(void *user, const mu_kv_answer *answer);
+typedef void (*mu_kv_done_fn)(void *user, const mu_kv_response *answer);
 
 /* ret_request (may be NULL) is for mu_kv_cancel; it is valid for ever, and means nothing
  * once the answer has come. At most 65536 are under way, those that wait for their answer
  * included, and 256 MiB of values (but for those of 1 KiB and less); then -MU_EAGAIN. Any
  * thread, the loop's too. */
-MU_EXPORT int mu_kv_begin(mu_node *node, const mu_kv_ask *ask, mu_kv_done_fn done,
-                          void *user, uint64_t *ret_request);
+MU_EXPORT int mu_kv_request_async(mu_node *node, const mu_kv_request *ask,
+                                  mu_kv_done_fn done, void *user, uint64_t *ret_request);
 
 /* Answer it with -MU_ECANCELLED, unless it has been answered. What changes something may
  * have been applied. */
@@ -268,40 +268,40 @@ typedef struct mu_kv_transaction {
     size_t changes_count;
 } mu_kv_transaction;
 
-typedef struct mu_kv_outcome {
+typedef struct mu_kv_transaction_result {
     uint64_t revision;      /* of the last change in the store once it was applied */
     int64_t number;         /* the sum of its first increment */
     int failed;             /* with -MU_EPRECONDITION the comparison that did not hold,
                                from 0; -1: none, the words say what it was */
-} mu_kv_outcome;
+} mu_kv_transaction_result;
 
 /* ret_outcome may be NULL. -MU_EPRECONDITION: a comparison does not hold, or a key that
  * is to be incremented has no number; -MU_ERANGE: its sum is too large. Then nothing was
  * changed. */
 MU_EXPORT int mu_kv_transact(mu_node *node, const mu_kv_transaction *transaction,
                              int64_t timeout_ms, mu_error *ret_error,
-                             mu_kv_outcome *ret_outcome);
+                             mu_kv_transaction_result *ret_outcome);
 
-/* The same without waiting, as mu_kv_begin, whose bounds it shares. The answer has
- * revision and number; with -MU_EPRECONDITION, number is mu_kv_outcome.failed + 1. */
-MU_EXPORT int mu_kv_transact_begin(mu_node *node, const mu_kv_transaction *transaction,
+/* The same without waiting, as mu_kv_request_async, whose bounds it shares. The answer has
+ * revision and number; with -MU_EPRECONDITION, number is mu_kv_transaction_result.failed + 1. */
+MU_EXPORT int mu_kv_transact_async(mu_node *node, const mu_kv_transaction *transaction,
                                    int64_t timeout_ms, mu_kv_done_fn done, void *user,
                                    mu_error *ret_error, uint64_t *ret_request);
 
 /* A watch: all changes of a key, or of what is below a directory. What is there at the
- * begin comes first, then MU_KV_CURRENT once. Changes of one key that were not read yet
+ * begin comes first, then MU_KV_EVENT_SYNCED once. Changes of one key that were not read yet
  * are one: the last state counts. */
 typedef struct mu_kv_watch mu_kv_watch;
 
-enum mu_kv_event_type { MU_KV_SET, MU_KV_DELETED, MU_KV_CURRENT };
+enum mu_kv_event_type { MU_KV_EVENT_PUT, MU_KV_EVENT_DELETED, MU_KV_EVENT_SYNCED };
 
 typedef struct mu_kv_event {
     int type;
-    char *key;              /* NULL for MU_KV_CURRENT; freed with mu_kv_event_done */
-    mu_kv_item item;        /* MU_KV_SET */
+    char *key; /* NULL for MU_KV_EVENT_SYNCED; freed with mu_kv_event_clear */
+    mu_kv_item item;        /* MU_KV_EVENT_PUT */
 } mu_kv_event;
 
-MU_EXPORT void mu_kv_event_done(mu_kv_event *event);
+MU_EXPORT void mu_kv_event_clear(mu_kv_event *event);
 
 MU_EXPORT int mu_kv_watch_open(mu_node *node, const char *key, int below,
                                int64_t timeout_ms, mu_error *ret_error,
@@ -338,7 +338,7 @@ MU_EXPORT int mu_lock_acquire(mu_node *node, const char *name, int64_t timeout_m
 
 /* Its number, and the key that is there under that revision while it is held. Valid until
  * it is released. */
-MU_EXPORT uint64_t mu_lock_number(const mu_lock *lock);
+MU_EXPORT uint64_t mu_lock_fencing_token(const mu_lock *lock);
 MU_EXPORT const char *mu_lock_key(const mu_lock *lock);
 
 /* Wait until it is lost: 0 says that it is. -MU_EDEADLINE: it was held until then. By one
@@ -375,7 +375,7 @@ MU_EXPORT int mu_barrier_wait(mu_node *node, const char *name,
 
 /* The same without waiting: `done` is called on the loop's thread, once. */
 typedef void (*mu_barrier_done_fn)(void *user, int code, const mu_error *error);
-MU_EXPORT int mu_barrier_begin(mu_node *node, const char *name,
+MU_EXPORT int mu_barrier_wait_async(mu_node *node, const char *name,
                                const mu_barrier_options *options, mu_barrier_done_fn done,
                                void *user);
 
@@ -388,19 +388,19 @@ MU_EXPORT int mu_barrier_cancel(mu_node *node, const char *name, int64_t timeout
 
 /* This task, or its machine, will be gone in `grace_ms`: all tasks agree on a step to
  * stop at, one more than the largest that any of them has reached. Returns once all know
- * of it; with a longer grace than MU_PREEMPT_EARLY_MS at once, and they agree that long
+ * of it; with a longer grace than MU_PREEMPTION_EARLY_MS at once, and they agree that long
  * before its end. A put of the key RECEIVED_PREEMPTION_NOTICE does the same.
  * -MU_EDEADLINE: who has not answered; the others agree all the same, later.
  * -MU_EINVALID: a negative grace. */
-#define MU_PREEMPT_EARLY_MS (15 * 60 * 1000)
+#define MU_PREEMPTION_EARLY_MS (15 * 60 * 1000)
 
-MU_EXPORT int mu_preempt_notice(mu_node *node, const char *reason, int64_t grace_ms,
+MU_EXPORT int mu_preemption_notify(mu_node *node, const char *reason, int64_t grace_ms,
                                 int64_t timeout_ms, mu_error *ret_error);
 
 /* The program has reached `step`: *ret_stop is 1 exactly when that is the step to stop
  * at, for all tasks the same. Waits while the tasks agree. Steps ascend. Without a notice
  * a few nanoseconds. */
-MU_EXPORT int mu_preempt_reached(mu_node *node, uint64_t step, mu_error *ret_error,
+MU_EXPORT int mu_preemption_reached(mu_node *node, uint64_t step, mu_error *ret_error,
                                  int *ret_stop);
 
 typedef struct mu_preemption {
@@ -414,7 +414,7 @@ typedef struct mu_preemption {
 
 /* Wait for a round after `round`: its notice, and with `agreed` its step. For tasks that
  * have no steps of their own, parameter servers say. */
-MU_EXPORT int mu_preempt_wait(mu_node *node, uint64_t round, int agreed,
+MU_EXPORT int mu_preemption_wait(mu_node *node, uint64_t round, int agreed,
                               int64_t timeout_ms, mu_error *ret_error,
                               mu_preemption *ret_preemption);
 

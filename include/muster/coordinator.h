@@ -4,7 +4,7 @@
  * On a loop's thread, what has to wait for an answer returns -MU_EPRECONDITION: to fetch
  * what is not there yet, or is kept by a worker; to join, explain, drain or forget;
  * to open a per-worker value. Scheduling with limit 0, mu_remote_value_cancel,
- * mu_coordinator_errors, references, and letting go of anything never wait.
+ * mu_coordinator_take_errors, references, and letting go of anything never wait.
  *
  * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
  * (error.h). */
@@ -71,13 +71,13 @@ MU_EXPORT int mu_coordinator_schedule(mu_coordinator *coordinator, const char *f
 enum mu_closure_flag {
     MU_CLOSURE_EFFECT_ONCE = 1, /* what its run writes with mu_run_add() and its like is
                                    applied once, however often the closure is run */
-    MU_CLOSURE_KEEP = 2,        /* the result stays on the worker until it is fetched or
+    MU_CLOSURE_PIN_RESULT = 2,  /* the result stays on the worker until it is fetched or
                                    used; computed again when that worker is lost. Of a
                                    closure with a name it goes to the journal instead, if
                                    there is one */
     MU_CLOSURE_NO_BACKUP = 4,   /* never run twice at the same time as a straggler */
-    MU_CLOSURE_OWN_ERROR = 16   /* its error is that of its value alone: no call raises
-                                   it, mu_coordinator_errors does not have it, and nothing
+    MU_CLOSURE_RAISE_ON_FETCH = 16 /* its error is that of its value alone: no call raises
+                                   it, mu_coordinator_take_errors does not have it, and nothing
                                    is cancelled for it. To schedule one raises no error of
                                    other closures: while the rest is being cancelled for
                                    one, it is cancelled, too */
@@ -115,7 +115,7 @@ typedef struct mu_closure_options {
                                of this type; without it, of type "worker". NULL, the
                                default: on any task that runs closures */
     void (*notify)(mu_remote_value *value, void *user);
-                            /* as mu_remote_value_notify(), without a message of its own;
+                            /* as mu_remote_value_on_ready(), without a message of its own;
                                only when the value is wanted. Always on the node's loop
                                thread, and maybe before the call that schedules it
                                returns; never when that fails. NULL: nobody is told */
@@ -183,7 +183,7 @@ MU_EXPORT void mu_per_worker_close(mu_per_worker *per_worker);
  * came while the rest was being cancelled. At most 1,024 are kept, the oldest ones;
  * ret_lost (may be NULL) says how many came on top of that. Fills in up to `max` and
  * takes those out; returns how many. */
-MU_EXPORT size_t mu_coordinator_errors(mu_coordinator *coordinator, mu_error *errors,
+MU_EXPORT size_t mu_coordinator_take_errors(mu_coordinator *coordinator, mu_error *errors,
                                        size_t max, uint64_t *ret_lost);
 
 /* Why a closure has not run: a map with its state, attempts, where it is, what it waits
@@ -224,17 +224,17 @@ MU_EXPORT int mu_coordinator_done(mu_coordinator *coordinator, mu_error *ret_err
 
 /* Counts of this coordinator since it was opened. scheduled = finished + failed +
  * cancelled + outstanding, always: a closure that is in none of them would be lost. */
-typedef struct mu_coordinator_counts {
+typedef struct mu_coordinator_stats {
     uint64_t scheduled;
     uint64_t finished;
     uint64_t failed;
     uint64_t cancelled;
     uint64_t outstanding;   /* queued or in flight */
     uint64_t retried;       /* attempts beyond each closure's first */
-} mu_coordinator_counts;
+} mu_coordinator_stats;
 
-MU_EXPORT void mu_coordinator_count(mu_coordinator *coordinator,
-                                    mu_coordinator_counts *ret_counts);
+MU_EXPORT void mu_coordinator_get_stats(mu_coordinator *coordinator,
+                                    mu_coordinator_stats *ret_counts);
 
 /* Wait for the result. 0 with *ret_result (the caller frees it; NULL: only wait, and
  * leave what a worker keeps there); the closure's own error; -MU_ECANCELLED when the
@@ -263,7 +263,7 @@ MU_EXPORT enum mu_remote_value_state mu_remote_value_state(const mu_remote_value
  * aborted; at once, on this thread, when that is so already. Must not block; may
  * schedule with limit 0. The value is held until then. -MU_ECLOSED when the node is
  * closed. */
-MU_EXPORT int mu_remote_value_notify(mu_remote_value *value,
+MU_EXPORT int mu_remote_value_on_ready(mu_remote_value *value,
                                      void (*notify)(mu_remote_value *value, void *user),
                                      void *user);
 

@@ -57,7 +57,7 @@ MU_EXPORT int mu_context_is_chief(const mu_context *context);
 MU_EXPORT int mu_context_distributed_mode(const mu_context *context);
 
 /* 1 in a call of the eval function, or of the worker function in its place. */
-MU_EXPORT int mu_context_evaluates(const mu_context *context);
+MU_EXPORT int mu_context_is_evaluation(const mu_context *context);
 
 /* What the strategy says: whether this task initializes the parameters, writes
  * checkpoints, writes summaries. */
@@ -93,7 +93,7 @@ MU_EXPORT int mu_context_wait_for_others(mu_context *context, int64_t timeout_ms
  * another task had failed with it: for who was interrupted. Its call is then to return an
  * error, by which the other processes hear of it. Any thread; returns the error's code
  * (-MU_EUNKNOWN without one). */
-MU_EXPORT int mu_context_end_waits(mu_context *context, const mu_error *error);
+MU_EXPORT int mu_context_abort_waits(mu_context *context, const mu_error *error);
 
 /* 1 when nobody needs this call any more: another task has failed, or all workers have
  * ended and this is the evaluator. Any thread. */
@@ -261,10 +261,10 @@ MU_EXPORT int mu_distribute_end(int64_t timeout_ms, mu_error *ret_error);
 /* ---- Plugins ---- */
 
 /* What `muster node` and `muster run` call, in the mode that --mode says: set by a plugin
- * in its mu_plugin_open, instead of mu_node_program. One plugin, every mode. Of options
+ * in its mu_plugin_open, instead of mu_node_register_program. One plugin, every mode. Of options
  * the functions, strategies, config and limits count; the rest comes from the command
  * line. Copied; -MU_EINVALID without a worker function, -MU_EEXISTS the second time. */
-MU_EXPORT int mu_node_distribute(mu_node *node, const mu_distribute_options *options);
+MU_EXPORT int mu_node_set_distribute(mu_node *node, const mu_distribute_options *options);
 
 #ifdef __cplusplus
 }

@@ -160,7 +160,8 @@ MU_EXPORT void mu_node_options_init(mu_node_options *options);
  * variable counts as absent. One that is no whole number, or out of its range, gives
  * -MU_EINVALID, naming it, its text and what was expected; `options` is then as before.
  * Texts (cluster_name, journal, store and so on) point into the environment. */
-MU_EXPORT int mu_node_options_environment(mu_node_options *options, mu_error *ret_error);
+MU_EXPORT int mu_node_options_from_environment(mu_node_options *options,
+                                               mu_error *ret_error);
 
 /* The exit code by which a cluster manager knows that the chief wants to be restarted: if
  * `error` says that a parameter server is unavailable (-MU_EUNAVAILABLE, MU_ERROR_SERVER)
@@ -252,10 +253,10 @@ typedef void (*mu_cluster_change_fn)(mu_node *node, const mu_cluster_change *cha
  * and parameter servers only move. Other changes are refused with a line in the log, and
  * not told. What is removed is hung up on and refused until it is listed again; a worker
  * that finds itself removed finishes what it has, and then its job is done. */
-MU_EXPORT void mu_node_on_cluster(mu_node *node, mu_cluster_change_fn callback,
+MU_EXPORT void mu_node_on_cluster_change(mu_node *node, mu_cluster_change_fn callback,
                                   void *user);
 
-/* Wait until the job is done: the chief has said so with mu_node_job_done (0
+/* Wait until the job is done: the chief has said so with mu_node_finish_job (0
  * returned), or the node is being closed (-MU_ECLOSED). What tasks that only serve
  * wait in. ret_error holds the job's own error, if it ended with one, and 0 is
  * returned. */
@@ -265,16 +266,16 @@ MU_EXPORT int mu_node_wait_job(mu_node *node, int64_t timeout_ms, mu_error *ret_
  * done, so that it may exit; `code` 0 or a negative code with `message`. Returns once
  * every task was told and has hung up, or at the limit (-MU_EDEADLINE, naming the tasks
  * left). -MU_EPRECONDITION on every other task. */
-MU_EXPORT int mu_node_job_done(mu_node *node, int code, const char *message,
+MU_EXPORT int mu_node_finish_job(mu_node *node, int code, const char *message,
                                int64_t timeout_ms, mu_error *ret_error);
 
 /* Send a number to the chief, where it shows in the status and is read with
- * mu_node_metric: progress of an evaluator, say. The last one of a name counts. */
-MU_EXPORT int mu_node_report(mu_node *node, const char *name, double number,
+ * mu_node_get_metric: progress of an evaluator, say. The last one of a name counts. */
+MU_EXPORT int mu_node_report_metric(mu_node *node, const char *name, double number,
                              uint64_t step);
 
 /* Chief: the last number reported under a name, -MU_ENOTFOUND when none was. */
-MU_EXPORT int mu_node_metric(mu_node *node, const char *name, double *ret_number,
+MU_EXPORT int mu_node_get_metric(mu_node *node, const char *name, double *ret_number,
                              uint64_t *ret_step);
 
 /* The cluster as the chief sees it (asked over the network on other tasks): a map with
@@ -319,8 +320,9 @@ enum mu_function_flag {
  * "train:mnist" runs "train" on a worker that knows no function of the whole name: logs,
  * errors, the status and the times by which closures are given out are those of the whole
  * name. */
-MU_EXPORT int mu_node_register(mu_node *node, const char *name, mu_function_fn function,
-                               void *user, unsigned flags);
+MU_EXPORT int mu_node_register_function(mu_node *node, const char *name,
+                                        mu_function_fn function, void *user,
+                                        unsigned flags);
 
 /* Worker: the functions are registered, offer this worker to the chief. No closure comes
  * before. mu_node_main and mu_node_wait_job do this too. Nothing on other tasks. */
@@ -329,7 +331,7 @@ MU_EXPORT int mu_node_serve(mu_node *node);
 /* The arguments; owned by the run. A list when several were passed. Where the closure had
  * a reference to a remote value or to a per-worker value, there stands that value itself
  * (the same one in all places, shared with other runs), or for an object a reference that
- * mu_run_object and mu_run_next know. */
+ * mu_run_object and mu_run_iterator_next know. */
 MU_EXPORT const mu_value *mu_run_args(mu_run *run);
 
 /* The node that the function runs on. */
@@ -353,7 +355,7 @@ MU_EXPORT int mu_run_cancelled(mu_run *run);
 MU_EXPORT int mu_run_fail_with(mu_run *run, const mu_error *error);
 
 /* Words of a stack trace, which travel with the error; copied, cut at 1,023 bytes. */
-MU_EXPORT void mu_run_stack(mu_run *run, const char *text);
+MU_EXPORT void mu_run_set_stack_trace(mu_run *run, const char *text);
 
 /* A line for the node's log, of at most 511 bytes; written there by the loop thread a
  * moment later, while the function may still run. When a function logs faster than that,
@@ -362,8 +364,8 @@ MU_EXPORT void mu_run_stack(mu_run *run, const char *text);
 MU_EXPORT void mu_run_log(mu_run *run, const char *format, ...) MU_PRINTF(2, 3);
 
 /* The closure's name ("" when it has none), its id, the number of this run, from 1. */
-MU_EXPORT const char *mu_run_name(const mu_run *run);
-MU_EXPORT uint64_t mu_run_closure(const mu_run *run);
+MU_EXPORT const char *mu_run_closure_name(const mu_run *run);
+MU_EXPORT uint64_t mu_run_closure_id(const mu_run *run);
 MU_EXPORT uint32_t mu_run_attempt(const mu_run *run);
 
 /* Task index of the worker, and its type: "worker", or another one of worker_types. The
@@ -396,7 +398,8 @@ MU_EXPORT int mu_run_return_iterator(mu_run *run,
  * another run takes its own. -MU_EINVALID when the argument is no iterator, -MU_ERANGE at
  * the end and from then on, whatever else `next` returned (after which it may be asked
  * again). */
-MU_EXPORT int mu_run_next(mu_run *run, const mu_value *iterator, mu_value **ret_element);
+MU_EXPORT int mu_run_iterator_next(mu_run *run, const mu_value *iterator,
+                                   mu_value **ret_element);
 
 /* ---- Plugins: functions and programs from a shared object ---- */
 
@@ -406,8 +409,8 @@ MU_EXPORT int mu_run_next(mu_run *run, const mu_value *iterator, mu_value **ret_
 typedef int (*mu_program_fn)(mu_node *node, void *user);
 
 /* Set the program of a task type; before mu_node_main. */
-MU_EXPORT int mu_node_program(mu_node *node, const char *task_type, mu_program_fn program,
-                              void *user);
+MU_EXPORT int mu_node_register_program(mu_node *node, const char *task_type,
+                                       mu_program_fn program, void *user);
 
 /* Say why the program ends with an error: words for the code (negative) that it is going
  * to return. Returns `code`. mu_node_main gives them to its caller; with `muster node`
@@ -431,8 +434,8 @@ MU_EXPORT int mu_node_main(mu_node *node, mu_error *ret_error);
 
 /* Settings for plugins (`muster node --set key=value`). Set before plugins are loaded;
  * copies. A setting that is absent is NULL; valid until close. */
-MU_EXPORT int mu_node_set(mu_node *node, const char *key, const char *value);
-MU_EXPORT const char *mu_node_setting(const mu_node *node, const char *key);
+MU_EXPORT int mu_node_set_setting(mu_node *node, const char *key, const char *value);
+MU_EXPORT const char *mu_node_get_setting(const mu_node *node, const char *key);
 
 /* A plugin is a shared object that exports `int mu_plugin_open(mu_node *node)`, where it
  * registers its functions and programs; 0 or a negative code. It says once, outside of
@@ -459,7 +462,7 @@ typedef int (*mu_plugin_open_fn)(mu_node *node);
  * meanwhile ends the process with exit code 2, one that crashes ends it too, both with a
  * line on standard error that names it; one that takes long is told in the log (see
  * plugin_timeout_ms). One plugin is loaded at a time. */
-MU_EXPORT int mu_node_load(mu_node *node, const char *path, mu_error *ret_error);
+MU_EXPORT int mu_node_load_plugin(mu_node *node, const char *path, mu_error *ret_error);
 
 #ifdef __cplusplus
 }

@@ -164,19 +164,19 @@ MU_EXPORT mu_value *mu_resolver_explain(const mu_resolver *resolver);
 
 /* ---- Resolvers of one's own ---- */
 
-enum { MU_RESOLVER_TRY_MS = 10000, MU_RESOLVER_LEAVE_MS = 2000 };
+enum { MU_RESOLVER_ATTEMPT_TIMEOUT_MS = 10000, MU_RESOLVER_CLOSE_TIMEOUT_MS = 2000 };
 
 /* Functions may block. They are called on a thread of the library, whoever asks: never on
  * the thread of a call, nor on that of a node's loop, and one after the other for each
  * mu_resolver; several of these may call at the same time. `timeout_ms` is what is left
  * (negative: no limit; 0, as when a node looks again: one try, for which there are
- * MU_RESOLVER_TRY_MS).
+ * MU_RESOLVER_ATTEMPT_TIMEOUT_MS).
  *
  * A function that takes longer is not waited for: the call, or the look, fails with
  * -MU_EDEADLINE and its resolver's name. It cannot be ended, and so it goes on; until it
  * has returned it is not called again (-MU_EUNAVAILABLE), and what it uses has to stay:
  * its code, too, so that a library with such a function is not to be unloaded (dlclose)
- * meanwhile. A node that closes waits for it, MU_RESOLVER_LEAVE_MS at most, and logs that
+ * meanwhile. A node that closes waits for it, MU_RESOLVER_CLOSE_TIMEOUT_MS at most, and logs that
  * it was left behind. Eight functions can run at the same time in a process: more wait
  * for them, as does one that such a function asks for itself; who has waited in vain is
  * told so.

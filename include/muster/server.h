@@ -1,7 +1,7 @@
 /* Servers: a node that serves one task until the job is done, or it is stopped.
  *
  * A server knows its cluster when it starts, or waits for a client to tell it
- * (mu_server_offer_cluster). Any thread, but none of the calls that wait on a loop's
+ * (mu_server_assign_cluster). Any thread, but none of the calls that wait on a loop's
  * thread. Limits in milliseconds, negative: none.
  *
  * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
@@ -56,14 +56,15 @@ MU_EXPORT int mu_server_start(const mu_server_options *options, mu_error *ret_er
 
 /* The same, with what TF_CONFIG says (cluster, task, rpc_layer, environment), or, where
  * it has no cluster, what the resolver of the options says, and
- * mu_node_options_environment. `options` may be NULL: its other fields are the
+ * mu_node_options_from_environment. `options` may be NULL: its other fields are the
  * defaults. */
-MU_EXPORT int mu_server_start_environment(const mu_server_options *options,
+MU_EXPORT int mu_server_start_from_environment(const mu_server_options *options,
                                           mu_error *ret_error, mu_server **ret_server);
 
 /* 1 when a server with these options would be this one: the same cluster, task, layer,
  * environment and config. */
-MU_EXPORT int mu_server_is(const mu_server *server, const mu_server_options *options);
+MU_EXPORT int mu_server_matches(const mu_server *server,
+                                const mu_server_options *options);
 
 /* The node, valid until the server is stopped; NULL with environment "google". */
 MU_EXPORT mu_node *mu_server_node(mu_server *server);
@@ -100,7 +101,7 @@ MU_EXPORT int mu_server_stop_remote(mu_node *node, const char *task, const char 
 
 /* ---- Servers that are told their cluster ---- */
 
-typedef struct mu_server_offer {
+typedef struct mu_server_assignment {
     const mu_cluster *cluster;
     const char *cluster_name;   /* the server's own has to be the same; default
                                    "muster" */
@@ -112,16 +113,16 @@ typedef struct mu_server_offer {
     mu_log_fn log;              /* as of mu_node_options */
     void *log_user;
     int log_level;              /* default MU_LOG_WARN */
-} mu_server_offer;
+} mu_server_assignment;
 
-MU_EXPORT void mu_server_offer_init(mu_server_offer *offer);
+MU_EXPORT void mu_server_assignment_init(mu_server_assignment *offer);
 
 /* Tell a server that waits which cluster it is in, and as what. Waits until it has taken
  * it; so does a server that has the same cluster and task already. -MU_EPRECONDITION: it
  * serves another task, or another cluster; -MU_EINVALID: the spec is none, or the server
  * is at another address; -MU_EDEADLINE: who was not reached, and why. */
-MU_EXPORT int mu_server_offer_cluster(const mu_server_offer *offer, int64_t timeout_ms,
-                                      mu_error *ret_error);
+MU_EXPORT int mu_server_assign_cluster(const mu_server_assignment *offer,
+                                       int64_t timeout_ms, mu_error *ret_error);
 
 #ifdef __cplusplus
 }

@@ -41,7 +41,7 @@ typedef struct mu_session_options {
                                    one; */
     const char *checkpoint_name;    /* of that name, default "model" */
     const char *checkpoint_file;    /* or this one, which must be there. Not both */
-    mu_session_config config;   /* what the strategy wants: see mu_session_config_of */
+    mu_session_config config;   /* what the strategy wants: see mu_session_get_config */
     int64_t timeout_ms;           /* to wait for all that must be; default 7200000 */
     unsigned recovery_wait_ms;  /* between two questions of `ready`, and two lines in the
                                    log; default 30000 */
@@ -72,7 +72,7 @@ MU_EXPORT mu_node *mu_session_node(mu_session *session);
 MU_EXPORT const char *mu_session_restored(const mu_session *session);
 
 MU_EXPORT int mu_session_is_chief(const mu_session *session);
-MU_EXPORT const mu_session_config *mu_session_config_of(const mu_session *session);
+MU_EXPORT const mu_session_config *mu_session_get_config(const mu_session *session);
 
 /* Before the node is closed. The chief's takes its key away: workers that come later wait
  * for the next one. NULL is fine. */

@@ -591,8 +591,8 @@ int mu__finder_open(const struct mu__finder_config *config, mu_error *ret_error,
     finder->config.announcement = NULL;
     copy_announcement(finder, config->announcement);
     if (config->is_known)
-        mu__asker_uv_wait_for_calls(finder->asker, MU_RESOLVER_LEAVE_MS, on_left_behind,
-                                    finder);
+        mu__asker_uv_wait_for_calls(finder->asker, MU_RESOLVER_CLOSE_TIMEOUT_MS,
+                                    on_left_behind, finder);
     finder->is_known = config->is_known;
     finder->has_told = config->is_known && finder->address[0] != '\0';
     uv_update_time(config->loop);

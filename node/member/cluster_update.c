@@ -64,7 +64,7 @@ static bool is_coordinated(const struct mu__member *member, const char *type)
 
 /* The messages to all actors share what the strings in `body` stand in. */
 static int notify_actor(struct mu__member *member, uint16_t kind, uint32_t actor,
-                      const struct mu__cluster_added *body, struct mu__buf *words)
+                      const struct mu__cluster_change *body, struct mu__buf *words)
 {
     struct mu__msg *msg = mu__pool_get(mu__kernel_pool(member->kernel), kind,
                                        sizeof *body);
@@ -84,8 +84,7 @@ static int notify_actors(struct mu__member *member, const struct mu__change *cha
         [MU__CHANGE_REMOVED] = MU__CLUSTER_REMOVED,
         [MU__CHANGE_MOVED] = MU__CLUSTER_MOVED,
     };
-    /* The three have the same fields. */
-    struct mu__cluster_added body = {
+    struct mu__cluster_change body = {
         .type = mu__view_str(change->type),
         .index = (uint32_t)change->index,
         .address = mu__view_str(change->url),

@@ -140,7 +140,7 @@ static int load(mu_node *node, const char *path, mu_error *ret_error)
                         "(%s)", path, rv, mu_strerror(rv));
 }
 
-int mu_node_load(mu_node *node, const char *path, mu_error *ret_error)
+int mu_node_load_plugin(mu_node *node, const char *path, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node, path);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-int mu_node_program(mu_node *node, const char *task_type, mu_program_fn program,
+int mu_node_register_program(mu_node *node, const char *task_type, mu_program_fn program,
                     void *user)
 {
     MU__REQUIRE(NULL, node, task_type, program);
@@ -183,7 +183,7 @@ int mu_node_main(mu_node *node, mu_error *ret_error)
 
 /* ---- settings ---- */
 
-int mu_node_set(mu_node *node, const char *key, const char *value)
+int mu_node_set_setting(mu_node *node, const char *key, const char *value)
 {
     MU__REQUIRE(NULL, node, key, value);
 
@@ -204,7 +204,7 @@ int mu_node_set(mu_node *node, const char *key, const char *value)
     return 0;
 }
 
-const char *mu_node_setting(const mu_node *node, const char *key)
+const char *mu_node_get_setting(const mu_node *node, const char *key)
 {
     MU__REQUIRE_OR(NULL, node, key);
     for (const struct mu__setting *s = node->program.settings; s != NULL; s = s->next)

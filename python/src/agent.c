@@ -392,7 +392,7 @@ static PyObject *reset_task(PyObject *module, PyObject *args)
 
 static void run_notice(struct mupy_call *call)
 {
-    call->rv = mu_preempt_notice(call->object, call->data, (int64_t)call->number,
+    call->rv = mu_preemption_notify(call->object, call->data, (int64_t)call->number,
                                  call->timeout_ms, &call->error);
 }
 
@@ -423,7 +423,7 @@ static void run_reached(struct mupy_call *call)
 {
     int stop = 0;
 
-    call->rv = mu_preempt_reached(call->object, call->number, &call->error, &stop);
+    call->rv = mu_preemption_reached(call->object, call->number, &call->error, &stop);
     call->size = stop != 0;
 }
 
@@ -462,7 +462,7 @@ static void run_preempt_wait(struct mupy_call *call)
 {
     struct preempt_request *request = call->other;
 
-    call->rv = mu_preempt_wait(call->object, request->round, request->agreed,
+    call->rv = mu_preemption_wait(call->object, request->round, request->agreed,
                                call->timeout_ms, &call->error, &request->preemption);
 }
 

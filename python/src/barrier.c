@@ -137,7 +137,7 @@ static PyObject *begin(PyObject *module, PyObject *args)
     pending = pending_new(callback);
     if (pending == NULL)
         return NULL;
-    rv = mu_barrier_begin(opened, name, &options, done, pending);
+    rv = mu_barrier_wait_async(opened, name, &options, done, pending);
     if (rv == 0)
         Py_RETURN_NONE;
     mupy_notice_free(pending->notice);

@@ -95,7 +95,7 @@ static void dealloc(PyObject *object)
 
 static PyObject *json(PyObject *object, PyObject *unused)
 {
-    char *text = mu_cluster_json(cluster_in(object));
+    char *text = mu_cluster_to_json(cluster_in(object));
     PyObject *result;
 
     (void)unused;

@@ -299,7 +299,7 @@ static PyObject *errors(PyObject *object, PyObject *unused)
     if (found == NULL)
         PyErr_NoMemory();
     while (coordinator != NULL && list != NULL && found != NULL && count == 64) {
-        count = mu_coordinator_errors(coordinator, found, 64, NULL);
+        count = mu_coordinator_take_errors(coordinator, found, 64, NULL);
         for (size_t i = 0; list != NULL && i < count; i++) {
             PyObject *exception = mupy_exception(&found[i], NULL);
 
@@ -319,12 +319,12 @@ static PyObject *errors(PyObject *object, PyObject *unused)
 static PyObject *counts(PyObject *object, PyObject *unused)
 {
     mu_coordinator *coordinator = mupy_coordinator_begin(object);
-    mu_coordinator_counts c;
+    mu_coordinator_stats c;
 
     (void)unused;
     if (coordinator == NULL)
         return NULL;
-    mu_coordinator_count(coordinator, &c);
+    mu_coordinator_get_stats(coordinator, &c);
     mupy_coordinator_end(object);
     return Py_BuildValue("{s:K,s:K,s:K,s:K,s:K,s:K}", "scheduled",
                          (unsigned long long)c.scheduled, "finished",

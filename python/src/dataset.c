@@ -1,13 +1,13 @@
-/* Datasets that are dealt out in shards. */
+/* Sharded datasets. */
 #include "schedule.h"
 
-#include "muster/deal.h"
+#include "muster/dataset.h"
 
 #include <string.h>
 
 struct dataset {
     PyObject_HEAD
-    struct mupy_handle handle;      /* of a mu_deal */
+    struct mupy_handle handle;      /* of a mu_dataset */
     PyObject *coordinator;
 };
 
@@ -17,14 +17,14 @@ static struct dataset *self_of(PyObject *self)
 }
 
 /* To be used, with its coordinator, until end(). NULL with an exception. */
-static mu_deal *begin(PyObject *self)
+static mu_dataset *begin(PyObject *self)
 {
-    mu_deal *deal = mupy_handle_begin(&self_of(self)->handle);
+    mu_dataset *dataset = mupy_handle_begin(&self_of(self)->handle);
 
-    if (deal == NULL)
+    if (dataset == NULL)
         return (void)mupy_fail(-MU_ECLOSED, "the dataset was closed"), NULL;
     if (mupy_coordinator_begin(self_of(self)->coordinator) != NULL)
-        return deal;
+        return dataset;
     mupy_handle_end(&self_of(self)->handle);
     return NULL;
 }
@@ -35,13 +35,13 @@ static void end(PyObject *self)
     mupy_handle_end(&self_of(self)->handle);
 }
 
-static void close_handle(void *deal)
+static void close_handle(void *dataset)
 {
-    mu_deal_close(deal);
+    mu_dataset_close(dataset);
 }
 
 static int take(struct dataset *self, PyObject *coordinator, int rv,
-                const mu_error *error, mu_deal *deal)
+                const mu_error *error, mu_dataset *dataset)
 {
     if (rv != 0) {
         (void)mupy_raise(error, NULL);
@@ -50,7 +50,7 @@ static int take(struct dataset *self, PyObject *coordinator, int rv,
     Py_INCREF(coordinator);
     Py_XDECREF(self->coordinator);
     self->coordinator = coordinator;
-    mupy_handle_open(&self->handle, deal, close_handle);
+    mupy_handle_open(&self->handle, dataset, close_handle);
     return 0;
 }
 
@@ -59,15 +59,15 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     static char *names[] = {"coordinator", "shards", "epochs", "seed", "records",
                             "path", NULL};
     PyObject *coordinator;
-    mu_deal_options options;
+    mu_dataset_options options;
     unsigned long long seed = 0;
     const char *path = NULL;
     mu_coordinator *owner;
-    mu_deal *deal = NULL;
+    mu_dataset *dataset = NULL;
     mu_error error;
     int rv;
 
-    mu_deal_options_init(&options);
+    mu_dataset_options_init(&options);
     options.epochs = 1;
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|IIKIz:ShardedDataset", names,
                                      &coordinator, &options.shards, &options.epochs,
@@ -81,10 +81,10 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
     if (owner == NULL)
         return -1;
     options.seed = seed;
-    rv = path != NULL ? mu_deal_load(owner, path, &error, &deal)
-                      : mu_deal_open(owner, &options, &error, &deal);
+    rv = path != NULL ? mu_dataset_load(owner, path, &error, &dataset)
+                      : mu_dataset_open(owner, &options, &error, &dataset);
     mupy_coordinator_end(coordinator);
-    return take(self_of(object), coordinator, rv, &error, deal);
+    return take(self_of(object), coordinator, rv, &error, dataset);
 }
 
 static PyObject *close_it(PyObject *self, PyObject *unused)
@@ -113,38 +113,39 @@ static void dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-struct dealt {
-    mu_deal *deal;
+struct dispensed {
+    mu_dataset *dataset;
     const struct asked *asked;
     const char *name;
     const mu_value *args;
 };
 
-static int deal_in(void *what, int64_t timeout_ms, mu_error *error)
+static int dataset_in(void *what, int64_t timeout_ms, mu_error *error)
 {
-    const struct dealt *dealt = what;
+    const struct dispensed *dispensed = what;
 
-    return mu_deal_schedule(dealt->deal, dealt->name, dealt->args,
-                            dealt->asked->has_options ? &dealt->asked->options : NULL,
-                            timeout_ms < 1 ? 1 : timeout_ms, error);
+    return mu_dataset_schedule(dispensed->dataset, dispensed->name, dispensed->args,
+                               dispensed->asked->has_options ? &dispensed->asked->options
+                                                             : NULL,
+                               timeout_ms < 1 ? 1 : timeout_ms, error);
 }
 
 /* 0, an error, or 1 with an exception. */
-static int deal_asked(PyObject *object, const struct asked *asked, mu_error *error)
+static int dataset_asked(PyObject *object, const struct asked *asked, mu_error *error)
 {
-    mu_deal *deal = begin(object);
-    struct dealt dealt = {deal, asked, NULL, NULL};
+    mu_dataset *dataset = begin(object);
+    struct dispensed dispensed = {dataset, asked, NULL, NULL};
     PyObject *function;
     mu_value *value;
     int rv = 1;
 
-    if (deal == NULL)
+    if (dataset == NULL)
         return rv;
-    value = mupy_schedule_args(self_of(object)->coordinator, asked, &dealt.name,
+    value = mupy_schedule_args(self_of(object)->coordinator, asked, &dispensed.name,
                                &function);
-    dealt.args = value;
+    dispensed.args = value;
     if (value != NULL)
-        rv = mupy_pieces_wait(deal_in, &dealt, asked->timeout_ms, error);
+        rv = mupy_pieces_wait(dataset_in, &dispensed, asked->timeout_ms, error);
     mu_value_free(value);
     Py_XDECREF(function);
     end(object);
@@ -161,7 +162,7 @@ static PyObject *schedule(PyObject *object, PyObject *const *args, Py_ssize_t co
 
     if (mupy_schedule_parse(args, count, names, &asked) != 0)
         return NULL;
-    rv = deal_asked(object, &asked, &error);
+    rv = dataset_asked(object, &asked, &error);
     if (rv == 1)
         return NULL;
     if (rv == -MU_ERANGE && error.closure == 0)
@@ -172,24 +173,24 @@ static PyObject *schedule(PyObject *object, PyObject *const *args, Py_ssize_t co
     Py_RETURN_TRUE;
 }
 
-static int join_in(void *deal, int64_t timeout_ms, mu_error *error)
+static int join_in(void *dataset, int64_t timeout_ms, mu_error *error)
 {
-    return mu_deal_join(deal, timeout_ms, error);
+    return mu_dataset_join(dataset, timeout_ms, error);
 }
 
 static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
-    mu_deal *deal;
+    mu_dataset *dataset;
     PyObject *timeout = NULL;
     int64_t timeout_ms;
     mu_error error = {0};
     int rv;
 
     if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:join", names, &timeout) ||
-        mupy_timeout(timeout, &timeout_ms) != 0 || (deal = begin(object)) == NULL)
+        mupy_timeout(timeout, &timeout_ms) != 0 || (dataset = begin(object)) == NULL)
         return NULL;
-    rv = mupy_pieces_wait(join_in, deal, timeout_ms, &error);
+    rv = mupy_pieces_wait(join_in, dataset, timeout_ms, &error);
     end(object);
     if (rv == 0)
         Py_RETURN_NONE;
@@ -198,14 +199,14 @@ static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
 
 static PyObject *record(PyObject *object, PyObject *unused)
 {
-    mu_deal *deal = begin(object);
+    mu_dataset *dataset = begin(object);
     mu_value *value;
     PyObject *map;
 
     (void)unused;
-    if (deal == NULL)
+    if (dataset == NULL)
         return NULL;
-    value = mu_deal_record(deal);
+    value = mu_dataset_record(dataset);
     end(object);
     if (value == NULL)
         return PyErr_NoMemory();
@@ -216,18 +217,18 @@ static PyObject *record(PyObject *object, PyObject *unused)
 
 static PyObject *save(PyObject *object, PyObject *path)
 {
-    mu_deal *deal = begin(object);
+    mu_dataset *dataset = begin(object);
     PyObject *bytes = NULL;
     mu_error error = {0};
     int rv = 1;
 
-    if (deal == NULL)
+    if (dataset == NULL)
         return NULL;
     if (PyUnicode_FSConverter(path, &bytes)) {
         const char *text = PyBytes_AsString(bytes);
 
         Py_BEGIN_ALLOW_THREADS
-        rv = mu_deal_save(deal, text, &error);
+        rv = mu_dataset_save(dataset, text, &error);
         Py_END_ALLOW_THREADS
     }
     end(object);
@@ -244,11 +245,11 @@ int mupy_dataset_init(PyObject *module)
     static PyMethodDef methods[] = {
         {"schedule", MUPY_METHOD(schedule), METH_FASTCALL | METH_KEYWORDS,
          "schedule(fn, args=None, kwargs=None, **options)\n--\n\n"
-         "Deal the next shard to a new closure fn(shard, *args, **kwargs); options as\n"
+         "Hand the next shard to a new closure fn(shard, *args, **kwargs); options as\n"
          "of ClusterCoordinator.schedule(). Waits while all shards of the epoch are\n"
          "out.\n\n"
          "True; False: every shard of every epoch is consumed. Raises the first error\n"
-         "of an earlier closure, once; its shard is dealt again."},
+         "of an earlier closure, once; its shard is handed out again."},
         {"join", MUPY_METHOD(join), METH_VARARGS | METH_KEYWORDS,
          "join(timeout=None)\n--\n\nWait until no shard is out."},
         {"record", record, METH_NOARGS,

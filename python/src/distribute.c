@@ -46,7 +46,7 @@ static PyObject *get_flag(PyObject *object, void *closure)
     static int (*const rows[FLAGS])(const mu_context *context) = {
         [IS_CHIEF] = mu_context_is_chief,
         [DISTRIBUTED] = mu_context_distributed_mode,
-        [EVALUATES] = mu_context_evaluates,
+        [EVALUATES] = mu_context_is_evaluation,
         [SHOULD_INIT] = mu_context_should_init,
         [SHOULD_CHECKPOINT] = mu_context_should_checkpoint,
         [SHOULD_SAVE_SUMMARY] = mu_context_should_save_summary,
@@ -185,7 +185,7 @@ static PyObject *end_waits(PyObject *object, PyObject *args)
     if (context == NULL || !PyArg_ParseTuple(args, "s:end_waits", &words))
         return NULL;
     (void)strncpy(error.message, words, sizeof error.message - 1);
-    (void)mu_context_end_waits(context, &error);
+    (void)mu_context_abort_waits(context, &error);
     Py_RETURN_NONE;
 }
 

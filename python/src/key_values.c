@@ -23,7 +23,7 @@ struct kv_request {
 
 static void clean(struct mupy_request *request)
 {
-    mu_kv_item_done(&((struct kv_request *)request)->item);
+    mu_kv_item_clear(&((struct kv_request *)request)->item);
 }
 
 /* The call of (node, ..., timeout), which keeps `args`. */
@@ -276,7 +276,7 @@ struct pending {
 };
 
 /* On the loop's thread. */
-static void done(void *user, const mu_kv_answer *from)
+static void done(void *user, const mu_kv_response *from)
 {
     struct pending *pending = user;
     struct answer *answer = pending->answer;
@@ -339,7 +339,7 @@ static PyObject *begun(struct pending *pending, int rv, const mu_error *error,
  * request */
 static PyObject *begin(PyObject *module, PyObject *args)
 {
-    mu_kv_ask ask = {.timeout_ms = -1};
+    mu_kv_request ask = {.timeout_ms = -1};
     unsigned long long revision;
     struct pending *pending;
     PyObject *callback;
@@ -367,7 +367,7 @@ static PyObject *begin(PyObject *module, PyObject *args)
     pending = pending_new(callback);
     if (pending == NULL)
         return NULL;
-    rv = mu_kv_begin(opened, &ask, done, pending, &number);
+    rv = mu_kv_request_async(opened, &ask, done, pending, &number);
     (void)mu_error_set(&error, rv, "the request for key \"%.100s\" was not begun: %s",
                        ask.key, rv == -MU_EAGAIN ? "too many are under way"
                                                  : mu_strerror(rv));
@@ -457,7 +457,7 @@ static int read_transaction(PyObject *checks, PyObject *changes,
 struct transact_request {
     struct mupy_request request;
     struct transaction transaction;
-    mu_kv_outcome outcome;
+    mu_kv_transaction_result outcome;
 };
 
 static void run_transact(struct mupy_call *call)
@@ -549,7 +549,7 @@ static PyObject *transact_begin(PyObject *module, PyObject *args)
     if (read_transaction(checks, changes, transaction) == 0)
         pending = pending_new(callback);
     if (pending != NULL)
-        result = begun(pending, mu_kv_transact_begin(opened, &transaction->whole,
+        result = begun(pending, mu_kv_transact_async(opened, &transaction->whole,
                                                      timeout_ms, done, pending, &error,
                                                      &number), &error, number);
     free(transaction);

@@ -226,7 +226,7 @@ int mupy_setup_apply(unsigned processes, mu_node *node)
     if (processes == 0)
         return 0;
     (void)snprintf(text, sizeof text, "%u", processes);
-    if (mu_node_set(node, "python.processes", text) == 0)
+    if (mu_node_set_setting(node, "python.processes", text) == 0)
         return 0;
     PyErr_NoMemory();
     return -1;
@@ -244,7 +244,7 @@ struct mupy_setup *mupy_setup_new(PyObject *cluster, PyObject *kwargs)
     mu_node_options_init(&setup->options);
     setup->options.log_level = MU_LOG_WARN;
     setup->options.log = mupy_notice_log;
-    if (mu_node_options_environment(&setup->options, &error) != 0)
+    if (mu_node_options_from_environment(&setup->options, &error) != 0)
         (void)mupy_raise(&error, NULL);
     if (!PyErr_Occurred() && cluster != Py_None)
         setup->cluster = cluster_of(cluster);
@@ -628,7 +628,7 @@ static PyObject *main_of(PyObject *self, PyObject *unused)
 
 static void run_job_done(struct mupy_call *call)
 {
-    call->rv = mu_node_job_done(call->object, (int)call->real, call->text,
+    call->rv = mu_node_finish_job(call->object, (int)call->real, call->text,
                                 call->timeout_ms, &call->error);
 }
 
@@ -653,7 +653,7 @@ static PyObject *job_done(PyObject *self, PyObject *args, PyObject *kwargs)
 
 static void run_load(struct mupy_call *call)
 {
-    call->rv = mu_node_load(call->object, call->data, &call->error);
+    call->rv = mu_node_load_plugin(call->object, call->data, &call->error);
 }
 
 static PyObject *load(PyObject *self, PyObject *path)
@@ -686,7 +686,7 @@ static PyObject *report(PyObject *self, PyObject *args, PyObject *kwargs)
     if (node == NULL || !PyArg_ParseTupleAndKeywords(args, kwargs, "sd|K:report", names,
                                                      &name, &number, &step))
         return NULL;
-    rv = mu_node_report(node, name, number, step);
+    rv = mu_node_report_metric(node, name, number, step);
     if (rv != 0)
         return mupy_fail(rv, "\"%.60s\" cannot be reported: %s", name, mu_strerror(rv));
     Py_RETURN_NONE;
@@ -702,7 +702,7 @@ static PyObject *metric(PyObject *self, PyObject *args)
 
     if (node == NULL || !PyArg_ParseTuple(args, "s:metric", &name))
         return NULL;
-    rv = mu_node_metric(node, name, &number, &step);
+    rv = mu_node_get_metric(node, name, &number, &step);
     if (rv != 0)
         return mupy_fail(rv, "no number was reported as \"%.60s\"", name);
     return Py_BuildValue("dK", number, (unsigned long long)step);
@@ -727,7 +727,7 @@ static PyObject *set(PyObject *self, PyObject *args)
 
     if (node == NULL || !PyArg_ParseTuple(args, "ss:set", &key, &value))
         return NULL;
-    rv = mu_node_set(node, key, value);
+    rv = mu_node_set_setting(node, key, value);
     if (rv != 0)
         return mupy_fail(rv, "the setting \"%.60s\" was not set: %s", key,
                          mu_strerror(rv));
@@ -742,7 +742,7 @@ static PyObject *setting(PyObject *self, PyObject *args)
 
     if (node == NULL || !PyArg_ParseTuple(args, "s:setting", &key))
         return NULL;
-    value = mu_node_setting(node, key);
+    value = mu_node_get_setting(node, key);
     if (value == NULL)
         Py_RETURN_NONE;
     return PyUnicode_FromString(value);

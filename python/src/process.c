@@ -42,7 +42,7 @@ static _Thread_local struct child *own;
 
 unsigned mupy_process_count(mu_node *node)
 {
-    const char *text = mu_node_setting(node, "python.processes");
+    const char *text = mu_node_get_setting(node, "python.processes");
 
     return text == NULL ? 0 : (unsigned)strtoul(text, NULL, 10);
 }
@@ -289,7 +289,7 @@ static void tell(mu_run *run, pid_t pid, const char *words)
     mupy_enter();
     if (mupy_import(&died, "muster._processes", "died") != NULL)
         result = PyObject_CallFunction(died, "isK", (int)pid, words,
-                                       (unsigned long long)mu_run_closure(run));
+                                       (unsigned long long)mu_run_closure_id(run));
     if (result == NULL)
         PyErr_Print();
     Py_XDECREF(result);
@@ -565,7 +565,7 @@ int mupy_process_register_function(mu_node *node, const char *name, PyObject *fu
         return -MU_ENOMEM;
     registered->function = function;
     registered->name = PyUnicode_FromString(name);
-    rv = mu_node_register(node, name, process_registered, registered, 0);
+    rv = mu_node_register_function(node, name, process_registered, registered, 0);
     if (rv != 0) {
         Py_XDECREF(registered->name);
         free(registered);

@@ -21,8 +21,8 @@ PyObject *mupy_remote_value_new(mu_remote_value *value, PyObject *coordinator,
     self->value = value;
     self->coordinator = coordinator;
     self->function = function;
-    self->kept = (flags & MU_CLOSURE_KEEP) != 0;
-    self->own_error = (flags & MU_CLOSURE_OWN_ERROR) != 0;
+    self->kept = (flags & MU_CLOSURE_PIN_RESULT) != 0;
+    self->own_error = (flags & MU_CLOSURE_RAISE_ON_FETCH) != 0;
     self->result = NULL;
     Py_INCREF(coordinator);
     Py_XINCREF(function);
@@ -84,7 +84,7 @@ static int wait_for(PyObject *object, struct mupy_pieces *pieces)
     waiter = mupy_waiter_new();
     if (waiter == NULL)
         return -1;
-    rv = mu_remote_value_notify(self->value, tell, waiter);
+    rv = mu_remote_value_on_ready(self->value, tell, waiter);
     if (rv != 0) {
         mu_error error = {.code = rv};
 
@@ -408,7 +408,7 @@ static PyObject *add_done_callback(PyObject *self, PyObject *callback)
     notice = mupy_notice_new(callback, self);
     if (notice == NULL)
         return NULL;
-    rv = mu_remote_value_notify(self_of(self)->value, on_ready, notice);
+    rv = mu_remote_value_on_ready(self_of(self)->value, on_ready, notice);
     if (rv == 0)
         Py_RETURN_NONE;
     mupy_notice_free(notice);

@@ -171,7 +171,7 @@ int mupy_run_fail(mu_run *run, const mu_error *error)
 {
     if (error->kind == MU_ERROR_SERVER)
         return mu_run_fail_with(run, error);
-    mu_run_stack(run, error->detail);
+    mu_run_set_stack_trace(run, error->detail);
     return mu_run_fail(run, error->code, "%s", error->message);
 }
 
@@ -448,7 +448,7 @@ int mupy_run_register_function(mu_node *node, const char *name, PyObject *functi
 {
     if (mupy_process_count(node) > 0)
         return mupy_process_register_function(node, name, function);
-    return mu_node_register(node, name, run_registered, function, 0);
+    return mu_node_register_function(node, name, run_registered, function, 0);
 }
 
 int mupy_run_register(mu_node *node)
@@ -468,7 +468,8 @@ int mupy_run_register(mu_node *node)
     };
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        int rv = mu_node_register(node, rows[i].name, rows[i].function, rows[i].user, 0);
+        int rv = mu_node_register_function(node, rows[i].name, rows[i].function,
+                                           rows[i].user, 0);
 
         if (rv != 0) {
             (void)mupy_fail(rv, "%s cannot be registered: %s", rows[i].name,
@@ -515,7 +516,7 @@ static PyObject *get_number(PyObject *object, void *closure)
     case ATTEMPT:
         return PyLong_FromUnsignedLong(mu_run_attempt(run));
     default:
-        return PyLong_FromUnsignedLongLong(mu_run_closure(run));
+        return PyLong_FromUnsignedLongLong(mu_run_closure_id(run));
     }
 }
 
@@ -525,7 +526,7 @@ static PyObject *get_text(PyObject *object, void *closure)
 
     if (run == NULL)
         return NULL;
-    return PyUnicode_FromString(closure == NULL ? mu_run_name(run)
+    return PyUnicode_FromString(closure == NULL ? mu_run_closure_name(run)
                                                 : mu_run_worker_type(run));
 }
 
@@ -569,7 +570,7 @@ static PyObject *report(PyObject *object, PyObject *args)
 
     if (run == NULL || !PyArg_ParseTuple(args, "sd|K:report", &name, &number, &step))
         return NULL;
-    rv = mu_node_report(mu_run_node(run), name, number, step);
+    rv = mu_node_report_metric(mu_run_node(run), name, number, step);
     if (rv != 0)
         return mupy_fail(rv, "\"%.60s\" cannot be reported: %s", name, mu_strerror(rv));
     Py_RETURN_NONE;

@@ -114,9 +114,9 @@ static int set_option(struct asked *asked, int key, PyObject *value)
     case KEY_EFFECT_ONCE:
         return to_flag(value, MU_CLOSURE_EFFECT_ONCE, &o->flags);
     case KEY_KEEP:
-        return to_flag(value, MU_CLOSURE_KEEP, &o->flags);
+        return to_flag(value, MU_CLOSURE_PIN_RESULT, &o->flags);
     case KEY_OWN_ERROR:
-        return to_flag(value, MU_CLOSURE_OWN_ERROR, &o->flags);
+        return to_flag(value, MU_CLOSURE_RAISE_ON_FETCH, &o->flags);
     default:
         return to_flag(value, MU_CLOSURE_NO_BACKUP, &o->flags);
     }
@@ -329,7 +329,7 @@ mu_value *mupy_schedule_args(PyObject *coordinator, const struct asked *asked,
     if (*ret_function != NULL) {
         const struct mupy_function *function = (struct mupy_function *)*ret_function;
 
-        *ret_name = (asked->options.flags & MU_CLOSURE_OWN_ERROR) != 0
+        *ret_name = (asked->options.flags & MU_CLOSURE_RAISE_ON_FETCH) != 0
                         ? function->try_name
                         : function->call_name;
         args = call_args(self, asked, (struct mupy_function *)*ret_function);
@@ -380,7 +380,7 @@ int mupy_schedule_future(PyObject *object, PyObject *const *args, PyObject *name
         return -1;
     if (!asked.has_options)
         mu_closure_options_init(&asked.options);
-    asked.options.flags |= MU_CLOSURE_OWN_ERROR;
+    asked.options.flags |= MU_CLOSURE_RAISE_ON_FETCH;
     asked.options.notify = notify;
     asked.options.user = user;
     coordinator = mupy_coordinator_begin(object);

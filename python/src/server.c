@@ -77,7 +77,8 @@ static void run_start(struct mupy_call *call)
     mu_server *server = NULL;
 
     if (request->from_environment)
-        call->rv = mu_server_start_environment(&request->options, &call->error, &server);
+        call->rv =
+            mu_server_start_from_environment(&request->options, &call->error, &server);
     else
         call->rv = mu_server_start(&request->options, &call->error, &server);
     call->made = server;
@@ -349,7 +350,7 @@ static PyObject *stop_remote(PyObject *module, PyObject *args)
 struct offer_request {
     struct mupy_request request;
     mu_cluster *cluster;
-    mu_server_offer offer;
+    mu_server_assignment offer;
     const char *filters[FILTERS_MAX];
 };
 
@@ -362,7 +363,7 @@ static void run_offer(struct mupy_call *call)
 {
     struct offer_request *request = call->other;
 
-    call->rv = mu_server_offer_cluster(&request->offer, call->timeout_ms, &call->error);
+    call->rv = mu_server_assign_cluster(&request->offer, call->timeout_ms, &call->error);
 }
 
 static int read_offer(PyObject *args, PyObject **ret_timeout,
@@ -373,7 +374,7 @@ static int read_offer(PyObject *args, PyObject **ret_timeout,
     PyObject *spec;
     PyObject *config;
 
-    mu_server_offer_init(&request->offer);
+    mu_server_assignment_init(&request->offer);
     if (!PyArg_ParseTuple(args, "OsizzOO:offer_cluster", &spec, &request->offer.task_type,
                           &request->offer.task_index, &cluster_name, &bind_address,
                           &config, ret_timeout) ||

@@ -155,13 +155,13 @@ static PyObject *event_object(mu_kv_event *event)
 {
     PyObject *object;
 
-    if (event->type == MU_KV_SET)
+    if (event->type == MU_KV_EVENT_PUT)
         object = Py_BuildValue("isy#K", event->type, event->key, event->item.value,
                                (Py_ssize_t)event->item.size,
                                (unsigned long long)event->item.revision);
     else
         object = Py_BuildValue("izOi", event->type, event->key, Py_None, 0);
-    mu_kv_event_done(event);
+    mu_kv_event_clear(event);
     return object;
 }
 
@@ -347,7 +347,7 @@ static PyObject *lock_number(PyObject *object, void *closure)
     (void)closure;
     if (lock == NULL)
         return mupy_fail(-MU_EPRECONDITION, "the lock was released");
-    return PyLong_FromUnsignedLongLong(mu_lock_number(lock));
+    return PyLong_FromUnsignedLongLong(mu_lock_fencing_token(lock));
 }
 
 static PyObject *lock_key(PyObject *object, void *closure)
@@ -417,8 +417,8 @@ int mupy_watch_init(PyObject *module)
     watch_type = mupy_add_type(module, &spec);
     if (watch_type == NULL || add_lock_type(module) != 0)
         return -1;
-    if (PyModule_AddIntConstant(module, "KV_SET", MU_KV_SET) != 0 ||
-        PyModule_AddIntConstant(module, "KV_DELETED", MU_KV_DELETED) != 0)
+    if (PyModule_AddIntConstant(module, "KV_SET", MU_KV_EVENT_PUT) != 0 ||
+        PyModule_AddIntConstant(module, "KV_DELETED", MU_KV_EVENT_DELETED) != 0)
         return -1;
-    return PyModule_AddIntConstant(module, "KV_CURRENT", MU_KV_CURRENT);
+    return PyModule_AddIntConstant(module, "KV_CURRENT", MU_KV_EVENT_SYNCED);
 }

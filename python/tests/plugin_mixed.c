@@ -123,11 +123,11 @@ static int chief(mu_node *node, void *user)
 
 int mu_plugin_open(mu_node *node)
 {
-    int rv = mu_node_register(node, "c.scale", scale, NULL, 0);
+    int rv = mu_node_register_function(node, "c.scale", scale, NULL, 0);
 
     if (rv == 0)
-        rv = mu_node_register(node, "c.same", same, NULL, 0);
+        rv = mu_node_register_function(node, "c.same", same, NULL, 0);
     if (rv == 0 && getenv("CHIEF_IN_C") != NULL)
-        rv = mu_node_program(node, "chief", chief, NULL);
+        rv = mu_node_register_program(node, "chief", chief, NULL);
     return rv;
 }

@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void drop(struct mu__kept_answer *row)
+static void drop(struct mu__pinned_answer *row)
 {
     if (row->used)
         mu__question_done(&row->question);
     free(row->data);
-    *row = (struct mu__kept_answer){0};
+    *row = (struct mu__pinned_answer){0};
 }
 
 /* A new answer is kept as the answer to the question that wants any. */
@@ -20,22 +20,22 @@ static struct mu__question plain(const struct mu__question *question)
     return any;
 }
 
-static struct mu__kept_answer *find(struct mu__kept_answers *kept,
+static struct mu__pinned_answer *find(struct mu__pinned_answers *kept,
                                     const struct mu__question *question)
 {
     const struct mu__question any = plain(question);
 
-    for (size_t i = 0; i < MU__KEPT_ANSWERS_MAX; i++)
+    for (size_t i = 0; i < MU__PINNED_ANSWERS_MAX; i++)
         if (kept->rows[i].used && mu__question_same(&kept->rows[i].question, &any))
             return &kept->rows[i];
     return NULL;
 }
 
-const struct mu__kept_answer *mu__kept_answers_find(struct mu__kept_answers *kept,
+const struct mu__pinned_answer *mu__pinned_answers_find(struct mu__pinned_answers *kept,
                                             const struct mu__question *question,
                                             uint64_t now_ms)
 {
-    struct mu__kept_answer *row;
+    struct mu__pinned_answer *row;
 
     if (question->keep_ms == 0 || question->again != 0)
         return NULL;
@@ -44,11 +44,11 @@ const struct mu__kept_answer *mu__kept_answers_find(struct mu__kept_answers *kep
 }
 
 /* A free place, or that of the one that ends first. */
-static struct mu__kept_answer *make_room(struct mu__kept_answers *kept)
+static struct mu__pinned_answer *make_room(struct mu__pinned_answers *kept)
 {
-    struct mu__kept_answer *first = &kept->rows[0];
+    struct mu__pinned_answer *first = &kept->rows[0];
 
-    for (size_t i = 0; i < MU__KEPT_ANSWERS_MAX; i++) {
+    for (size_t i = 0; i < MU__PINNED_ANSWERS_MAX; i++) {
         if (!kept->rows[i].used)
             return &kept->rows[i];
         if (kept->rows[i].end_ms < first->end_ms)
@@ -58,12 +58,12 @@ static struct mu__kept_answer *make_room(struct mu__kept_answers *kept)
     return first;
 }
 
-void mu__kept_answers_put(struct mu__kept_answers *kept,
+void mu__pinned_answers_put(struct mu__pinned_answers *kept,
                           const struct mu__question *question, const char *data,
                           size_t size, uint64_t now_ms)
 {
     const struct mu__question any = plain(question);
-    struct mu__kept_answer *row = find(kept, question);
+    struct mu__pinned_answer *row = find(kept, question);
 
     if (row == NULL)
         row = make_room(kept);
@@ -82,8 +82,8 @@ void mu__kept_answers_put(struct mu__kept_answers *kept,
     row->end_ms = now_ms + question->keep_ms;
 }
 
-void mu__kept_answers_done(struct mu__kept_answers *kept)
+void mu__pinned_answers_done(struct mu__pinned_answers *kept)
 {
-    for (size_t i = 0; i < MU__KEPT_ANSWERS_MAX; i++)
+    for (size_t i = 0; i < MU__PINNED_ANSWERS_MAX; i++)
         drop(&kept->rows[i]);
 }

@@ -6,29 +6,29 @@
 
 #include "resolver/engine/question.h"
 
-enum { MU__KEPT_ANSWERS_MAX = 16 };
+enum { MU__PINNED_ANSWERS_MAX = 16 };
 
-struct mu__kept_answers {
-    struct mu__kept_answer {
+struct mu__pinned_answers {
+    struct mu__pinned_answer {
         bool used;              /* it is no free place */
         struct mu__question question;
         char *data;
         size_t size;
         uint64_t end_ms;
-    } rows[MU__KEPT_ANSWERS_MAX];
+    } rows[MU__PINNED_ANSWERS_MAX];
 };
 
 /* The answer to the same question, whatever its `again` was; NULL when there is none that
  * is still good, and for questions that want a new one. */
-const struct mu__kept_answer *mu__kept_answers_find(struct mu__kept_answers *kept,
+const struct mu__pinned_answer *mu__pinned_answers_find(struct mu__pinned_answers *kept,
                                             const struct mu__question *question,
                                             uint64_t now_ms);
 
 /* Copy an answer, in place of an earlier one. Without memory nothing is kept. */
-void mu__kept_answers_put(struct mu__kept_answers *kept,
+void mu__pinned_answers_put(struct mu__pinned_answers *kept,
                           const struct mu__question *question, const char *data,
                           size_t size, uint64_t now_ms);
 
-void mu__kept_answers_done(struct mu__kept_answers *kept);
+void mu__pinned_answers_done(struct mu__pinned_answers *kept);
 
 #endif

@@ -99,7 +99,7 @@ static void run_resolve(struct mu__ask_call *base)
 static uint32_t limit_of(int64_t left_ms)
 {
     if (left_ms == 0)
-        return MU_RESOLVER_TRY_MS;
+        return MU_RESOLVER_ATTEMPT_TIMEOUT_MS;
     return left_ms < 0 || left_ms > UINT32_MAX ? UINT32_MAX : (uint32_t)left_ms;
 }
 

@@ -257,7 +257,7 @@ static bool write_jobs(const mu_cluster *cluster, cJSON *root)
     return true;
 }
 
-char *mu_cluster_json(const mu_cluster *cluster)
+char *mu_cluster_to_json(const mu_cluster *cluster)
 {
     cJSON *root = cJSON_CreateObject();
     char *printed = NULL;

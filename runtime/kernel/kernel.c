@@ -195,7 +195,7 @@ static void wake_outside_turn(struct mu__kernel *kernel, uint64_t due_ms)
 int mu__kernel_deliver(struct mu__kernel *kernel, struct mu__msg *msg)
 {
     msg->to.node = MU__NODE_SELF;
-    if (msg->kind < MU__SYSTEM_KINDS_END) {
+    if (mu__is_system_kind(msg->kind)) {
         post_system(kernel, msg);
         return 0;
     }
@@ -223,8 +223,9 @@ struct mu__msg *mu__msg_new(struct mu__ctx *ctx, uint16_t kind)
 {
     struct mu__kernel *kernel = ctx->kernel;
 
-    assert(kind < kernel->schema->rows_count && kernel->schema->rows[kind].name != NULL);
-    return mu__pool_get(&kernel->pool, kind, kernel->schema->rows[kind].body_size);
+    assert(mu__schema_name(kernel->schema, kind) != NULL);
+    return mu__pool_get(&kernel->pool, kind,
+                        mu__schema_body_size(kernel->schema, kind));
 }
 
 struct mu__msg *mu__claim(struct mu__ctx *ctx)
@@ -333,18 +334,19 @@ static void on_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static const struct dispatch *dispatch_of(struct mu__kernel *kernel,
                                           const struct mu__behavior *behavior)
 {
+    uint16_t kinds_end = mu__schema_kinds_end(kernel->schema);
     struct dispatch *d;
 
     for (d = kernel->dispatches; d != NULL; d = d->next)
         if (d->behavior == behavior)
             return d;
-    d = calloc(1, sizeof *d + kernel->schema->rows_count * sizeof d->handle[0]);
+    d = calloc(1, sizeof *d + kinds_end * sizeof d->handle[0]);
     if (d == NULL)
         return NULL;
     d->behavior = behavior;
     d->handle[MU__END] = on_end;
     for (size_t i = 0; i < behavior->handlers_count; i++) {
-        assert(behavior->handlers[i].kind < kernel->schema->rows_count);
+        assert(behavior->handlers[i].kind < kinds_end);
         d->handle[behavior->handlers[i].kind] = behavior->handlers[i].handle;
     }
     d->next = kernel->dispatches;
@@ -654,7 +656,7 @@ static struct mu__buf *join(const char *first, const char *second,
 static int tell(struct mu__kernel *kernel, uint32_t watcher, uint16_t kind,
                 const void *body, struct mu__buf *words)
 {
-    size_t size = kernel->schema->rows[kind].body_size;
+    size_t size = mu__schema_body_size(kernel->schema, kind);
     struct mu__msg *msg = mu__pool_get(&kernel->pool, kind, size);
 
     if (msg == NULL)

@@ -1,63 +1,70 @@
-/* Messages that the kernel itself sends to actors. They never travel. */
+/* Messages that the kernel and the hosts of a node send to its actors. They are local. */
 #ifndef MU_RUNTIME_SYSTEM_MESSAGES_H
 #define MU_RUNTIME_SYSTEM_MESSAGES_H
 
 #include "runtime/message/message.h"
 
-#define MU__TIMER_FIELDS(F, S)                                              \
-    F(S, REQUIRED, u64, timer, 0)                                           \
-    F(S, REQUIRED, u64, token, 0)
+struct mu__work;
 
-#define MU__DOWN_FIELDS(F, S)                                               \
-    F(S, REQUIRED, u32, node, 0)                                            \
-    F(S, REQUIRED, u32, actor, 0)
+struct mu__timer {
+    uint64_t timer;
+    uint64_t token;
+};
 
-#define MU__NODE_UP_FIELDS(F, S)                                            \
-    F(S, REQUIRED, u32, node, 0)                                            \
-    F(S, REQUIRED, str, type, 0)                                            \
-    F(S, REQUIRED, u32, index, 0)                                           \
-    F(S, REQUIRED, u64, incarnation, 0)                                     \
-    F(S, REQUIRED, str, address, 0)
+struct mu__down {
+    uint32_t node;
+    uint32_t actor;
+};
 
-#define MU__NODE_DOWN_FIELDS(F, S)                                          \
-    F(S, REQUIRED, u32, node, 0)                                            \
-    F(S, REQUIRED, str, reason, 0)
+struct mu__node_up {
+    uint32_t node;
+    struct mu__view type;
+    uint32_t index;
+    uint64_t incarnation;
+    struct mu__view address;
+};
 
-#define MU__WORK_DONE_FIELDS(F, S)                                          \
-    F(S, REQUIRED, ptr, work, 0)
+struct mu__node_down {
+    uint32_t node;
+    struct mu__view reason;
+};
 
-#define MU__NODE_TROUBLE_FIELDS(F, S)                                       \
-    F(S, REQUIRED, str, type, 0)                                            \
-    F(S, REQUIRED, u32, index, 0)                                           \
-    F(S, REQUIRED, str, reason, 0)
+/* To the actor that submitted the work, and owns it again. */
+struct mu__work_done {
+    struct mu__work *work;
+};
+
+struct mu__node_trouble {
+    struct mu__view type;
+    uint32_t index;
+    struct mu__view reason;
+};
 
 /* From the node's own composition: end, once what is before this in the mailbox has been
  * handled. Every actor obeys. */
-#define MU__END_FIELDS(F, S)                                                \
-    F(S, REQUIRED, str, reason, 0)
-
-#define MU__SYSTEM_MESSAGES(M)                                              \
-    M(1, TIMER, timer, MU__TIMER_FIELDS, false)                             \
-    M(2, DOWN, down, MU__DOWN_FIELDS, false)                                \
-    M(3, NODE_UP, node_up, MU__NODE_UP_FIELDS, false)                       \
-    M(4, NODE_DOWN, node_down, MU__NODE_DOWN_FIELDS, false)                 \
-    M(5, WORK_DONE, work_done, MU__WORK_DONE_FIELDS, false)                 \
-    M(6, NODE_TROUBLE, node_trouble, MU__NODE_TROUBLE_FIELDS, false)        \
-    M(7, END, end, MU__END_FIELDS, false)
-
-enum mu__system_kind {
-#define MU__SYSTEM_KIND(number, NAME, name, FIELDS, travels) MU__##NAME = number,
-    MU__SYSTEM_MESSAGES(MU__SYSTEM_KIND)
-#undef MU__SYSTEM_KIND
-    MU__SYSTEM_KINDS_END = 16   /* numbers below are the kernel's */
+struct mu__end {
+    struct mu__view reason;
 };
 
-MU__MESSAGE_STRUCT(timer, MU__TIMER_FIELDS)
-MU__MESSAGE_STRUCT(down, MU__DOWN_FIELDS)
-MU__MESSAGE_STRUCT(node_up, MU__NODE_UP_FIELDS)
-MU__MESSAGE_STRUCT(node_down, MU__NODE_DOWN_FIELDS)
-MU__MESSAGE_STRUCT(work_done, MU__WORK_DONE_FIELDS)
-MU__MESSAGE_STRUCT(node_trouble, MU__NODE_TROUBLE_FIELDS)
-MU__MESSAGE_STRUCT(end, MU__END_FIELDS)
+#define MU__SYSTEM_MESSAGES(M)                                              \
+    M(257, TIMER, timer)                                                    \
+    M(258, DOWN, down)                                                      \
+    M(259, NODE_UP, node_up)                                                \
+    M(260, NODE_DOWN, node_down)                                            \
+    M(261, WORK_DONE, work_done)                                            \
+    M(262, NODE_TROUBLE, node_trouble)                                      \
+    M(263, END, end)
+
+enum mu__system_kind {
+#define MU__SYSTEM_KIND(number, NAME, name) MU__##NAME = number,
+    MU__SYSTEM_MESSAGES(MU__SYSTEM_KIND)
+#undef MU__SYSTEM_KIND
+    MU__SYSTEM_KINDS_END = MU__LOCAL_KINDS_BEGIN + 16
+};
+
+static inline bool mu__is_system_kind(uint16_t kind)
+{
+    return kind >= MU__LOCAL_KINDS_BEGIN && kind < MU__SYSTEM_KINDS_END;
+}
 
 #endif

@@ -25,6 +25,12 @@ static const struct mu__row *find_row(const struct mu__schema *schema, uint64_t 
     return &schema->rows[kind];
 }
 
+static bool is_local(const struct mu__schema *schema, uint64_t kind)
+{
+    return kind >= MU__LOCAL_KINDS_BEGIN && kind < mu__schema_kinds_end(schema) &&
+           mu__schema_name(schema, (uint16_t)kind) != NULL;
+}
+
 /* Bytes from an offset to the next multiple of MU__TAIL_ALIGN. */
 static size_t padding_after(size_t offset)
 {
@@ -178,7 +184,6 @@ static inline int encode_number(const struct mu__field *field, const void *at,
     case MU__FIELD_bytes:
     case MU__FIELD_raw:
     case MU__FIELD_value:
-    case MU__FIELD_ptr:
         break;
     }
     return -MU_EINVALID;
@@ -290,7 +295,7 @@ int mu__encode(const struct mu__schema *schema, const struct mu__msg *msg,
     };
     int rv;
 
-    if (row == NULL || !row->travels)
+    if (row == NULL)
         return -MU_EINVALID;
     if (frame->capacity - frame->size < PREFIX_BYTES)
         return -MU_EEXHAUSTED;
@@ -358,7 +363,6 @@ static size_t field_bytes_max(const struct mu__field *field, const void *at)
     case MU__FIELD_u64:
     case MU__FIELD_i64:
     case MU__FIELD_f64:
-    case MU__FIELD_ptr:
         break;
     }
     return U64_BYTES_MAX;
@@ -418,7 +422,6 @@ static const char *const field_words[] = {
     [MU__FIELD_bytes] = "bytes",
     [MU__FIELD_raw] = "the size of the tail",
     [MU__FIELD_value] = "bytes of a value",
-    [MU__FIELD_ptr] = "nothing, since it never travels",
 };
 
 __attribute__((cold))
@@ -549,7 +552,6 @@ static inline bool decode_field(const struct mu__field *field, struct mu__reader
         return decode_raw(field, in, record, at);
     case MU__FIELD_value:
         return decode_value(field, in, record, at);
-    case MU__FIELD_ptr:
         break;
     }
     return false;
@@ -619,9 +621,10 @@ static int decode_address(const struct mu__schema *schema, struct record *record
     if (!mu__read_u64(&record->head, &kind))
         return refuse(record, "expected a message's kind, found %s",
                       mu__wire_word(&record->head));
+    if (is_local(schema, kind))
+        return refuse(record, "a message of kind %s does not travel",
+                      mu__schema_name(schema, (uint16_t)kind));
     row = find_row(schema, kind);
-    if (row != NULL && !row->travels)
-        return refuse(record, "a message of kind %s does not travel", row->name);
     *ret_kind = (uint16_t)kind;
     *ret_row = row;
     return 0;

@@ -1,13 +1,17 @@
 /* Messages: the header every message has, the types a field may have, and the macros
  * that make structs and descriptions from a message table.
  *
- * A table is a list of rows M(number, NAME, name, FIELDS, travels), where FIELDS is a
- * macro (F, S) that lists F(S, need, type, field, bound):
+ * Messages that travel are rows M(number, NAME, name, FIELDS) of a table, where FIELDS is
+ * a macro (F, S) that lists F(S, need, type, field, bound):
  *   need   REQUIRED or OPTIONAL. Fields are appended only; a message that lacks one that
  *          is required is refused, an absent optional one is zero.
  *   type   one of the C types below.
  *   bound  most bytes of a str, bytes, value or raw; largest number of a u32 or u64
- *          (0: no bound beyond the type's own). */
+ *          (0: no bound beyond the type's own).
+ *
+ * Local messages stay in the process. Their bodies are plain structs, which may have
+ * pointers; their rows are M(number, NAME, name), with numbers from MU__LOCAL_KINDS_BEGIN
+ * in a table of their own, and the codec refuses them. */
 #ifndef MU_RUNTIME_MESSAGE_H
 #define MU_RUNTIME_MESSAGE_H
 
@@ -29,7 +33,7 @@ struct mu__packed {
 };
 
 /* Field type -> C type. A message has at most one field of type value or raw, because
- * the raw bytes of either travel behind the msgpack part. `ptr` never travels. */
+ * the raw bytes of either travel behind the msgpack part. */
 typedef uint64_t mu__type_u64;
 typedef uint32_t mu__type_u32;
 typedef int64_t mu__type_i64;
@@ -39,7 +43,6 @@ typedef struct mu__view mu__type_str;   /* UTF-8 not required; no zero at the en
 typedef struct mu__view mu__type_bytes;
 typedef struct mu__view mu__type_raw;
 typedef struct mu__packed mu__type_value;
-typedef void *mu__type_ptr;
 
 enum mu__field_type {
     MU__FIELD_u64,
@@ -50,8 +53,7 @@ enum mu__field_type {
     MU__FIELD_str,
     MU__FIELD_bytes,
     MU__FIELD_raw,
-    MU__FIELD_value,
-    MU__FIELD_ptr
+    MU__FIELD_value
 };
 
 enum { MU__NEED_OPTIONAL = 0, MU__NEED_REQUIRED = 1 };
@@ -64,21 +66,57 @@ struct mu__field {
     uint8_t required;
 };
 
-/* One row of a message table. */
+/* One message that travels. */
 struct mu__row {
     const char *name;       /* NULL: no message has this number */
     const struct mu__field *fields;
     uint16_t fields_count;
     uint16_t required_count;    /* of these; they come first */
     uint16_t body_size;
-    bool travels;           /* false: local messages only, never on the wire */
 };
 
-/* A whole table, indexed by the message's number. */
-struct mu__schema {
-    const struct mu__row *rows;
-    uint16_t rows_count;
+/* One local message. */
+struct mu__local_row {
+    const char *name;       /* NULL: no message has this number */
+    uint16_t body_size;
 };
+
+enum { MU__LOCAL_KINDS_BEGIN = 256 };
+
+/* All messages of a node. */
+struct mu__schema {
+    const struct mu__row *rows;             /* indexed by number */
+    uint16_t rows_count;                    /* at most MU__LOCAL_KINDS_BEGIN */
+    const struct mu__local_row *local;      /* by number - MU__LOCAL_KINDS_BEGIN */
+    uint16_t local_count;
+};
+
+/* The first number that no message has. */
+static inline uint16_t mu__schema_kinds_end(const struct mu__schema *schema)
+{
+    return schema->local_count == 0
+               ? schema->rows_count
+               : (uint16_t)(MU__LOCAL_KINDS_BEGIN + schema->local_count);
+}
+
+/* NULL: no message has this number. */
+static inline const char *mu__schema_name(const struct mu__schema *schema, uint16_t kind)
+{
+    if (kind >= mu__schema_kinds_end(schema))
+        return NULL;
+    if (kind >= MU__LOCAL_KINDS_BEGIN)
+        return schema->local[kind - MU__LOCAL_KINDS_BEGIN].name;
+    return kind < schema->rows_count ? schema->rows[kind].name : NULL;
+}
+
+/* Of a message of the schema. */
+static inline uint16_t mu__schema_body_size(const struct mu__schema *schema,
+                                            uint16_t kind)
+{
+    return kind < MU__LOCAL_KINDS_BEGIN
+               ? schema->rows[kind].body_size
+               : schema->local[kind - MU__LOCAL_KINDS_BEGIN].body_size;
+}
 
 /* What every message begins with; the body follows. */
 struct mu__msg {
@@ -100,17 +138,20 @@ struct mu__msg {
     };
 
 /* A table as data: MU__DESCRIBE_FIELDS for each row at file scope, then MU__DESCRIBE_ROW
- * for each inside an array of struct mu__row. */
+ * for each inside an array of struct mu__row; MU__DESCRIBE_LOCAL inside one of struct
+ * mu__local_row. */
 #define MU__DESCRIBE_FIELD(name, need, type, field, bound)                  \
     {#field, (uint32_t)offsetof(struct mu__##name, field), (uint32_t)(bound), \
      MU__FIELD_##type, MU__NEED_##need},
 #define MU__COUNT_REQUIRED(name, need, type, field, bound) +(MU__NEED_##need != 0)
-#define MU__DESCRIBE_FIELDS(number, NAME, name, FIELDS, travels)            \
+#define MU__DESCRIBE_FIELDS(number, NAME, name, FIELDS)                     \
     static const struct mu__field name##_fields[] = {FIELDS(MU__DESCRIBE_FIELD, name)};
-#define MU__DESCRIBE_ROW(number, NAME, name, FIELDS, travels)               \
+#define MU__DESCRIBE_ROW(number, NAME, name, FIELDS)                        \
     [number] = {#name, name##_fields,                                       \
                 sizeof name##_fields / sizeof name##_fields[0],             \
                 0 FIELDS(MU__COUNT_REQUIRED, name),                         \
-                sizeof(struct mu__##name), travels},
+                sizeof(struct mu__##name)},
+#define MU__DESCRIBE_LOCAL(number, NAME, name)                              \
+    [(number) - MU__LOCAL_KINDS_BEGIN] = {#name, sizeof(struct mu__##name)},
 
 #endif

@@ -44,7 +44,7 @@ static void put_little32(uint8_t *out, uint32_t number)
         out[i] = (uint8_t)(number >> (8 * i));
 }
 
-/* A message JOURNAL_GONE of that number: [57, 0, 0, number]. */
+/* A message JOURNAL_REMOVED of that number: [57, 0, 0, number]. */
 static size_t make_message(uint8_t *out, uint16_t number)
 {
     const uint8_t bytes[] = {7, 0, 0, 0, 0, 0, 0, 0, 0x94, 57, 0, 0, 0xCD,
@@ -362,7 +362,7 @@ static int count(void *owner, struct mu__msg *msg)
 {
     size_t *records = owner;
 
-    assert_int_equal(((struct mu__journal_gone *)(void *)msg->body)->number,
+    assert_int_equal(((struct mu__journal_removed *)(void *)msg->body)->number,
                      300 + ++*records);
     return 0;
 }

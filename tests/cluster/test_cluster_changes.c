@@ -738,7 +738,7 @@ static void fill(struct cluster_task *task)
 
     for (int i = 0; i < 2 * MU__TURN_MESSAGES + 2; i++) {
         struct mu__msg *msg = mu__pool_get(mu__kernel_pool(kernel), MU__CLUSTER_ADDED,
-                                           sizeof(struct mu__cluster_added));
+                                           sizeof(struct mu__cluster_change));
 
         assert_non_null(msg);
         msg->to.actor = MU__JOB;

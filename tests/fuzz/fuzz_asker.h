@@ -128,7 +128,7 @@ static inline void fuzz_resolve(const struct mu__resolver_kind *kind,
     fuzz_must(rv != MU__LATER && rv <= 0, "concluded");
     fuzz_must(rv == 0 || (rv == error.code && error.message[0] != '\0'), "words");
     if (rv == 0 && resolution.cluster != NULL) {
-        json = mu_cluster_json(resolution.cluster);
+        json = mu_cluster_to_json(resolution.cluster);
         fuzz_must(json != NULL, "a cluster that can be written");
         free(json);
     }

@@ -32,18 +32,18 @@ static void must(bool truth, const char *what)
 static int count_visit(void *owner, struct mu__msg *msg)
 {
     must(msg->backing != NULL && msg->backing->refs >= 1, "backed");
-    must(mu__messages.rows[msg->kind].travels, "travels");
+    must(msg->kind < MU__LOCAL_KINDS_BEGIN, "travels");
     ++*(unsigned *)owner;
     return 0;
 }
 
 static void append_one(struct mu__pool *pool, struct mu__journal *journal)
 {
-    struct mu__msg *msg = mu__pool_get(pool, MU__JOURNAL_GONE,
-                                       sizeof(struct mu__journal_gone));
+    struct mu__msg *msg = mu__pool_get(pool, MU__JOURNAL_REMOVED,
+                                       sizeof(struct mu__journal_removed));
 
     must(msg != NULL, "memory");
-    ((struct mu__journal_gone *)(void *)msg->body)->number = 5;
+    ((struct mu__journal_removed *)(void *)msg->body)->number = 5;
     must(mu__journal_append(journal, msg, NULL) == 0, "appended");
     must(mu__journal_flush(journal, NULL) == 0, "flushed");
     mu__pool_put(pool, msg);

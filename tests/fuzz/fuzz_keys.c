@@ -92,7 +92,7 @@ static void tell(struct world *w, uint32_t node, uint16_t kind, const void *body
 static void begin(struct world *w)
 {
     const struct mu__coordination_config config = {
-        .store = &mu__store_journal, .store_place = "x", .storage = &w->storage->base,
+        .store = &mu__store_journal, .store_location = "x", .storage = &w->storage->base,
         .cluster_name = "fuzz", .task = "/job:chief/task:0", .incarnation = 1,
         .tasks = "chief:0,worker:0-2", .recoverable = "all", .suspect_ms = 100000,
         .dead_ms = 300000, .reconnect_ms = 300000,

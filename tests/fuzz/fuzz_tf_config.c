@@ -41,7 +41,7 @@ static void check_error(int rv, const mu_error *error)
 /* Tasks are in order, have an address and a url, and survive writing and reading. */
 static void check_cluster(const mu_cluster *cluster)
 {
-    char *written = mu_cluster_json(cluster);
+    char *written = mu_cluster_to_json(cluster);
     mu_cluster *again = NULL;
     char *rewritten;
     const char *type;
@@ -54,7 +54,7 @@ static void check_cluster(const mu_cluster *cluster)
         must(mu__cluster_url(cluster, type, index) != NULL, "url");
     }
     must(mu_cluster_parse(written, strlen(written), "again", NULL, &again) == 0, "parse");
-    rewritten = mu_cluster_json(again);
+    rewritten = mu_cluster_to_json(again);
     must(strcmp(written, rewritten) == 0, "written again");
     free(rewritten);
     mu_cluster_free(again);

@@ -104,7 +104,7 @@ static inline void *find_open_task(void *arg)
     task->rv = mu_node_open(&options, &task->error, &task->node);
     if (task->rv != 0)
         return NULL;
-    (void)mu_node_register(task->node, "pid", find_run_pid, NULL, 0);
+    (void)mu_node_register_function(task->node, "pid", find_run_pid, NULL, 0);
     (void)mu_node_serve(task->node);
     return NULL;
 }
@@ -183,7 +183,7 @@ static inline int find_be_worker(const char *resolver, const char *where,
     options.log_level = MU_LOG_WARN;
     rv = mu_node_open(&options, &error, &node);
     if (rv == 0)
-        rv = mu_node_register(node, "pid", find_run_pid, NULL, 0);
+        rv = mu_node_register_function(node, "pid", find_run_pid, NULL, 0);
     if (rv == 0)
         rv = mu_node_main(node, &error);
     if (rv != 0)

@@ -117,7 +117,7 @@ static const char launch_plugin_text[] =
     "}\n"
     "static int chief(mu_node *node, void *user)\n"
     "{\n"
-    "    const char *workers = mu_node_setting(node, \"workers\");\n"
+    "    const char *workers = mu_node_get_setting(node, \"workers\");\n"
     "    mu_coordinator *c;\n"
     "    mu_error error;\n"
     "    int rv = mu_coordinator_open(node, 20000, &error, &c);\n"
@@ -136,8 +136,8 @@ static const char launch_plugin_text[] =
     "    const char *devices = getenv(\"CUDA_VISIBLE_DEVICES\");\n"
     "    printf(\"%s sees %s.\\n\", mu_node_task(node), devices == NULL ? \"\" : "
     "devices);\n"
-    "    (void)mu_node_register(node, \"say\", say, node, 0);\n"
-    "    return mu_node_program(node, \"chief\", chief, NULL);\n"
+    "    (void)mu_node_register_function(node, \"say\", say, node, 0);\n"
+    "    return mu_node_register_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
 /* Compile the plugin as FOLDER/plugin.so. */

@@ -15,7 +15,7 @@ struct null_env {
     mu_cluster *cluster;
     mu_node *node;              /* the chief */
     mu_coordinator *coordinator;
-    mu_deal *deal;
+    mu_dataset *dataset;
     mu_kv_watch *watch;
     mu_lock *lock;
     mu_per_worker *per_worker;
@@ -37,14 +37,14 @@ struct null_env {
     mu_barrier_options barrier_options;
     mu_checkpoint_options checkpoint_options;
     mu_closure_options closure_options;
-    mu_deal_options deal_options;
+    mu_dataset_options dataset_options;
     mu_distribute_options distribute_options;
-    mu_kv_ask kv_ask;
+    mu_kv_request kv_ask;
     mu_kv_transaction kv_transaction;
     mu_node_options node_options;
     mu_optimizer optimizer;
     mu_resolver_kind resolver_kind;
-    mu_server_offer server_offer;
+    mu_server_assignment server_offer;
     mu_server_options server_options;
     mu_main_options main_options;
     mu_session_options session_options;
@@ -78,7 +78,7 @@ extern const size_t null_rows_count;
 void null_on_error(void *user, const mu_error *error);
 void null_on_barrier(void *user, int code, const mu_error *error);
 void null_on_cluster(mu_node *node, const mu_cluster_change *change, void *user);
-void null_on_answer(void *user, const mu_kv_answer *answer);
+void null_on_answer(void *user, const mu_kv_response *answer);
 void null_on_line(void *user, const char *line);
 void null_on_ready(mu_remote_value *value, void *user);
 void null_drop(void *state);

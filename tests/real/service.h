@@ -223,7 +223,7 @@ static inline void crew_check_number(struct crew *crew, const char *key, unsigne
     service_check(mu_kv_get(crew->service->workers[0], key, SOON_MS, &error, &sum),
                   &error);
     assert_int_equal(strtoul(sum.value, NULL, 10), wanted);
-    mu_kv_item_done(&sum);
+    mu_kv_item_clear(&sum);
 }
 
 /* Wait for its end: nothing that was acknowledged is lost, and nothing is there twice. */

@@ -11,7 +11,7 @@ enum { SLOW = 2 };
 enum { SLOW = 1 };
 #endif
 
-/* For a command line: so many milliseconds, times SLOW. Valid for eight calls more. */
+/* For a command line: so many milliseconds, times SLOW. Valid for seven calls more. */
 static inline const char *slow_text(int ms)
 {
     static char texts[8][16];

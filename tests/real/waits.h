@@ -23,7 +23,7 @@ enum {
     WAITS_PEERS_MAX = 3,
     WAITS_KINDS_MAX = 4,        /* tables of a program */
     WAITS_AT_ONCE = 4,          /* scenes */
-    WAITS_TIMEOUT_MS = 1000 * SLOW, /* of the calls that have one */
+    WAITS_TIMEOUT_MS = 1000 * SLOW,   /* of the calls that have one */
     WAITS_SLACK_MS = 9000,      /* and how much later they may end on a busy machine */
     WAITS_SILENCE_MS = 2000 * SLOW,
     WAITS_WORDS_MAX = 256
@@ -77,7 +77,7 @@ struct waits_env {
     mu_remote_value *value;
     mu_value *structure;
     mu_per_worker *per_worker;
-    mu_deal *deal;
+    mu_dataset *dataset;
     mu_variable *variable;
     mu_kv_watch *watch;
     mu_session *session;
@@ -493,7 +493,7 @@ static inline void waits_free(struct waits_env *env)
     mu_remote_value_free(env->value);
     mu_value_free(env->structure);
     mu_per_worker_close(env->per_worker);
-    mu_deal_close(env->deal);
+    mu_dataset_close(env->dataset);
     mu_variable_close(env->variable);
     mu_kv_watch_close(env->watch);
     mu_session_close(env->session);

@@ -1,7 +1,7 @@
 /* Keys that peers choose so that they all want one place of a hash table: with a seed
  * that they do not know they are keys like any others. */
 #include "actors/supervisor/names.h"
-#include "actors/worker/kept.h"
+#include "actors/worker/pinned.h"
 #include "runtime/base/map.h"
 #include "runtime/base/sip_hash.h"
 #include "tests/sim/sim.h"
@@ -87,15 +87,15 @@ static void test_seed_outlives_the_content(void **state)
 /* CPU seconds for as many inputs of one chief. */
 static double seconds_for(uint64_t seed, uint64_t (*number)(uint64_t i))
 {
-    struct mu__kept kept = {.seed = seed};
+    struct mu__pinned kept = {.seed = seed};
     clock_t begin = clock();
 
     for (uint64_t i = 1; i <= INPUTS; i++) {
-        struct mu__kept_item *item = mu__kept_expect(&kept, 1, number(i));
+        struct mu__pinned_item *item = mu__pinned_expect(&kept, 1, number(i));
 
         assert_non_null(item);
     }
-    mu__kept_done(&kept);
+    mu__pinned_done(&kept);
     return (double)(clock() - begin) / CLOCKS_PER_SEC;
 }
 

@@ -824,7 +824,7 @@ struct cluster_call *cluster_agent(struct cluster_task *task,
     return post(call, MU__AGENT);
 }
 
-static void note_key(void *user, const mu_kv_answer *answer)
+static void note_key(void *user, const mu_kv_response *answer)
 {
     struct cluster_call *call = user;
     struct cluster_key_answer *key = &call->of.key;
@@ -841,7 +841,7 @@ static void note_key(void *user, const mu_kv_answer *answer)
     complete(&call->of.call);
 }
 
-struct cluster_call *cluster_key(struct cluster_task *task, const mu_kv_ask *ask)
+struct cluster_call *cluster_key(struct cluster_task *task, const mu_kv_request *ask)
 {
     struct cluster_call *call = call_new(task, 0, ask->timeout_ms);
     struct mu__msg *msg = NULL;

@@ -343,8 +343,8 @@ struct cluster_call *cluster_variable(struct cluster_task *task,
 struct cluster_call *cluster_agent(struct cluster_task *task,
                                    const struct mu__agent_call *call);
 
-/* As mu_kv_begin does it; `ask->key` is normalized. And as mu_kv_cancel. */
-struct cluster_call *cluster_key(struct cluster_task *task, const mu_kv_ask *ask);
+/* As mu_kv_request_async does it; `ask->key` is normalized. And as mu_kv_cancel. */
+struct cluster_call *cluster_key(struct cluster_task *task, const mu_kv_request *ask);
 void cluster_key_cancel(struct cluster_call *call);
 
 /* Run until the call is completed: its code. Fails the cluster when it never is. */

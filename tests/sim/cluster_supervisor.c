@@ -12,10 +12,10 @@ enum { WAITING_MAX_MS = 15000 };
 /* What was counted over all closures. */
 struct sums {
     uint64_t count;
-    uint64_t kept;
+    uint64_t pinned;
     uint64_t named;             /* of the journal: above any bound after a restart */
     uint64_t bytes;             /* of those that are not done */
-    uint64_t mores;
+    uint64_t extras;
     uint64_t effects;           /* numbers given out, and not settled */
     uint64_t resolved;          /* kept ones: no client's any more */
 };
@@ -23,27 +23,27 @@ struct sums {
 static void add_closure(struct cluster *cluster, const struct supervisor *s,
                         const struct mu__closure *closure, struct sums *sums)
 {
-    const struct more *more = mu__sup_more(s, closure);
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
 
     sums->count++;
     sums->resolved += (closure->marks & MU__MARK_RESOLVED) != 0;
-    if (closure->list == MU__LIST_KEPT)
-        sums->kept++;
+    if (closure->list == MU__LIST_PINNED)
+        sums->pinned++;
     else
         sums->bytes += mu__closure_bytes(closure);
     /* Those of the journal may remember another chief's. */
-    if (closure->crashes > s->workers_lost && (more == NULL || more->number == 0))
+    if (closure->crashes > s->workers_lost && (extra == NULL || extra->number == 0))
         cluster_break(cluster, "closure %" PRIu64 " has been lost %d times, of %" PRIu64
                       " workers", mu__closure_id(closure), closure->crashes,
                       s->workers_lost);
-    if (more == NULL)
+    if (extra == NULL)
         return;
-    sums->mores++;
-    sums->named += more->number != 0;
-    sums->effects += more->effect != 0 && (closure->marks & MU__MARK_RESOLVED) == 0;
-    if (more->closure != mu__closure_id(closure))
+    sums->extras++;
+    sums->named += extra->number != 0;
+    sums->effects += extra->effect != 0 && (closure->marks & MU__MARK_RESOLVED) == 0;
+    if (extra->closure != mu__closure_id(closure))
         cluster_break(cluster, "the supervisor has words about closure %" PRIu64
-                      " for closure %" PRIu64, more->closure, mu__closure_id(closure));
+                      " for closure %" PRIu64, extra->closure, mu__closure_id(closure));
 }
 
 static void add_lists(struct cluster *cluster, const struct supervisor *s,
@@ -69,27 +69,27 @@ static void add_lists(struct cluster *cluster, const struct supervisor *s,
 static void check_time(struct cluster *cluster, const struct supervisor *s,
                        const struct mu__member_worker *worker)
 {
-    const struct station *station = &s->stations[worker->number];
+    const struct worker_state *worker_state = &s->worker_states[worker->number];
     const struct mu__closure *closure =
         mu__closures_first(&s->closures, mu__list_in_flight(worker->number));
     uint64_t load_us = 0;
     uint32_t begun = 0;
 
     for (; closure != NULL; closure = mu__closures_next(&s->closures, closure)) {
-        struct orphan charge = mu__sup_charge(closure);
+        struct abandoned_attempt charge = mu__sup_charge(closure);
 
         load_us += charge.cost_us;
         begun += charge.begun;
     }
-    for (uint32_t i = 0; i < station->orphans_count; i++) {
-        load_us += station->orphans[i].cost_us;
-        begun += station->orphans[i].begun;
+    for (uint32_t i = 0; i < worker_state->abandoned_count; i++) {
+        load_us += worker_state->abandoned[i].cost_us;
+        begun += worker_state->abandoned[i].begun;
     }
     for (uint32_t i = 0; i < s->backups_count; i++) {
         closure = mu__closures_find(&s->closures, s->backups[i]);
         begun += closure != NULL &&
-                 mu__sup_more(s, closure)->backup_worker == worker->number &&
-                 mu__sup_more(s, closure)->backup_begun;
+                 mu__sup_extra(s, closure)->backup_worker == worker->number &&
+                 mu__sup_extra(s, closure)->backup_begun;
     }
     if (load_us != worker->load_us || begun != worker->begun)
         cluster_break(cluster, "worker %" PRIu32 " has %" PRIu64 " us and %" PRIu32
@@ -102,23 +102,23 @@ static void check_time(struct cluster *cluster, const struct supervisor *s,
 static void check_worker(struct cluster *cluster, const struct supervisor *s,
                          const struct mu__member_worker *worker)
 {
-    const struct station *station = &s->stations[worker->number];
+    const struct worker_state *worker_state = &s->worker_states[worker->number];
     uint32_t load = mu__closures_count(&s->closures, mu__list_in_flight(worker->number)) +
-                    station->orphans_count;
+                    worker_state->abandoned_count;
 
     for (uint32_t i = 0; i < s->backups_count; i++) {
         const struct mu__closure *closure =
             mu__closures_find(&s->closures, s->backups[i]);
 
         load += closure != NULL &&
-                mu__sup_more(s, closure)->backup_worker == worker->number;
+                mu__sup_extra(s, closure)->backup_worker == worker->number;
     }
     if (load != worker->load)
         cluster_break(cluster, "worker %" PRIu32 " has a load of %" PRIu32 ", but %"
                       PRIu32 " attempts", worker->index, worker->load, load);
     check_time(cluster, s, worker);
     if (s->config.window != 0 && worker->load > worker->window +
-                                                   station->orphans_count +
+                                                   worker_state->abandoned_count +
                                                    s->backups_count)
         cluster_break(cluster, "worker %" PRIu32 " has a load of %" PRIu32
                       " with a window of %" PRIu32, worker->index, worker->load,
@@ -173,7 +173,8 @@ static uint64_t free_mores(const struct supervisor *s)
 {
     uint64_t count = 0;
 
-    for (uint32_t at = s->mores_free; at != 0; at = mu__sup_more_at(s, at - 1)->next_free)
+    for (uint32_t at = s->extras_free; at != 0;
+         at = mu__sup_extra_at(s, at - 1)->next_free)
         count++;
     return count;
 }
@@ -189,17 +190,17 @@ static void check_sums(struct cluster *cluster, const struct supervisor *s,
     if (sums->count != s->closures.count)
         cluster_break(cluster, "the supervisor's lists have %" PRIu64 " closures of %"
                       PRIu32, sums->count, s->closures.count);
-    if (sums->count - sums->kept > (uint64_t)s->config.queue_max + sums->named +
+    if (sums->count - sums->pinned > (uint64_t)s->config.queue_max + sums->named +
                                        sums->resolved)
         cluster_break(cluster, "the supervisor holds %" PRIu64 " closures, of at most %"
-                      PRIu32, sums->count - sums->kept, s->config.queue_max);
+                      PRIu32, sums->count - sums->pinned, s->config.queue_max);
     if (sums->bytes != s->args_bytes)
         cluster_break(cluster, "arguments have %" PRIu64 " bytes, counted as %" PRIu64,
                       sums->bytes, s->args_bytes);
-    if (sums->mores + free_mores(s) != (uint64_t)s->mores_chunks * MORES_CHUNK)
+    if (sums->extras + free_mores(s) != (uint64_t)s->extras_chunks * EXTRAS_CHUNK)
         cluster_break(cluster, "%" PRIu64 " closures have more, %" PRIu64
-                      " are free, of %" PRIu32, sums->mores, free_mores(s),
-                      s->mores_chunks * MORES_CHUNK);
+                      " are free, of %" PRIu32, sums->extras, free_mores(s),
+                      s->extras_chunks * EXTRAS_CHUNK);
     /* Nobody's own place counts as one. */
     if (clients != sums->count - sums->resolved + 1)
         cluster_break(cluster, "clients have %" PRIu64 " closures, there are %" PRIu64,
@@ -212,9 +213,9 @@ static void check_sums(struct cluster *cluster, const struct supervisor *s,
 static void check_rest(struct cluster *cluster, const struct supervisor *s,
                        const struct sums *sums)
 {
-    if (sums->count != sums->kept || s->args_bytes != 0)
+    if (sums->count != sums->pinned || s->args_bytes != 0)
         cluster_break(cluster, "the supervisor holds %" PRIu64 " closures with %" PRIu64
-                      " bytes when nothing is under way", sums->count - sums->kept,
+                      " bytes when nothing is under way", sums->count - sums->pinned,
                       s->args_bytes);
     if (s->effects.base != s->effect_last + 1)
         cluster_break(cluster, "effects from %" PRIu64 " to %" PRIu64
@@ -246,7 +247,7 @@ static void check_held(struct cluster *cluster, const struct supervisor *s)
                           " closures, and holds room for %" PRIu64, i, closures,
                           client->room.shares[MU__BOUND_CLOSURES].held);
     }
-    if (s->closures.lists[MU__LIST_KEPT].count == 0 && s->kept.count == 0 &&
+    if (s->closures.lists[MU__LIST_PINNED].count == 0 && s->pinned_results.count == 0 &&
         bytes > s->args_bytes)
         cluster_break(cluster, "clients hold room for %" PRIu64 " bytes of %" PRIu64,
                       bytes, s->args_bytes);
@@ -260,7 +261,7 @@ static void check_waiting(struct cluster *cluster, const struct supervisor *s,
         mu__closures_first(&s->closures, mu__list_in_flight(worker->number));
 
     for (; closure != NULL; closure = mu__closures_next(&s->closures, closure))
-        if (closure->more == 0 && closure->marks == 0 && closure->crashes == 0 &&
+        if (closure->extra == 0 && closure->marks == 0 && closure->crashes == 0 &&
             (uint32_t)now_ms - closure->started_ms > WAITING_MAX_MS)
             cluster_break(cluster, "closure %" PRIu64 " waits at worker %" PRIu32
                           " for %" PRIu32 " ms, and another has had nothing to do",
@@ -273,7 +274,7 @@ static bool was_idle(struct cluster *cluster, const struct supervisor *s, uint64
 {
     bool idle = false;
 
-    for (uint32_t list = MU__LIST_QUEUES; list < MU__LIST_KEPT; list++)
+    for (uint32_t list = MU__LIST_QUEUES; list < MU__LIST_PINNED; list++)
         if (list != MU__LIST_HELD && mu__closures_count(&s->closures, list) > 0)
             cluster->idle_since_ms = now_ms;
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
@@ -330,9 +331,9 @@ static void check_bound(struct cluster *cluster, const struct supervisor *s,
         const struct mu__share *share = &s->clients[i].room.shares[which];
 
         sum += mu__share_reserved(share);
-        if (share->told > share->allowed)
+        if (share->granted > share->allowed)
             cluster_break(cluster, "client %" PRIu32 " of the chief was told of %" PRIu64
-                          " %s, but is allowed %" PRIu64, i, share->told, word,
+                          " %s, but is allowed %" PRIu64, i, share->granted, word,
                           share->allowed);
     }
     if (sum != bound->reserved)
@@ -365,7 +366,7 @@ void cluster_check_supervisor(struct cluster *cluster, bool rest)
     add_lists(cluster, s, &sums);
     check_sums(cluster, s, &sums);
     check_held(cluster, s);
-    cluster->recomputed += sums.resolved - sums.kept;
+    cluster->recomputed += sums.resolved - sums.pinned;
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
 

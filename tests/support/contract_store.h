@@ -360,7 +360,7 @@ static int contract_holder_init(struct mu__ctx *ctx, void *state, const void *ar
     struct contract_holder *h = *(struct contract_holder *const *)arg;
     const struct contract_store *fixture = h->state->fixture;
     struct mu__store_config config = {
-        .place = "",
+        .location = "",
         .cluster_name = "contract",
         .task = sim_node_name(h->node),
         .incarnation = mu__random(ctx) | 1,

@@ -76,7 +76,7 @@ static atomic_uint contract_begun;
 static void contract_on_work_done(struct contract_state *s, struct mu__msg *msg)
 {
     struct mu__work_done *body = (void *)msg->body;
-    struct contract_work *done = body->work;
+    struct contract_work *done = (struct contract_work *)body->work;
 
     assert_true(done >= s->works && done < s->works + CONTRACT_WORKS);
     assert_int_equal(done->runs, done->done + 1);

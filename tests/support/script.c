@@ -219,7 +219,7 @@ static int evaluate(const struct mu__resolver_kind *kind, const struct script_ro
 static char *json_of(const mu_resolution *resolution)
 {
     char *json = resolution->cluster == NULL ? strdup("")
-                                             : mu_cluster_json(resolution->cluster);
+                                             : mu_cluster_to_json(resolution->cluster);
 
     assert_non_null(json);
     return json;

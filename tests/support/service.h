@@ -233,7 +233,7 @@ static inline int service_spawn(struct service_host *host)
     const struct service_options *options = &host->service->options;
     struct mu__coordination_config config = {
         .store = options->store,
-        .store_place = "",
+        .store_location = "",
         .storage = host->storage == NULL ? NULL : &host->storage->base,
         .cluster_name = "story",
         .task = host->task,

@@ -27,28 +27,29 @@ enum {
 
 /* ---- Errors ---- */
 
-int mu__coord_key_error(mu_error *error, int code, struct mu__view key, const char *words)
+int mu__coord_key_error(mu_error *error, int code, struct mu__view key,
+                        const char *reason)
 {
     return mu_error_set(error, code, "key \"%.*s\" %s", key.size > 200 ? 200 :
-                        (int)key.size, (const char *)key.data, words);
+                        (int)key.size, (const char *)key.data, reason);
 }
 
 int mu__coord_key_admit(const struct coordination *c, mu_error *ret_error)
 {
-    if (c->later_count < COORD_LATER_ASKS)
+    if (c->later_count < COORD_LATER_REQUESTS)
         return 0;
     return mu_error_set(ret_error, -MU_EEXHAUSTED, "%" PRIu32 " answers wait for the "
                         "store of %s: no more is taken", c->later_count,
                         c->config.task);
 }
 
-void mu__coord_key_say_refusal(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                               int code, struct mu__msg *msg)
+void mu__coord_key_send_refusal(struct mu__ctx *ctx, struct coordination *c,
+                                uint32_t node, int code, struct mu__msg *msg)
 {
     if (code == -MU_EEXHAUSTED)
-        mu__coord_say_now(ctx, node, msg);
+        mu__coord_send_now(ctx, node, msg);
     else
-        mu__coord_say(ctx, c, node, msg);
+        mu__coord_send(ctx, c, node, msg);
 }
 
 void mu__coord_key_refuse(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -65,13 +66,14 @@ void mu__coord_key_refuse(struct mu__ctx *ctx, struct coordination *c, uint32_t 
     body->message = mu__view_str(error->message);
     if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
         body->message.size = 0;
-    mu__coord_key_say_refusal(ctx, c, node, error->code, msg);
+    mu__coord_key_send_refusal(ctx, c, node, error->code, msg);
 }
 
-struct mu__roster_task *mu__coord_key_asker(struct mu__ctx *ctx, struct coordination *c,
-                                            uint32_t node, mu_error *ret_error)
+struct mu__roster_task *mu__coord_key_requester(struct mu__ctx *ctx,
+                                                struct coordination *c, uint32_t node,
+                                                mu_error *ret_error)
 {
-    struct mu__roster_task *task = mu__coord_asker(ctx, c, node, 0);
+    struct mu__roster_task *task = mu__coord_requester(ctx, c, node, 0);
 
     if (task != NULL && task->incarnation != 0)
         return task;
@@ -99,7 +101,7 @@ static bool is_kept(const struct coordination *c)
 
 static void note_records(struct coordination *c)
 {
-    c->records = mu__key_values_count(c->keys->kv) + mu__asked_count(c->keys->asked);
+    c->records = mu__key_values_count(c->keys->kv) + mu__results_count(c->keys->results);
 }
 
 static int write_change(struct mu__ctx *ctx, struct coordination *c,
@@ -118,7 +120,7 @@ static int write_change(struct mu__ctx *ctx, struct coordination *c,
 }
 
 /* A failure is the service's end, until the store has been read again. */
-static void keep_change(struct mu__ctx *ctx, struct coordination *c,
+static void announce_change(struct mu__ctx *ctx, struct coordination *c,
                         const struct mu__key_value *entry, bool deleted)
 {
     if (is_kept(c))
@@ -159,7 +161,7 @@ void mu__coord_key_changed(struct mu__ctx *ctx, struct coordination *c,
                            const struct mu__key_value *entry)
 {
     note_records(c);
-    keep_change(ctx, c, entry, false);
+    announce_change(ctx, c, entry, false);
     mu__coord_reads_changed(ctx, c, entry);
 }
 
@@ -176,7 +178,7 @@ int mu__coord_key_put(struct mu__ctx *ctx, struct coordination *c,
         return rv;
     c->revision = entry->revision;
     note_records(c);
-    keep_change(ctx, c, entry, false);
+    announce_change(ctx, c, entry, false);
     if (!is_quiet)
         mu__coord_reads_changed(ctx, c, entry);
     return 0;
@@ -186,16 +188,16 @@ void mu__coord_key_delete(struct mu__ctx *ctx, struct coordination *c,
                           const struct mu__key_value *entry)
 {
     char copy[MU__KEY_MAX];
-    struct mu__key_value gone = {.revision = mu__coord_next_revision(c),
+    struct mu__key_value removed = {.revision = mu__coord_next_revision(c),
                                  .key = {copy, entry->key.size}};
 
     assert(entry->key.size <= sizeof copy);
     memcpy(copy, entry->key.data, entry->key.size);
     (void)mu__key_values_remove(c->keys->kv, entry->key);
-    c->revision = gone.revision;
+    c->revision = removed.revision;
     note_records(c);
-    keep_change(ctx, c, &gone, true);
-    mu__coord_reads_deleted(ctx, c, gone.key, gone.revision);
+    announce_change(ctx, c, &removed, true);
+    mu__coord_reads_deleted(ctx, c, removed.key, removed.revision);
 }
 
 uint64_t mu__coord_key_delete_below(struct mu__ctx *ctx, struct coordination *c,
@@ -218,8 +220,8 @@ uint64_t mu__coord_key_delete_below(struct mu__ctx *ctx, struct coordination *c,
 
 /* ---- Once ---- */
 
-static void say_result(struct mu__ctx *ctx, struct coordination *c,
-                       const struct coord_asking *a)
+static void send_result(struct mu__ctx *ctx, struct coordination *c,
+                       const struct coord_change *a)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_DONE);
     struct mu__key_done *body;
@@ -236,53 +238,54 @@ static void say_result(struct mu__ctx *ctx, struct coordination *c,
         if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
             body->message.size = 0;
     }
-    mu__coord_say(ctx, c, a->node, msg);
+    mu__coord_send(ctx, c, a->node, msg);
 }
 
-static void say_again(struct mu__ctx *ctx, struct coordination *c, struct coord_asking *a)
+static void send_again(struct mu__ctx *ctx, struct coordination *c,
+                       struct coord_change *a)
 {
     if (a->result.code != 0)
         (void)mu_error_set(&a->error, a->result.code, "%s, as was answered before",
                            mu_strerror(a->result.code));
-    say_result(ctx, c, a);
+    send_result(ctx, c, a);
 }
 
 bool mu__coord_key_begin(struct mu__ctx *ctx, struct coordination *c,
                          const struct mu__msg *msg, uint64_t token, uint64_t done,
-                         struct coord_asking *a)
+                         struct coord_change *a)
 {
-    enum mu__asked_state state;
+    enum mu__request_state state;
 
     a->node = msg->from.node;
     a->token = token;
-    a->result = (struct mu__asked_result){.token = token};
-    a->task = mu__coord_key_asker(ctx, c, a->node, &a->error);
+    a->result = (struct mu__request_result){.token = token};
+    a->task = mu__coord_key_requester(ctx, c, a->node, &a->error);
     if (a->task == NULL) {
         mu__coord_key_refuse(ctx, c, a->node, token, &a->error);
         return false;
     }
-    a->agent = mu__asked_agent(c->keys->asked, a->task->incarnation);
+    a->agent = mu__results_agent(c->keys->results, a->task->incarnation);
     if (a->agent == NULL) {
         (void)mu_error_set(&a->error, -MU_ENOMEM, "no memory for the result of a change");
         mu__coord_key_refuse(ctx, c, a->node, token, &a->error);
         return false;
     }
-    mu__asked_done(a->agent, done);
-    state = mu__asked_look(a->agent, token, &a->result);
-    if (state == MU__ASKED_ANSWERED)
-        say_again(ctx, c, a);
-    if (state != MU__ASKED_NEW)
+    mu__results_acknowledge(a->agent, done);
+    state = mu__results_find(a->agent, token, &a->result);
+    if (state == MU__REQUEST_ANSWERED)
+        send_again(ctx, c, a);
+    if (state != MU__REQUEST_NEW)
         return false;
     if (mu__coord_key_admit(c, &a->error) == 0 &&
-        mu__asked_reserve(a->agent, &a->error) == 0)
+        mu__results_reserve(a->agent, &a->error) == 0)
         return true;
     mu__coord_key_refuse(ctx, c, a->node, token, &a->error);
     return false;
 }
 
-void mu__coord_key_keep_result(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_key_write_result(struct mu__ctx *ctx, struct coordination *c,
                                uint64_t agent, uint64_t done,
-                               const struct mu__asked_result *result)
+                               const struct mu__request_result *result)
 {
     struct mu__msg *record = c->keys->result;
 
@@ -305,14 +308,14 @@ static bool is_written(struct mu__ctx *ctx, const struct coordination *c, int co
 }
 
 void mu__coord_key_end(struct mu__ctx *ctx, struct coordination *c,
-                       struct coord_asking *a, uint64_t done, int code)
+                       struct coord_change *a, uint64_t done, int code)
 {
     a->result.code = code;
-    mu__asked_add(a->agent, &a->result);
+    mu__results_add(a->agent, &a->result);
     note_records(c);
     if (is_written(ctx, c, code))
-        mu__coord_key_keep_result(ctx, c, a->task->incarnation, done, &a->result);
-    say_result(ctx, c, a);
+        mu__coord_key_write_result(ctx, c, a->task->incarnation, done, &a->result);
+    send_result(ctx, c, a);
 }
 
 int mu__coord_key_check(struct mu__view key, mu_error *error)
@@ -330,7 +333,7 @@ int mu__coord_key_check(struct mu__view key, mu_error *error)
 
 /* ---- Put ---- */
 
-static int check_put(const struct mu__key_put *body, bool there, uint64_t revision,
+static int check_put(const struct mu__key_put *body, bool exists, uint64_t revision,
                      mu_error *error)
 {
     if ((body->flags & MU__PUT_COMPARE) != 0) {
@@ -342,26 +345,26 @@ static int check_put(const struct mu__key_put *body, bool there, uint64_t revisi
                            body->revision);
         return -MU_EPRECONDITION;
     }
-    if (!there || (body->flags & MU__PUT_OVERWRITE) != 0)
+    if (!exists || (body->flags & MU__PUT_OVERWRITE) != 0)
         return 0;
     return mu__coord_key_error(error, -MU_EEXISTS, body->key, "is there already");
 }
 
 static int make_put(struct mu__ctx *ctx, struct coordination *c,
-                    const struct mu__key_put *body, struct coord_asking *a)
+                    const struct mu__key_put *body, struct coord_change *a)
 {
     struct mu__key_value entry = {.revision = 0};
     int rv = mu__coord_key_check(body->key, &a->error);
-    bool there;
+    bool exists;
 
     if (rv == 0 && body->value.size > MU__KEY_VALUE_MAX)
         rv = mu__coord_key_error(&a->error, -MU_EEXHAUSTED, body->key, "has a value of "
                                  "more than 1 MiB");
     if (rv != 0)
         return rv;
-    there = mu__key_values_find(c->keys->kv, body->key, &entry);
+    exists = mu__key_values_find(c->keys->kv, body->key, &entry);
     a->result.revision = entry.revision;
-    rv = check_put(body, there, entry.revision, &a->error);
+    rv = check_put(body, exists, entry.revision, &a->error);
     if (rv != 0)
         return rv;
     entry.key = body->key;
@@ -380,7 +383,7 @@ void mu__coord_on_key_put(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
     const struct mu__key_put *body = mu__body(msg);
-    struct coord_asking a;
+    struct coord_change a;
     int rv;
 
     if (!mu__coord_key_begin(ctx, c, msg, body->token, body->done, &a))
@@ -394,19 +397,19 @@ void mu__coord_on_key_put(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 /* ---- Increment ---- */
 
 static int make_increment(struct mu__ctx *ctx, struct coordination *c,
-                          const struct mu__key_increment *body, struct coord_asking *a)
+                          const struct mu__key_increment *body, struct coord_change *a)
 {
     struct mu__key_value before;
     struct mu__key_value entry = {.key = body->key};
     char text[MU__NUMBER_BYTES];
     int64_t sum;
-    bool there;
+    bool exists;
     int rv = mu__coord_key_check(body->key, &a->error);
 
     if (rv != 0)
         return rv;
-    there = mu__key_values_find(c->keys->kv, body->key, &before);
-    rv = mu__coord_key_sum(there ? &before : NULL, body->by, &a->error, text, &entry,
+    exists = mu__key_values_find(c->keys->kv, body->key, &before);
+    rv = mu__coord_key_sum(exists ? &before : NULL, body->by, &a->error, text, &entry,
                            &sum);
     if (rv == 0)
         rv = check_room(ctx, c, &entry, &a->error);
@@ -424,7 +427,7 @@ void mu__coord_on_key_increment(struct mu__ctx *ctx, void *state, struct mu__msg
 {
     struct coordination *c = state;
     const struct mu__key_increment *body = mu__body(msg);
-    struct coord_asking a;
+    struct coord_change a;
 
     if (mu__coord_key_begin(ctx, c, msg, body->token, body->done, &a))
         mu__coord_key_end(ctx, c, &a, body->done, make_increment(ctx, c, body, &a));
@@ -433,7 +436,7 @@ void mu__coord_on_key_increment(struct mu__ctx *ctx, void *state, struct mu__msg
 /* ---- Delete ---- */
 
 static int make_delete(struct mu__ctx *ctx, struct coordination *c,
-                       const struct mu__key_delete *body, struct coord_asking *a)
+                       const struct mu__key_delete *body, struct coord_change *a)
 {
     int rv = mu__coord_key_check(body->key, &a->error);
 
@@ -449,7 +452,7 @@ void mu__coord_on_key_delete(struct mu__ctx *ctx, void *state, struct mu__msg *m
 {
     struct coordination *c = state;
     const struct mu__key_delete *body = mu__body(msg);
-    struct coord_asking a;
+    struct coord_change a;
 
     if (mu__coord_key_begin(ctx, c, msg, body->token, body->done, &a))
         mu__coord_key_end(ctx, c, &a, body->done, make_delete(ctx, c, body, &a));
@@ -471,13 +474,13 @@ void mu__coord_key_end_leases(struct mu__ctx *ctx, struct coordination *c,
  * for the others. */
 static void forget_results(struct mu__ctx *ctx, struct coordination *c, uint64_t agent)
 {
-    uint32_t most = MU__ASKED_GONE_MAX + c->roster->count;
-    uint64_t forgotten = mu__asked_gone(c->keys->asked, agent, most);
+    uint32_t most = MU__RESULTS_CLOSED_MAX + c->roster->count;
+    uint64_t forgotten = mu__results_agent_closed(c->keys->results, agent, most);
 
     note_records(c);
     if (forgotten != 0 && is_kept(c))
-        mu__coord_key_keep_result(ctx, c, forgotten, UINT64_MAX,
-                                  &(struct mu__asked_result){0});
+        mu__coord_key_write_result(ctx, c, forgotten, UINT64_MAX,
+                                  &(struct mu__request_result){0});
 }
 
 void mu__coord_keys_task_ended(struct mu__ctx *ctx, struct coordination *c,
@@ -489,9 +492,9 @@ void mu__coord_keys_task_ended(struct mu__ctx *ctx, struct coordination *c,
     forget_results(ctx, c, incarnation);
 }
 
-void mu__coord_keys_task_here(struct coordination *c, uint64_t incarnation)
+void mu__coord_keys_task_joined(struct coordination *c, uint64_t incarnation)
 {
-    mu__asked_back(c->keys->asked, incarnation);
+    mu__results_agent_back(c->keys->results, incarnation);
 }
 
 /* Who is not connected now had its time to register at this host. */
@@ -550,26 +553,26 @@ static int visit_change(struct coordination *c, const struct mu__store_change *b
  * None is forgotten here: who wrote them had the bound, and any of them may come back. */
 static int visit_result(struct coordination *c, const struct mu__store_result *body)
 {
-    struct mu__asked *asked = c->keys->asked;
-    struct mu__asked_result known;
-    struct mu__asked_agent *agent;
+    struct mu__results *results = c->keys->results;
+    struct mu__request_result known;
+    struct mu__results_agent *agent;
     int rv = 0;
 
     if (body->agent == 0)
         return -MU_EDATALOSS;
-    agent = mu__asked_agent(asked, body->agent);
+    agent = mu__results_agent(results, body->agent);
     if (agent == NULL)
         return -MU_ENOMEM;
-    mu__asked_done(agent, body->done);
+    mu__results_acknowledge(agent, body->done);
     if (body->revision > c->revision)
         c->revision = body->revision;
-    if (mu__asked_look(agent, body->token, &known) == MU__ASKED_NEW) {
-        rv = mu__asked_reserve(agent, NULL);
+    if (mu__results_find(agent, body->token, &known) == MU__REQUEST_NEW) {
+        rv = mu__results_reserve(agent, NULL);
         if (rv == 0)
-            mu__asked_add(agent, &(struct mu__asked_result){
+            mu__results_add(agent, &(struct mu__request_result){
                 body->token, body->revision, body->number, -(int)body->code});
     }
-    (void)mu__asked_gone(asked, body->agent, UINT32_MAX);
+    (void)mu__results_agent_closed(results, body->agent, UINT32_MAX);
     return rv;
 }
 
@@ -592,7 +595,7 @@ void mu__coord_keys_forget(struct coordination *c)
     struct coord_keys *k = c->keys;
 
     mu__key_values_clear(k->kv);
-    mu__asked_clear(k->asked);
+    mu__results_clear(k->results);
     mu__map_done(&k->unproved);
     mu__coord_reads_forget(k->reads);
     k->proving = false;
@@ -606,12 +609,12 @@ struct rewriting {
 };
 
 static int rewrite_result(void *user, uint64_t agent, uint64_t done,
-                          const struct mu__asked_result *result)
+                          const struct mu__request_result *result)
 {
     struct rewriting *r = user;
 
     if (result->code == 0)
-        mu__coord_key_keep_result(r->ctx, r->c, agent, done, result);
+        mu__coord_key_write_result(r->ctx, r->c, agent, done, result);
     return r->c->broken ? -MU_EUNAVAILABLE : 0;
 }
 
@@ -628,7 +631,7 @@ int mu__coord_keys_rewrite(struct mu__ctx *ctx, struct coordination *c)
         rv = write_change(ctx, c, &entry, false);
         more = mu__key_values_next(kv, entry.key, true, &entry);
     }
-    return rv == 0 ? mu__asked_each(c->keys->asked, rewrite_result, &r) : rv;
+    return rv == 0 ? mu__results_each(c->keys->results, rewrite_result, &r) : rv;
 }
 
 /* ---- Its life ---- */
@@ -637,14 +640,14 @@ static int make_keys(struct mu__ctx *ctx, struct coord_keys *k)
 {
     k->pool = mu__kernel_pool(ctx->kernel);
     k->kv = mu__key_values_new(mu__random(ctx), 0, 0);
-    k->asked = mu__asked_new();
+    k->results = mu__results_new();
     k->reads = mu__coord_reads_new(mu__random(ctx), k->pool);
     k->change = mu__msg_new(ctx, MU__STORE_CHANGE);
     k->result = mu__msg_new(ctx, MU__STORE_RESULT);
-    if (k->kv == NULL || k->asked == NULL || k->reads == NULL || k->change == NULL ||
+    if (k->kv == NULL || k->results == NULL || k->reads == NULL || k->change == NULL ||
         k->result == NULL)
         return -MU_ENOMEM;
-    mu__asked_seed(k->asked, mu__secret(ctx));
+    mu__results_seed(k->results, mu__secret(ctx));
     mu__map_seed(&k->unproved, mu__secret(ctx));
     return 0;
 }
@@ -663,7 +666,7 @@ void mu__coord_keys_done(struct coordination *c)
         return;
     mu__coord_reads_free(k->reads);
     mu__key_values_free(k->kv);
-    mu__asked_free(k->asked);
+    mu__results_free(k->results);
     mu__map_done(&k->unproved);
     mu__pool_put(k->pool, k->change);
     mu__pool_put(k->pool, k->result);

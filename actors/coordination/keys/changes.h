@@ -3,7 +3,7 @@
 #ifndef MU_ACTORS_COORDINATION_KEYS_H
 #define MU_ACTORS_COORDINATION_KEYS_H
 
-#include "actors/coordination/asked.h"
+#include "actors/coordination/request_results.h"
 #include "actors/coordination/internal.h"
 #include "runtime/base/map.h"
 
@@ -33,7 +33,7 @@ struct coord_reads;
 
 struct coord_keys {
     struct mu__key_values *kv;
-    struct mu__asked *asked;
+    struct mu__results *results;
     struct coord_reads *reads;
     struct mu__pool *pool;
     struct mu__msg *change;     /* the records that are being written, so that there is */
@@ -50,8 +50,8 @@ int mu__coord_key_admit(const struct coordination *c, mu_error *ret_error);
 
 /* Say that something was refused with this code: at once where it is for a bound of this
  * host, which has nothing to do with what is in the store. */
-void mu__coord_key_say_refusal(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                               int code, struct mu__msg *msg);
+void mu__coord_key_send_refusal(struct mu__ctx *ctx, struct coordination *c,
+                                uint32_t node, int code, struct mu__msg *msg);
 
 /* What is kept under a key was changed just now: tell who waits and who watches. */
 void mu__coord_reads_changed(struct mu__ctx *ctx, struct coordination *c,
@@ -68,8 +68,9 @@ void mu__coord_reads_node_down(struct coord_reads *reads, uint32_t node);
 void mu__coord_reads_tick(struct mu__ctx *ctx, struct coordination *c);
 
 /* The task at the other end of a link; NULL, and why nothing is done for it. */
-struct mu__roster_task *mu__coord_key_asker(struct mu__ctx *ctx, struct coordination *c,
-                                            uint32_t node, mu_error *ret_error);
+struct mu__roster_task *mu__coord_key_requester(struct mu__ctx *ctx,
+                                                struct coordination *c, uint32_t node,
+                                                mu_error *ret_error);
 
 /* Refuse what was asked about keys with KEY_DONE. */
 void mu__coord_key_refuse(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -101,23 +102,23 @@ int mu__coord_key_sum(const struct mu__key_value *before, int64_t by, mu_error *
                       int64_t *ret_sum);
 
 /* A change that is asked for: by whom, and where its result goes. */
-struct coord_asking {
+struct coord_change {
     uint32_t node;
     uint64_t token;
     struct mu__roster_task *task;
-    struct mu__asked_agent *agent;
-    struct mu__asked_result result;
+    struct mu__results_agent *agent;
+    struct mu__request_result result;
     mu_error error;
 };
 
 /* Whether a change is to be made now; if not, what is to be said has been. */
 bool mu__coord_key_begin(struct mu__ctx *ctx, struct coordination *c,
                          const struct mu__msg *msg, uint64_t token, uint64_t done,
-                         struct coord_asking *a);
+                         struct coord_change *a);
 
 /* It was made, or (`code`) refused. */
 void mu__coord_key_end(struct mu__ctx *ctx, struct coordination *c,
-                       struct coord_asking *a, uint64_t done, int code);
+                       struct coord_change *a, uint64_t done, int code);
 
 /* Delete an entry; its key is gone with it. And a key with all below it: how many. */
 void mu__coord_key_delete(struct mu__ctx *ctx, struct coordination *c,
@@ -130,12 +131,12 @@ void mu__coord_key_end_leases(struct mu__ctx *ctx, struct coordination *c,
                               uint64_t owner);
 
 /* Write a STORE_RESULT. With `done` UINT64_MAX it makes void all results of the agent. */
-void mu__coord_key_keep_result(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_key_write_result(struct mu__ctx *ctx, struct coordination *c,
                                uint64_t agent, uint64_t done,
-                               const struct mu__asked_result *result);
+                               const struct mu__request_result *result);
 
 /* The words name the key. */
 int mu__coord_key_error(mu_error *error, int code, struct mu__view key,
-                        const char *words);
+                        const char *reason);
 
 #endif

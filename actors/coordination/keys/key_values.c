@@ -29,11 +29,11 @@ enum {
 };
 
 /* What is looked at for each operation stands together, beside the key. */
-struct entry {
-    struct entry *child[2];     /* of the node that is in it */
-    struct entry *owned_next;   /* of the same owner */
-    struct entry *owned_before;
-    struct entry *same_hash;
+struct key_entry {
+    struct key_entry *child[2];     /* of the node that is in it */
+    struct key_entry *owned_next;   /* of the same owner */
+    struct key_entry *owned_before;
+    struct key_entry *same_hash;
     struct mu__buf *value;      /* NULL when empty */
     uint64_t hash;
     uint64_t revision;
@@ -46,9 +46,9 @@ struct entry {
 struct mu__key_values {
     struct mu__map hashes;      /* -> the first entry of a chain */
     struct mu__map owners;      /* -> the first entry of its list */
-    struct entry *root;
-    struct entry *found;        /* last, which is often put next; NULL: none */
-    struct entry **memory;      /* &found, for those who change nothing else */
+    struct key_entry *root;
+    struct key_entry *found;        /* last, which is often put next; NULL: none */
+    struct key_entry **memory;      /* &found, for those who change nothing else */
     uint64_t secret;
     uint64_t count;
     uint64_t bytes;
@@ -142,16 +142,16 @@ static uint64_t hash_of(const struct mu__key_values *kv, struct mu__view key)
     return mu__sip_hash(kv->secret, key.data, key.size);
 }
 
-static bool is_key(const struct entry *entry, struct mu__view key)
+static bool is_key(const struct key_entry *entry, struct mu__view key)
 {
     return entry->key_size == key.size &&
            (key.size == 0 || memcmp(entry->key, key.data, key.size) == 0);
 }
 
-static struct entry *find(const struct mu__key_values *kv, uint64_t hash,
+static struct key_entry *find(const struct mu__key_values *kv, uint64_t hash,
                           struct mu__view key)
 {
-    struct entry *entry = mu__map_get(&kv->hashes, hash);
+    struct key_entry *entry = mu__map_get(&kv->hashes, hash);
 
     while (entry != NULL && !is_key(entry, key))
         entry = entry->same_hash;
@@ -169,7 +169,7 @@ static void replace(struct mu__map *map, uint64_t key, void *value)
     assert(rv == 0);
 }
 
-static int add_to_hashes(struct mu__key_values *kv, struct entry *entry)
+static int add_to_hashes(struct mu__key_values *kv, struct key_entry *entry)
 {
     entry->same_hash = mu__map_get(&kv->hashes, entry->hash);
     if (entry->same_hash == NULL)
@@ -178,9 +178,9 @@ static int add_to_hashes(struct mu__key_values *kv, struct entry *entry)
     return 0;
 }
 
-static void take_from_hashes(struct mu__key_values *kv, struct entry *entry)
+static void take_from_hashes(struct mu__key_values *kv, struct key_entry *entry)
 {
-    struct entry *before = mu__map_get(&kv->hashes, entry->hash);
+    struct key_entry *before = mu__map_get(&kv->hashes, entry->hash);
 
     if (before != entry) {
         while (before->same_hash != entry)
@@ -196,13 +196,13 @@ static void take_from_hashes(struct mu__key_values *kv, struct entry *entry)
 /* ---- The order ---- */
 
 /* A key's byte as a number of nine bits that sorts as keys do: the end, '/', the rest. */
-static inline unsigned digit(struct mu__view key, uint32_t place)
+static inline unsigned digit(struct mu__view key, uint32_t offset)
 {
     uint8_t byte;
 
-    if (place >= key.size)
+    if (offset >= key.size)
         return 0;
-    byte = ((const uint8_t *)key.data)[place];
+    byte = ((const uint8_t *)key.data)[offset];
     return byte == '/' ? 1 : (unsigned)byte + 2;
 }
 
@@ -213,7 +213,7 @@ static inline unsigned bit_at(struct mu__view key, uint32_t position)
     return digit(key, position >> POSITION_SHIFT) >> (DIGIT_BITS - which) & 1;
 }
 
-static struct mu__view key_of(const struct entry *entry)
+static struct mu__view key_of(const struct key_entry *entry)
 {
     return (struct mu__view){entry->key, entry->key_size};
 }
@@ -224,24 +224,24 @@ static uint32_t first_difference(struct mu__view a, struct mu__view b)
     const uint8_t *left = a.data;
     const uint8_t *right = b.data;
     uint32_t least = a.size < b.size ? a.size : b.size;
-    uint32_t place = 0;
+    uint32_t offset = 0;
     unsigned differ;
     unsigned which = 1;
 
-    while (place < least && left[place] == right[place])
-        place++;
-    differ = digit(a, place) ^ digit(b, place);
+    while (offset < least && left[offset] == right[offset])
+        offset++;
+    differ = digit(a, offset) ^ digit(b, offset);
     if (differ == 0)
         return 0;
     while (differ >> (DIGIT_BITS - which) == 0)
         which++;
-    return place << POSITION_SHIFT | which;
+    return offset << POSITION_SHIFT | which;
 }
 
 /* A leaf that agrees with the key in all bits that the nodes on the way ask for. */
-static struct entry *closest(const struct mu__key_values *kv, struct mu__view key)
+static struct key_entry *closest(const struct mu__key_values *kv, struct mu__view key)
 {
-    struct entry *at = kv->root;
+    struct key_entry *at = kv->root;
     uint32_t last = 0;
 
     while (at->position > last) {
@@ -260,10 +260,10 @@ int mu__key_compare(struct mu__view a, struct mu__view b)
     return bit_at(a, position) == 0 ? -1 : 1;
 }
 
-static void add_to_order(struct mu__key_values *kv, struct entry *entry)
+static void add_to_order(struct mu__key_values *kv, struct key_entry *entry)
 {
     struct mu__view key = key_of(entry);
-    struct entry **link = &kv->root;
+    struct key_entry **link = &kv->root;
     uint32_t last = 0;
     uint32_t position;
     unsigned side;
@@ -286,28 +286,29 @@ static void add_to_order(struct mu__key_values *kv, struct entry *entry)
     *link = entry;
 }
 
-/* `gone`'s leaf has left the tree, and with it the node in `parent`, whose room takes the
- * node of `gone`, if that is in use: `node_link` is the link to it. `parent`'s leaf is
- * below both. */
-static void keep_room(struct entry *gone, struct entry *parent, struct entry **node_link)
+/* `removed`'s leaf has left the tree, and with it the node in `parent`, whose room
+ * takes the node of `removed`, if that is in use: `node_link` is the link to it.
+ * `parent`'s leaf is below both. */
+static void keep_room(struct key_entry *removed, struct key_entry *parent,
+                      struct key_entry **node_link)
 {
-    if (parent == gone)
+    if (parent == removed)
         return;
-    parent->position = gone->position;
-    if (gone->position == 0)
+    parent->position = removed->position;
+    if (removed->position == 0)
         return;
-    parent->child[0] = gone->child[0];
-    parent->child[1] = gone->child[1];
+    parent->child[0] = removed->child[0];
+    parent->child[1] = removed->child[1];
     *node_link = parent;
 }
 
-static void take_from_order(struct mu__key_values *kv, struct entry *entry)
+static void take_from_order(struct mu__key_values *kv, struct key_entry *entry)
 {
     struct mu__view key = key_of(entry);
-    struct entry **link = &kv->root;
-    struct entry **parent_link = NULL;
-    struct entry **node_link = NULL;
-    struct entry *parent;
+    struct key_entry **link = &kv->root;
+    struct key_entry **parent_link = NULL;
+    struct key_entry **node_link = NULL;
+    struct key_entry *parent;
     uint32_t last = 0;
 
     while ((*link)->position > last) {
@@ -328,7 +329,7 @@ static void take_from_order(struct mu__key_values *kv, struct entry *entry)
 }
 
 /* The first leaf at a link that stands in a node of position `last`. */
-static const struct entry *first_below(const struct entry *at, uint32_t last)
+static const struct key_entry *first_below(const struct key_entry *at, uint32_t last)
 {
     while (at->position > last) {
         last = at->position;
@@ -339,11 +340,11 @@ static const struct entry *first_below(const struct entry *at, uint32_t last)
 
 /* The first leaf behind all that agree with the key in the bits before `position`, which
  * is 0 for all bits. NULL: none. */
-static const struct entry *behind_all(const struct mu__key_values *kv,
+static const struct key_entry *behind_all(const struct mu__key_values *kv,
                                       struct mu__view key, uint32_t position)
 {
-    const struct entry *at = kv->root;
-    const struct entry *turn = NULL;    /* the last node where the key goes left */
+    const struct key_entry *at = kv->root;
+    const struct key_entry *turn = NULL;    /* the last node where the key goes left */
     uint32_t last = 0;
 
     while (at->position > last && (position == 0 || at->position < position)) {
@@ -358,10 +359,10 @@ static const struct entry *behind_all(const struct mu__key_values *kv,
 }
 
 /* The first leaf of those that agree with the key in the bits before `position`. */
-static const struct entry *first_like(const struct mu__key_values *kv,
+static const struct key_entry *first_like(const struct mu__key_values *kv,
                                       struct mu__view key, uint32_t position)
 {
-    const struct entry *at = kv->root;
+    const struct key_entry *at = kv->root;
     uint32_t last = 0;
 
     while (at->position > last && at->position < position) {
@@ -371,10 +372,10 @@ static const struct entry *first_like(const struct mu__key_values *kv,
     return first_below(at, last);
 }
 
-static const struct entry *next(const struct mu__key_values *kv, struct mu__view from,
+static const struct key_entry *next(const struct mu__key_values *kv, struct mu__view from,
                                 bool behind)
 {
-    const struct entry *near;
+    const struct key_entry *near;
     uint32_t position;
 
     if (kv->root == NULL)
@@ -390,7 +391,7 @@ static const struct entry *next(const struct mu__key_values *kv, struct mu__view
 
 /* ---- Owners: the entries of one are a list, its first in the map ---- */
 
-static void take_from_owner(struct mu__key_values *kv, struct entry *entry)
+static void take_from_owner(struct mu__key_values *kv, struct key_entry *entry)
 {
     if (entry->owner == 0)
         return;
@@ -406,9 +407,9 @@ static void take_from_owner(struct mu__key_values *kv, struct entry *entry)
 }
 
 /* -MU_ENOMEM: nothing has changed. */
-static int give_to(struct mu__key_values *kv, struct entry *entry, uint64_t owner)
+static int give_to(struct mu__key_values *kv, struct key_entry *entry, uint64_t owner)
 {
-    struct entry *first;
+    struct key_entry *first;
 
     if (entry->owner == owner)
         return 0;
@@ -428,14 +429,15 @@ static int give_to(struct mu__key_values *kv, struct entry *entry, uint64_t owne
 
 /* ---- Entries ---- */
 
-static uint32_t value_size(const struct entry *entry)
+static uint32_t value_size(const struct key_entry *entry)
 {
     return entry->value == NULL ? 0 : entry->value->size;
 }
 
 /* Room for another value, which may be the entry's own when nobody else holds it and it
  * is of about that size. NULL when none is needed. */
-static int room_for(const struct entry *entry, uint32_t size, struct mu__buf **ret_room)
+static int room_for(const struct key_entry *entry, uint32_t size,
+                    struct mu__buf **ret_room)
 {
     struct mu__buf *own = entry->value;
     struct mu__buf *room = NULL;
@@ -451,7 +453,7 @@ static int room_for(const struct entry *entry, uint32_t size, struct mu__buf **r
     return 0;
 }
 
-static void fill(struct entry *entry, struct mu__buf *room, struct mu__view value)
+static void fill(struct key_entry *entry, struct mu__buf *room, struct mu__view value)
 {
     if (room != NULL) {
         memcpy(room->data, value.data, value.size);
@@ -461,20 +463,20 @@ static void fill(struct entry *entry, struct mu__buf *room, struct mu__view valu
     entry->value = room;
 }
 
-static void free_entry(struct entry *entry)
+static void free_entry(struct key_entry *entry)
 {
     mu__buf_unref(entry->value);
     free(entry);
 }
 
-static struct entry *make_entry(uint64_t hash, const struct mu__key_value *from)
+static struct key_entry *make_entry(uint64_t hash, const struct mu__key_value *from)
 {
-    struct entry *entry = malloc(sizeof *entry + from->key.size);
+    struct key_entry *entry = malloc(sizeof *entry + from->key.size);
     struct mu__buf *room;
 
     if (entry == NULL)
         return NULL;
-    *entry = (struct entry){.hash = hash, .revision = from->revision,
+    *entry = (struct key_entry){.hash = hash, .revision = from->revision,
                             .key_size = from->key.size};
     if (from->key.size > 0)
         memcpy(entry->key, from->key.data, from->key.size);
@@ -501,7 +503,7 @@ static int refuse_memory(mu_error *error)
     return mu_error_set(error, -MU_ENOMEM, "no memory for a key");
 }
 
-static int change(struct mu__key_values *kv, struct entry *entry,
+static int change(struct mu__key_values *kv, struct key_entry *entry,
                   const struct mu__key_value *to, mu_error *error)
 {
     uint32_t size = value_size(entry);
@@ -526,7 +528,7 @@ static int add(struct mu__key_values *kv, uint64_t hash,
                const struct mu__key_value *from, mu_error *error)
 {
     uint64_t size = (uint64_t)from->key.size + from->value.size;
-    struct entry *entry;
+    struct key_entry *entry;
     int rv = check_bytes(kv, 0, size, error);
 
     if (rv != 0)
@@ -548,7 +550,7 @@ static int add(struct mu__key_values *kv, uint64_t hash,
     return 0;
 }
 
-static struct mu__key_value entry_as_seen(const struct entry *entry)
+static struct mu__key_value entry_as_seen(const struct key_entry *entry)
 {
     struct mu__view value = {NULL, 0};
 
@@ -558,7 +560,7 @@ static struct mu__key_value entry_as_seen(const struct entry *entry)
                                   entry->value};
 }
 
-static bool show(const struct entry *entry, struct mu__key_value *ret_entry)
+static bool show(const struct key_entry *entry, struct mu__key_value *ret_entry)
 {
     if (entry == NULL)
         return false;
@@ -586,10 +588,10 @@ struct mu__key_values *mu__key_values_new(uint64_t secret, uint64_t keys_max,
 void mu__key_values_clear(struct mu__key_values *kv)
 {
     for (size_t i = 0; i < kv->hashes.capacity; i++) {
-        struct entry *entry = kv->hashes.entries[i].value;
+        struct key_entry *entry = kv->hashes.entries[i].value;
 
         while (entry != NULL) {
-            struct entry *same = entry->same_hash;
+            struct key_entry *same = entry->same_hash;
 
             free_entry(entry);
             entry = same;
@@ -621,22 +623,22 @@ bool mu__key_values_find(const struct mu__key_values *kv, struct mu__view key,
 int mu__key_values_put(struct mu__key_values *kv, const struct mu__key_value *entry,
                        mu_error *ret_error)
 {
-    struct entry *known = kv->found;
+    struct key_entry *found = kv->found;
     uint64_t hash;
 
-    if (known != NULL && is_key(known, entry->key))
-        return change(kv, known, entry, ret_error);
+    if (found != NULL && is_key(found, entry->key))
+        return change(kv, found, entry, ret_error);
     hash = hash_of(kv, entry->key);
-    known = find(kv, hash, entry->key);
-    if (known != NULL)
-        return change(kv, known, entry, ret_error);
+    found = find(kv, hash, entry->key);
+    if (found != NULL)
+        return change(kv, found, entry, ret_error);
     return add(kv, hash, entry, ret_error);
 }
 
 /* The map of owners has at no time more of them than it had on the way here. */
 void mu__key_values_restore(struct mu__key_values *kv, const struct mu__key_value *before)
 {
-    struct entry *entry = find(kv, hash_of(kv, before->key), before->key);
+    struct key_entry *entry = find(kv, hash_of(kv, before->key), before->key);
     int rv = give_to(kv, entry, before->owner);
 
     assert(rv == 0);
@@ -648,7 +650,7 @@ void mu__key_values_restore(struct mu__key_values *kv, const struct mu__key_valu
 
 bool mu__key_values_remove(struct mu__key_values *kv, struct mu__view key)
 {
-    struct entry *entry = find(kv, hash_of(kv, key), key);
+    struct key_entry *entry = find(kv, hash_of(kv, key), key);
 
     if (entry == NULL)
         return false;

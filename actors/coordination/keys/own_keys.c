@@ -100,7 +100,7 @@ void mu__coord_keys_measure(const struct coordination *c, struct mu__view direct
 
 uint64_t mu__coord_keys_results(const struct coordination *c)
 {
-    return mu__asked_count(c->keys->asked);
+    return mu__results_count(c->keys->results);
 }
 
 /* Owners that were read from the store: none of them is of another run. */
@@ -121,15 +121,15 @@ struct dropping {
 };
 
 static int drop_results_of(void *user, uint64_t agent, uint64_t done,
-                           const struct mu__asked_result *result)
+                           const struct mu__request_result *result)
 {
     struct dropping *d = user;
 
     (void)done;
     (void)result;
     if (agent != d->agent)
-        mu__coord_key_keep_result(d->ctx, d->c, agent, UINT64_MAX,
-                                  &(struct mu__asked_result){0});
+        mu__coord_key_write_result(d->ctx, d->c, agent, UINT64_MAX,
+                                  &(struct mu__request_result){0});
     d->agent = agent;
     return 0;
 }
@@ -139,6 +139,6 @@ void mu__coord_keys_drop_agents(struct mu__ctx *ctx, struct coordination *c)
     struct dropping d = {ctx, c, 0};
 
     drop_leases(ctx, c);
-    (void)mu__asked_each(c->keys->asked, drop_results_of, &d);
-    mu__asked_clear(c->keys->asked);
+    (void)mu__results_each(c->keys->results, drop_results_of, &d);
+    mu__results_clear(c->keys->results);
 }

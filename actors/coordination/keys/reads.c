@@ -36,7 +36,7 @@ struct subject {
 };
 
 /* A node, and what it waits for. */
-struct reader {
+struct key_reader {
     uint32_t node;
     struct mu__map waits;       /* by token */
 };
@@ -44,7 +44,7 @@ struct reader {
 struct coord_wait {
     uint64_t token;
     enum wait_kind kind;
-    struct reader *reader;
+    struct key_reader *reader;
     struct subject *subject;
     struct coord_wait *next;            /* in the subject's list of the kind */
     struct coord_wait *before;
@@ -112,14 +112,14 @@ static struct mu__view key_of(const struct coord_wait *wait)
 
 /* ---- Waits ---- */
 
-static struct reader *find_reader(const struct coord_reads *r, uint32_t node)
+static struct key_reader *find_reader(const struct coord_reads *r, uint32_t node)
 {
     return mu__map_get(&r->readers, (uint64_t)node + 1);
 }
 
-static struct reader *add_reader(struct coord_reads *r, uint32_t node)
+static struct key_reader *add_reader(struct coord_reads *r, uint32_t node)
 {
-    struct reader *reader = calloc(1, sizeof *reader);
+    struct key_reader *reader = calloc(1, sizeof *reader);
 
     if (reader == NULL)
         return NULL;
@@ -198,7 +198,7 @@ static int refuse_memory(mu_error *error)
 }
 
 /* The subject is there, if there is memory, even when the wait is not: it is dropped. */
-static int make_wait(struct coord_reads *r, struct reader *reader, uint64_t token,
+static int make_wait(struct coord_reads *r, struct key_reader *reader, uint64_t token,
                      enum wait_kind kind, struct mu__view key,
                      struct coord_wait **ret_wait)
 {
@@ -231,7 +231,7 @@ static int add_wait(struct coord_reads *r, uint32_t node, uint64_t token,
                     enum wait_kind kind, struct mu__view key, mu_error *error,
                     struct coord_wait **ret_wait)
 {
-    struct reader *reader = find_reader(r, node);
+    struct key_reader *reader = find_reader(r, node);
 
     if (token == 0)
         return mu_error_set(error, -MU_EINVALID, "0 is no token");
@@ -253,14 +253,14 @@ static int add_wait(struct coord_reads *r, uint32_t node, uint64_t token,
 static struct coord_wait *find_wait(const struct coord_reads *r, uint32_t node,
                                     uint64_t token)
 {
-    struct reader *reader = find_reader(r, node);
+    struct key_reader *reader = find_reader(r, node);
 
     return reader == NULL ? NULL : mu__map_get(&reader->waits, token);
 }
 
 /* ---- What is said ---- */
 
-static void say_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+static void send_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                       uint64_t token, const struct mu__key_value *entry)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_DONE);
@@ -274,7 +274,7 @@ static void say_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node
     body->value = entry->value;
     if (entry->backing != NULL)
         msg->backing = mu__buf_ref(entry->backing);
-    mu__coord_say(ctx, c, node, msg);
+    mu__coord_send(ctx, c, node, msg);
 }
 
 /* Key and value of a change in one buffer, for all who hear of it. NULL: no memory. */
@@ -294,7 +294,7 @@ static struct mu__buf *make_event(struct mu__key_value *entry)
 }
 
 /* False: no memory, or too much waits for the store. */
-static bool say_event(struct mu__ctx *ctx, struct coordination *c,
+static bool send_event(struct mu__ctx *ctx, struct coordination *c,
                       const struct coord_wait *wait, const struct mu__key_value *entry,
                       bool deleted)
 {
@@ -311,11 +311,11 @@ static bool say_event(struct mu__ctx *ctx, struct coordination *c,
     body->revision = entry->revision;
     body->deleted = deleted;
     msg->backing = mu__buf_ref(entry->backing);
-    mu__coord_say(ctx, c, wait->reader->node, msg);
+    mu__coord_send(ctx, c, wait->reader->node, msg);
     return true;
 }
 
-static void say_complete(struct mu__ctx *ctx, struct coordination *c,
+static void send_complete(struct mu__ctx *ctx, struct coordination *c,
                          const struct coord_wait *wait)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_EVENT);
@@ -326,7 +326,7 @@ static void say_complete(struct mu__ctx *ctx, struct coordination *c,
     body = mu__body(msg);
     body->token = wait->token;
     body->complete = true;
-    mu__coord_say(ctx, c, wait->reader->node, msg);
+    mu__coord_send(ctx, c, wait->reader->node, msg);
 }
 
 static void refuse_watch(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -343,7 +343,7 @@ static void refuse_watch(struct mu__ctx *ctx, struct coordination *c, uint32_t n
     body->message = mu__view_str(error->message);
     if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
         body->message.size = 0;
-    mu__coord_key_say_refusal(ctx, c, node, error->code, msg);
+    mu__coord_key_send_refusal(ctx, c, node, error->code, msg);
 }
 
 static void refuse_list(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -360,7 +360,7 @@ static void refuse_list(struct mu__ctx *ctx, struct coordination *c, uint32_t no
     body->message = mu__view_str(error->message);
     if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
         body->message.size = 0;
-    mu__coord_key_say_refusal(ctx, c, node, error->code, msg);
+    mu__coord_key_send_refusal(ctx, c, node, error->code, msg);
 }
 
 /* One that would miss something is over, and its program may begin another. */
@@ -385,7 +385,7 @@ static void answer_get(struct mu__ctx *ctx, struct coordination *c,
     mu_error error;
 
     if (entry->backing != NULL) {
-        say_value(ctx, c, wait->reader->node, wait->token, entry);
+        send_value(ctx, c, wait->reader->node, wait->token, entry);
     } else {
         (void)mu_error_set(&error, -MU_ENOMEM, "no memory for a value");
         mu__coord_key_refuse(ctx, c, wait->reader->node, wait->token, &error);
@@ -393,7 +393,7 @@ static void answer_get(struct mu__ctx *ctx, struct coordination *c,
     end_wait(c->keys->reads, wait);
 }
 
-static void tell_watch(struct mu__ctx *ctx, struct coordination *c,
+static void send_watch(struct mu__ctx *ctx, struct coordination *c,
                        struct coord_wait *wait, const struct mu__key_value *entry,
                        bool deleted)
 {
@@ -402,11 +402,11 @@ static void tell_watch(struct mu__ctx *ctx, struct coordination *c,
     /* What a page to come will find is not told now. */
     if (wait->cursor != NULL && mu__key_compare(entry->key, cursor) > 0)
         return;
-    if (entry->backing == NULL || !say_event(ctx, c, wait, entry, deleted))
+    if (entry->backing == NULL || !send_event(ctx, c, wait, entry, deleted))
         end_watch(ctx, c, wait);
 }
 
-static void tell_subject(struct mu__ctx *ctx, struct coordination *c,
+static void send_subject(struct mu__ctx *ctx, struct coordination *c,
                          struct subject *subject, enum wait_kind kind,
                          const struct mu__key_value *entry, bool deleted)
 {
@@ -419,7 +419,7 @@ static void tell_subject(struct mu__ctx *ctx, struct coordination *c,
         if (kind == WAIT_GET)
             answer_get(ctx, c, wait, entry);
         else
-            tell_watch(ctx, c, wait, entry, deleted);
+            send_watch(ctx, c, wait, entry, deleted);
         wait = next;
     }
     subject->count--;
@@ -427,7 +427,7 @@ static void tell_subject(struct mu__ctx *ctx, struct coordination *c,
 }
 
 /* The buffer is made for the first who hears of it. */
-static void tell_at(struct mu__ctx *ctx, struct coordination *c, struct mu__view key,
+static void send_at(struct mu__ctx *ctx, struct coordination *c, struct mu__view key,
                     enum wait_kind kind, struct mu__key_value *entry, bool deleted)
 {
     struct coord_reads *r = c->keys->reads;
@@ -437,11 +437,11 @@ static void tell_at(struct mu__ctx *ctx, struct coordination *c, struct mu__view
         return;
     if (entry->backing == NULL)
         (void)make_event(entry);
-    tell_subject(ctx, c, subject, kind, entry, deleted);
+    send_subject(ctx, c, subject, kind, entry, deleted);
 }
 
 /* Those who watch what is above the key: "a" and "" for "a/b". */
-static void tell_above(struct mu__ctx *ctx, struct coordination *c,
+static void send_above(struct mu__ctx *ctx, struct coordination *c,
                        struct mu__key_value *entry, bool deleted)
 {
     struct mu__view above = entry->key;
@@ -451,21 +451,21 @@ static void tell_above(struct mu__ctx *ctx, struct coordination *c,
         do
             above.size--;
         while (above.size > 0 && at[above.size] != '/');
-        tell_at(ctx, c, above, WAIT_WATCH_BELOW, entry, deleted);
+        send_at(ctx, c, above, WAIT_WATCH_BELOW, entry, deleted);
     }
 }
 
-static void tell(struct mu__ctx *ctx, struct coordination *c, struct mu__key_value *entry,
-                 bool deleted)
+static void send_change(struct mu__ctx *ctx, struct coordination *c,
+                        struct mu__key_value *entry, bool deleted)
 {
     struct mu__view key = entry->key;
 
     entry->backing = NULL;
-    tell_at(ctx, c, key, WAIT_WATCH, entry, deleted);
+    send_at(ctx, c, key, WAIT_WATCH, entry, deleted);
     if (c->keys->reads->counts[WAIT_WATCH_BELOW] > 0)
-        tell_above(ctx, c, entry, deleted);
+        send_above(ctx, c, entry, deleted);
     if (!deleted)
-        tell_at(ctx, c, key, WAIT_GET, entry, false);
+        send_at(ctx, c, key, WAIT_GET, entry, false);
     mu__buf_unref(entry->backing);
 }
 
@@ -474,15 +474,15 @@ void mu__coord_reads_changed(struct mu__ctx *ctx, struct coordination *c,
 {
     struct mu__key_value copy = *entry;
 
-    tell(ctx, c, &copy, false);
+    send_change(ctx, c, &copy, false);
 }
 
 void mu__coord_reads_deleted(struct mu__ctx *ctx, struct coordination *c,
                              struct mu__view key, uint64_t revision)
 {
-    struct mu__key_value gone = {.revision = revision, .key = key};
+    struct mu__key_value removed = {.revision = revision, .key = key};
 
-    tell(ctx, c, &gone, true);
+    send_change(ctx, c, &removed, true);
 }
 
 /* ---- Gets ---- */
@@ -497,7 +497,7 @@ static void get(struct mu__ctx *ctx, struct coordination *c, const struct mu__ms
     int rv;
 
     if (mu__key_values_find(c->keys->kv, body->key, &entry)) {
-        say_value(ctx, c, node, body->token, &entry);
+        send_value(ctx, c, node, body->token, &entry);
         return;
     }
     if (body->wait)
@@ -585,7 +585,7 @@ static void list(struct mu__ctx *ctx, struct coordination *c, const struct mu__m
         mu_value_free(items);
     }
     if (answer != NULL && answer->backing != NULL) {
-        mu__coord_say(ctx, c, msg->from.node, answer);
+        mu__coord_send(ctx, c, msg->from.node, answer);
         return;
     }
     if (answer != NULL)
@@ -610,23 +610,23 @@ static bool set_cursor(struct coord_wait *wait, struct mu__view key)
 }
 
 /* Tell one entry of a snapshot; false: no memory. */
-static bool tell_entry(struct mu__ctx *ctx, struct coordination *c,
+static bool send_entry(struct mu__ctx *ctx, struct coordination *c,
                        const struct coord_wait *wait, const struct mu__key_value *entry)
 {
     struct mu__key_value copy = *entry;
     struct mu__buf *buf = make_event(&copy);
-    bool told;
+    bool sent;
 
     if (buf == NULL)
         return false;
-    told = say_event(ctx, c, wait, &copy, false);
+    sent = send_event(ctx, c, wait, &copy, false);
     mu__buf_unref(buf);
-    return told;
+    return sent;
 }
 
 /* Tell what is below the watch's key behind `from`, as far as one page goes. 1: that was
  * all, 0: *ret_last is the last key that was told, negative: no memory. */
-static int tell_page(struct mu__ctx *ctx, struct coordination *c,
+static int send_page(struct mu__ctx *ctx, struct coordination *c,
                      const struct coord_wait *wait, struct mu__view from,
                      struct mu__view *ret_last)
 {
@@ -640,7 +640,7 @@ static int tell_page(struct mu__ctx *ctx, struct coordination *c,
             *ret_last = from;
             return 0;
         }
-        if (!tell_entry(ctx, c, wait, &entry))
+        if (!send_entry(ctx, c, wait, &entry))
             return -MU_ENOMEM;
         bytes += entry.key.size + entry.value.size;
         count++;
@@ -655,10 +655,10 @@ static void begin_below(struct mu__ctx *ctx, struct coordination *c,
 {
     struct coord_reads *r = c->keys->reads;
     struct mu__view last;
-    int rv = tell_page(ctx, c, wait, key_of(wait), &last);
+    int rv = send_page(ctx, c, wait, key_of(wait), &last);
 
     if (rv > 0) {
-        say_complete(ctx, c, wait);
+        send_complete(ctx, c, wait);
         return;
     }
     if (rv < 0 || !set_cursor(wait, last)) {
@@ -677,7 +677,7 @@ static void next_page(struct mu__ctx *ctx, struct coordination *c)
     struct coord_reads *r = c->keys->reads;
     struct coord_wait *wait = r->pages;
     struct mu__view last;
-    int rv = tell_page(ctx, c, wait,
+    int rv = send_page(ctx, c, wait,
                        (struct mu__view){wait->cursor, wait->cursor_size}, &last);
 
     if (rv < 0) {
@@ -686,7 +686,7 @@ static void next_page(struct mu__ctx *ctx, struct coordination *c)
     }
     if (rv > 0) {
         leave_pages(r, wait);
-        say_complete(ctx, c, wait);
+        send_complete(ctx, c, wait);
         return;
     }
     (void)set_cursor(wait, last);
@@ -721,11 +721,11 @@ static void watch(struct mu__ctx *ctx, struct coordination *c, const struct mu__
         return;
     }
     if (mu__key_values_find(c->keys->kv, body->key, &entry) &&
-        !tell_entry(ctx, c, wait, &entry)) {
+        !send_entry(ctx, c, wait, &entry)) {
         end_watch(ctx, c, wait);
         return;
     }
-    say_complete(ctx, c, wait);
+    send_complete(ctx, c, wait);
 }
 
 /* ---- Reads, and when ---- */
@@ -781,7 +781,7 @@ static int check_read(struct mu__ctx *ctx, struct coordination *c,
 {
     struct read_head head = head_of(msg);
 
-    if (mu__coord_key_asker(ctx, c, msg->from.node, error) == NULL ||
+    if (mu__coord_key_requester(ctx, c, msg->from.node, error) == NULL ||
         mu__coord_key_admit(c, error) != 0)
         return error->code;
     if (mu__key_is_normal(head.key) && (head.key.size > 0 || kind->may_be_empty))
@@ -958,7 +958,7 @@ struct coord_reads *mu__coord_reads_new(uint64_t secret, struct mu__pool *pool)
     return NULL;
 }
 
-static void free_reader(struct coord_reads *r, struct reader *reader)
+static void free_reader(struct coord_reads *r, struct key_reader *reader)
 {
     for (size_t i = 0; i < reader->waits.capacity; i++)
         if (reader->waits.entries[i].key != 0)
@@ -969,7 +969,7 @@ static void free_reader(struct coord_reads *r, struct reader *reader)
 
 void mu__coord_reads_node_down(struct coord_reads *r, uint32_t node)
 {
-    struct reader *reader = mu__map_remove(&r->readers, (uint64_t)node + 1);
+    struct key_reader *reader = mu__map_remove(&r->readers, (uint64_t)node + 1);
 
     drop_held(r, node, 0);
     if (reader != NULL)

@@ -18,9 +18,9 @@ static int shown(struct mu__view key)
 }
 
 static int refuse(mu_error *error, int code, const char *part, unsigned i,
-                  const char *words)
+                  const char *reason)
 {
-    return mu_error_set(error, code, "%s %u of the transaction %s", part, i + 1, words);
+    return mu_error_set(error, code, "%s %u of the transaction %s", part, i + 1, reason);
 }
 
 static bool is_key(struct mu__view key)
@@ -312,10 +312,10 @@ void mu__txn_free(struct mu__txn *txn)
 
 /* ---- Comparing ---- */
 
-static int differs(mu_error *error, struct mu__view key, const char *words)
+static int differs(mu_error *error, struct mu__view key, const char *reason)
 {
     return mu_error_set(error, -MU_EPRECONDITION, "key \"%.*s\" %s", shown(key),
-                        (const char *)key.data, words);
+                        (const char *)key.data, reason);
 }
 
 static int compare_revision(const struct mu__txn_check *check, uint64_t revision,

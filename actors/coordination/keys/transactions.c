@@ -13,12 +13,12 @@
 /* A put or an increment. */
 struct planned {
     struct mu__key_value entry;     /* that is to be there */
-    struct mu__key_value before;    /* if `there`, with a hold on its value */
-    bool there;
+    struct mu__key_value before;    /* if `exists`, with a hold on its value */
+    bool exists;
     char number[MU__NUMBER_BYTES];
 };
 
-struct plan {
+struct txn_plan {
     const struct mu__txn *txn;
     struct planned *puts;
     unsigned count;             /* of them */
@@ -44,8 +44,8 @@ static int compare(const struct coordination *c, const struct mu__txn *txn,
 {
     for (unsigned i = 0; i < txn->checks_count; i++) {
         struct mu__key_value entry;
-        bool there = mu__key_values_find(c->keys->kv, txn->checks[i].key, &entry);
-        int rv = mu__txn_compare(&txn->checks[i], there ? &entry : NULL, error);
+        bool exists = mu__key_values_find(c->keys->kv, txn->checks[i].key, &entry);
+        int rv = mu__txn_compare(&txn->checks[i], exists ? &entry : NULL, error);
 
         if (rv != 0) {
             *ret_failed = (int64_t)i + 1;
@@ -57,10 +57,11 @@ static int compare(const struct coordination *c, const struct mu__txn *txn,
 
 /* ---- What is to be put ---- */
 
-static int plan_sum(struct plan *plan, struct planned *put, int64_t by, mu_error *error)
+static int plan_sum(struct txn_plan *plan, struct planned *put, int64_t by,
+                    mu_error *error)
 {
     int64_t sum = 0;
-    int rv = mu__coord_key_sum(put->there ? &put->before : NULL, by, error, put->number,
+    int rv = mu__coord_key_sum(put->exists ? &put->before : NULL, by, error, put->number,
                                &put->entry, &sum);
 
     if (rv == 0 && !plan->has_sum) {
@@ -70,15 +71,15 @@ static int plan_sum(struct plan *plan, struct planned *put, int64_t by, mu_error
     return rv;
 }
 
-static int plan_put(const struct coordination *c, struct plan *plan,
+static int plan_put(const struct coordination *c, struct txn_plan *plan,
                     const struct mu__txn_change *change, uint64_t owner, mu_error *error)
 {
     struct planned *put = &plan->puts[plan->count++];
     int rv = 0;
 
     put->entry.key = change->key;
-    put->there = mu__key_values_find(c->keys->kv, change->key, &put->before);
-    if (put->there && put->before.backing != NULL)
+    put->exists = mu__key_values_find(c->keys->kv, change->key, &put->before);
+    if (put->exists && put->before.backing != NULL)
         (void)mu__buf_ref(put->before.backing);
     if (change->operation == MU_KV_INCREMENT) {
         rv = plan_sum(plan, put, change->by, error);
@@ -90,7 +91,7 @@ static int plan_put(const struct coordination *c, struct plan *plan,
     return rv;
 }
 
-static int plan_all(const struct coordination *c, struct plan *plan, uint64_t owner,
+static int plan_all(const struct coordination *c, struct txn_plan *plan, uint64_t owner,
                     mu_error *error)
 {
     const struct mu__txn *txn = plan->txn;
@@ -107,22 +108,22 @@ static int plan_all(const struct coordination *c, struct plan *plan, uint64_t ow
     return rv;
 }
 
-static void free_plan(struct plan *plan)
+static void free_plan(struct txn_plan *plan)
 {
     for (unsigned i = 0; i < plan->count; i++)
-        if (plan->puts[i].there)
+        if (plan->puts[i].exists)
             mu__buf_unref(plan->puts[i].before.backing);
     free(plan->puts);
 }
 
 /* ---- Doing it ---- */
 
-static void undo(struct coordination *c, struct plan *plan)
+static void undo(struct coordination *c, struct txn_plan *plan)
 {
     while (plan->made > 0) {
         const struct planned *put = &plan->puts[--plan->made];
 
-        if (put->there)
+        if (put->exists)
             mu__key_values_restore(c->keys->kv, &put->before);
         else
             (void)mu__key_values_remove(c->keys->kv, put->entry.key);
@@ -130,7 +131,7 @@ static void undo(struct coordination *c, struct plan *plan)
     c->revision = plan->revision;
 }
 
-static int put_all(struct coordination *c, struct plan *plan, mu_error *error)
+static int put_all(struct coordination *c, struct txn_plan *plan, mu_error *error)
 {
     plan->revision = c->revision;
     while (plan->made < plan->count) {
@@ -157,8 +158,8 @@ static void delete_all(struct mu__ctx *ctx, struct coordination *c,
             (void)mu__coord_key_delete_below(ctx, c, txn->changes[i].key);
 }
 
-static int apply(struct mu__ctx *ctx, struct coordination *c, struct plan *plan,
-                 struct coord_asking *a)
+static int apply(struct mu__ctx *ctx, struct coordination *c, struct txn_plan *plan,
+                 struct coord_change *a)
 {
     int rv = plan_all(c, plan, a->task->incarnation, &a->error);
 
@@ -177,9 +178,9 @@ static int apply(struct mu__ctx *ctx, struct coordination *c, struct plan *plan,
 }
 
 static int transact(struct mu__ctx *ctx, struct coordination *c,
-                    const struct mu__txn *txn, struct coord_asking *a)
+                    const struct mu__txn *txn, struct coord_change *a)
 {
-    struct plan plan = {.txn = txn};
+    struct txn_plan plan = {.txn = txn};
     int rv = check_keys(txn, &a->error);
 
     if (rv == 0)
@@ -205,7 +206,7 @@ void mu__coord_on_key_txn(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct coordination *c = state;
     const struct mu__key_txn *body = mu__body(msg);
     struct mu__txn *txn = NULL;
-    struct coord_asking a;
+    struct coord_change a;
     int rv;
 
     if (!mu__coord_key_begin(ctx, c, msg, body->token, body->done, &a))

@@ -118,7 +118,7 @@ void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx)
 
     if (!store->started || store->hearing || store->main.busy ||
         mu__now_ms(ctx) < store->due_ms || !mu__etcd_next(store, ctx) ||
-        !mu__etcd_may_ask(store, ctx))
+        !mu__etcd_may_send(store, ctx))
         return;
     if (body->size == 0)
         mu__etcd_phases[store->phase].build(store);
@@ -133,7 +133,7 @@ void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx)
 static void keep(struct etcd_store *store, struct mu__ctx *ctx)
 {
     if (!has_lease(store) || store->keep.busy || mu__now_ms(ctx) < store->keep_due_ms ||
-        !mu__etcd_may_ask(store, ctx))
+        !mu__etcd_may_send(store, ctx))
         return;
     mu__etcd_body_done(&store->keep.body);
     mu__etcd_keep(&store->keep.body, store->lease);
@@ -144,20 +144,21 @@ static void keep(struct etcd_store *store, struct mu__ctx *ctx)
 /* ---- When it does not go on ---- */
 
 /* Who waits for the service may want to know. */
-static void tell_trouble(struct etcd_store *store, struct mu__ctx *ctx, const char *words)
+static void report_trouble(struct etcd_store *store, struct mu__ctx *ctx,
+                           const char *reason)
 {
     if (store->phase != ETCD_HOLDING && store->up.trouble != NULL)
-        store->up.trouble(store->up.owner, ctx, words);
+        store->up.trouble(store->up.owner, ctx, reason);
 }
 
 /* Each trouble is logged once, until the store is held again. */
-static void log_trouble(struct etcd_store *store, struct mu__ctx *ctx, const char *words)
+static void log_trouble(struct etcd_store *store, struct mu__ctx *ctx, const char *reason)
 {
-    if (strcmp(words, store->trouble) == 0)
+    if (strcmp(reason, store->trouble) == 0)
         return;
-    (void)snprintf(store->trouble, sizeof store->trouble, "%s", words);
-    mu__log(ctx, MU__LOG_WARN, "%s", words);
-    tell_trouble(store, ctx, words);
+    (void)snprintf(store->trouble, sizeof store->trouble, "%s", reason);
+    mu__log(ctx, MU__LOG_WARN, "%s", reason);
+    report_trouble(store, ctx, reason);
 }
 
 static void abandon_flight(struct etcd_flight *flight)
@@ -198,15 +199,15 @@ void mu__etcd_abandon(struct etcd_store *store, struct mu__ctx *ctx, const char 
 }
 
 void mu__etcd_endpoint_failed(struct etcd_store *store, struct mu__ctx *ctx,
-                              const struct etcd_flight *flight, const char *words)
+                              const struct etcd_flight *flight, const char *reason)
 {
     struct etcd_endpoint *endpoint = &store->endpoints[flight->endpoint];
 
     (void)snprintf(store->away, sizeof store->away, "etcd at %s: %s", endpoint->url,
-                   words);
+                   reason);
     if (!endpoint->bad) {
         mu__log(ctx, MU__LOG_WARN, "%s; it is tried again", store->away);
-        tell_trouble(store, ctx, store->away);
+        report_trouble(store, ctx, store->away);
     }
     endpoint->bad = true;
     if (flight->endpoint == store->endpoint)
@@ -222,7 +223,7 @@ static void endpoint_works(struct etcd_store *store, struct mu__ctx *ctx,
         (void)snprintf(store->away, sizeof store->away, "etcd at %s answers again",
                        endpoint->url);
         mu__log(ctx, MU__LOG_INFO, "%s", store->away);
-        tell_trouble(store, ctx, store->away);
+        report_trouble(store, ctx, store->away);
     }
     endpoint->bad = false;
     store->away[0] = '\0';
@@ -253,7 +254,7 @@ static void refused(struct etcd_store *store, struct mu__ctx *ctx, const mu_erro
     }
     mu__etcd_abandon(store, ctx, "etcd at %s: cannot %s below %s: %s%s",
                      store->endpoints[store->main.endpoint].url,
-                     mu__etcd_phases[store->phase].words, store->prefix, error->message,
+                     mu__etcd_phases[store->phase].reason, store->prefix, error->message,
                      mu__etcd_advice(store, error->code, error));
 }
 
@@ -278,7 +279,7 @@ static void main_failed(struct etcd_store *store, struct mu__ctx *ctx, int code,
                         const mu_error *error)
 {
     if ((code == -MU_EEXHAUSTED || code == -MU_EDEADLINE) && store->main.http.code != 0 &&
-        mu__etcd_ask_less(store)) {
+        mu__etcd_shrink_pages(store)) {
         mu__etcd_body_done(&store->main.body);
     } else if (store->main.http.code == 0 && is_for_good(code)) {
         refused(store, ctx, error);
@@ -288,7 +289,7 @@ static void main_failed(struct etcd_store *store, struct mu__ctx *ctx, int code,
     try_later(store, ctx);
 }
 
-static void heard_main(struct etcd_store *store, struct mu__ctx *ctx)
+static void on_main(struct etcd_store *store, struct mu__ctx *ctx)
 {
     struct mu__etcd_answer *answer = NULL;
     mu_error error = {.code = 0};
@@ -313,7 +314,7 @@ static void heard_main(struct etcd_store *store, struct mu__ctx *ctx)
     store->backoff_ms = BACKOFF_FIRST_MS;
 }
 
-static void heard_keep(struct etcd_store *store, struct mu__ctx *ctx)
+static void on_keep(struct etcd_store *store, struct mu__ctx *ctx)
 {
     struct mu__etcd_answer *answer = NULL;
     mu_error error = {.code = 0};
@@ -339,7 +340,7 @@ static void heard_keep(struct etcd_store *store, struct mu__ctx *ctx)
     }
 }
 
-static bool hear(struct etcd_store *store, struct mu__ctx *ctx,
+static bool take_answer(struct etcd_store *store, struct mu__ctx *ctx,
                  struct etcd_flight *flight, struct mu__http_request *request,
                  void (*heard)(struct etcd_store *store, struct mu__ctx *ctx))
 {
@@ -362,9 +363,9 @@ static bool op_heard(struct mu__store *base, struct mu__ctx *ctx,
 {
     struct etcd_store *store = store_of(base);
 
-    return hear(store, ctx, &store->main, request, heard_main) ||
-           hear(store, ctx, &store->keep, request, heard_keep) ||
-           hear(store, ctx, &store->login, request, mu__etcd_heard_login);
+    return take_answer(store, ctx, &store->main, request, on_main) ||
+           take_answer(store, ctx, &store->keep, request, on_keep) ||
+           take_answer(store, ctx, &store->login, request, mu__etcd_on_login);
 }
 
 /* ---- The other operations ---- */
@@ -503,17 +504,17 @@ static int add_endpoint(struct etcd_store *store, const char *url, size_t size,
     return 0;
 }
 
-static int add_endpoints(struct etcd_store *store, const char *place, mu_error *ret_error)
+static int add_endpoints(struct etcd_store *store, const char *url, mu_error *ret_error)
 {
     int rv = 0;
 
     for (;;) {
-        size_t size = strcspn(place, ",");
+        size_t size = strcspn(url, ",");
 
-        rv = add_endpoint(store, place, size, ret_error);
-        if (rv != 0 || place[size] == '\0')
+        rv = add_endpoint(store, url, size, ret_error);
+        if (rv != 0 || url[size] == '\0')
             return rv;
-        place += size + 1;
+        url += size + 1;
     }
 }
 
@@ -559,12 +560,12 @@ static int etcd_open(const struct mu__store_config *config, mu_error *ret_error,
     if (store == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a store");
     set_up(store, config);
-    rv = add_endpoints(store, config->place, ret_error);
+    rv = add_endpoints(store, config->location, ret_error);
     if (rv == 0)
         rv = set_prefix(store, config->cluster_name, ret_error);
     if (rv == 0 && config->http == NULL)
         rv = mu_error_set(ret_error, -MU_EINVALID, "store \"etcd:%s\" has no door to "
-                          "HTTP", config->place);
+                          "HTTP", config->location);
     if (rv != 0) {
         free(store);
         return rv;
@@ -575,7 +576,7 @@ static int etcd_open(const struct mu__store_config *config, mu_error *ret_error,
 
 const struct mu__store_kind mu__store_etcd = {
     .name = "etcd",
-    .takes_place = true,
+    .has_location = true,
     .shared = true,
     .lasting = true,
     .open = etcd_open,

@@ -113,7 +113,7 @@ static void sort(struct mu__etcd_op *ops, size_t count, struct mu__etcd_op *room
 
 static void keep_last_of_each(struct mu__etcd_batch *batch)
 {
-    size_t kept = 0;
+    size_t count = 0;
 
     for (size_t i = 0; i < batch->count; i++) {
         struct mu__etcd_op *op = &batch->ops[i];
@@ -122,10 +122,10 @@ static void keep_last_of_each(struct mu__etcd_batch *batch)
             batch->bytes -= bytes_of(op);
             free((void *)op->key.data);
         } else {
-            batch->ops[kept++] = *op;
+            batch->ops[count++] = *op;
         }
     }
-    batch->count = kept;
+    batch->count = count;
 }
 
 int mu__etcd_batch_settle(struct mu__etcd_batch *batch)
@@ -186,7 +186,7 @@ struct bucket {
     bool dirty;
 };
 
-struct agent {
+struct agent_results {
     struct bucket *buckets;
 };
 
@@ -208,7 +208,7 @@ static void bucket_free(struct bucket *bucket)
     free(bucket);
 }
 
-static void agent_free(struct agent *agent)
+static void agent_free(struct agent_results *agent)
 {
     while (agent->buckets != NULL) {
         struct bucket *bucket = agent->buckets;
@@ -239,9 +239,9 @@ static void mark(struct mu__etcd_results *results, struct bucket *bucket)
     results->dirty = bucket;
 }
 
-static struct agent *agent_of(struct mu__etcd_results *results, uint64_t id)
+static struct agent_results *agent_of(struct mu__etcd_results *results, uint64_t id)
 {
-    struct agent *agent = mu__map_get(&results->agents, id);
+    struct agent_results *agent = mu__map_get(&results->agents, id);
 
     if (agent != NULL)
         return agent;
@@ -253,7 +253,7 @@ static struct agent *agent_of(struct mu__etcd_results *results, uint64_t id)
     return agent;
 }
 
-static struct bucket *bucket_of(struct agent *agent, uint64_t id, uint64_t number)
+static struct bucket *bucket_of(struct agent_results *agent, uint64_t id, uint64_t number)
 {
     struct bucket **at = &agent->buckets;
     struct bucket *bucket;
@@ -273,7 +273,7 @@ static struct bucket *bucket_of(struct agent *agent, uint64_t id, uint64_t numbe
 }
 
 /* The place of a token in a bucket, which is new at the end. NULL: out of memory. */
-static struct result *place_of(struct bucket *bucket, uint64_t token)
+static struct result *slot_of(struct bucket *bucket, uint64_t token)
 {
     for (size_t i = 0; i < bucket->count; i++)
         if (bucket->results[i].token == token)
@@ -294,26 +294,26 @@ static struct result *place_of(struct bucket *bucket, uint64_t token)
 static void forget_below(struct mu__etcd_results *results, struct bucket *bucket,
                          uint64_t done)
 {
-    size_t kept = 0;
+    size_t count = 0;
 
     for (size_t i = 0; i < bucket->count; i++) {
         if (bucket->results[i].token < done)
             free(bucket->results[i].bytes);
         else
-            bucket->results[kept++] = bucket->results[i];
+            bucket->results[count++] = bucket->results[i];
     }
-    if (kept == bucket->count)
+    if (count == bucket->count)
         return;
-    bucket->count = kept;
+    bucket->count = count;
     mark(results, bucket);
 }
 
 int mu__etcd_results_add(struct mu__etcd_results *results, uint64_t agent_id,
                          uint64_t token, uint64_t done, struct mu__view packed)
 {
-    struct agent *agent = agent_id == 0 ? NULL : agent_of(results, agent_id);
+    struct agent_results *agent = agent_id == 0 ? NULL : agent_of(results, agent_id);
     struct bucket *bucket;
-    struct result *place;
+    struct result *slot;
     uint8_t *bytes;
 
     if (agent == NULL)
@@ -325,13 +325,13 @@ int mu__etcd_results_add(struct mu__etcd_results *results, uint64_t agent_id,
     if (token < done)
         return 0;
     bucket = bucket_of(agent, agent_id, token / MU__ETCD_BUCKET);
-    place = bucket == NULL ? NULL : place_of(bucket, token);
-    bytes = place == NULL ? NULL : realloc(place->bytes, packed.size);
+    slot = bucket == NULL ? NULL : slot_of(bucket, token);
+    bytes = slot == NULL ? NULL : realloc(slot->bytes, packed.size);
     if (bytes == NULL)
         return -MU_ENOMEM;
     memcpy(bytes, packed.data, packed.size);
-    place->bytes = bytes;
-    place->size = packed.size;
+    slot->bytes = bytes;
+    slot->size = packed.size;
     mark(results, bucket);
     return 0;
 }
@@ -363,7 +363,7 @@ static int write_bucket(struct bucket *bucket, struct mu__etcd_batch *batch)
 /* A bucket that has become empty is gone, and so is an agent without any. */
 static void drop_if_empty(struct mu__etcd_results *results, struct bucket *bucket)
 {
-    struct agent *agent = mu__map_get(&results->agents, bucket->agent);
+    struct agent_results *agent = mu__map_get(&results->agents, bucket->agent);
     struct bucket **at = &agent->buckets;
 
     if (bucket->count > 0)

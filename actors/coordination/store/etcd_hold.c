@@ -229,7 +229,7 @@ static int page_behind(struct etcd_store *store, struct mu__view key, mu_error *
     return 0;
 }
 
-bool mu__etcd_ask_less(struct etcd_store *store)
+bool mu__etcd_shrink_pages(struct etcd_store *store)
 {
     if ((store->phase != ETCD_GATHERING && store->phase != ETCD_READING) ||
         store->page == 1)

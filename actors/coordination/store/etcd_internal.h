@@ -4,8 +4,8 @@
  *   store_etcd_hold.c    how the store is got: election, recovery, reading
  *   store_etcd_login.c   the token of a user
  *   store_etcd_write.c   transactions that only the holder can make */
-#ifndef MU_NODE_STORE_ETCD_INNER_H
-#define MU_NODE_STORE_ETCD_INNER_H
+#ifndef MU_ACTORS_STORE_ETCD_INTERNAL_H
+#define MU_ACTORS_STORE_ETCD_INTERNAL_H
 
 #include "actors/coordination/store/etcd.h"
 #include "actors/coordination/store/etcd_batch.h"
@@ -166,19 +166,19 @@ int mu__etcd_read(const struct etcd_flight *flight, mu_error *ret_error,
 
 /* An endpoint did not answer, or not as etcd does: the next one is asked. */
 void mu__etcd_endpoint_failed(struct etcd_store *store, struct mu__ctx *ctx,
-                              const struct etcd_flight *flight, const char *words);
+                              const struct etcd_flight *flight, const char *reason);
 
 /* ---- store_etcd_login.c ---- */
 
 /* Whether a request can be sent now. False: a token is asked for first. */
-bool mu__etcd_may_ask(struct etcd_store *store, struct mu__ctx *ctx);
+bool mu__etcd_may_send(struct etcd_store *store, struct mu__ctx *ctx);
 
 /* To be told of each answer. True: etcd did not take its token any more, so the same is
  * to be asked again, with another one. */
 bool mu__etcd_token_ended(struct etcd_store *store, const struct etcd_flight *flight,
                           int code, const mu_error *error);
 
-void mu__etcd_heard_login(struct etcd_store *store, struct mu__ctx *ctx);
+void mu__etcd_on_login(struct etcd_store *store, struct mu__ctx *ctx);
 
 /* What may help when etcd refuses something: "" or "; expected ...". */
 const char *mu__etcd_advice(const struct etcd_store *store, int code,
@@ -190,7 +190,7 @@ const char *mu__etcd_advice(const struct etcd_store *store, int code,
  * leaves everything as it was, with a negative code and words: it is asked again. */
 struct etcd_phase_row {
     const char *path;
-    const char *words;      /* "cannot ..." */
+    const char *reason;      /* "cannot ..." */
     void (*build)(struct etcd_store *store);
     int (*answered)(struct etcd_store *store, struct mu__ctx *ctx,
                     const struct mu__etcd_answer *answer, mu_error *ret_error);
@@ -202,7 +202,7 @@ extern const struct etcd_phase_row mu__etcd_phases[];
 bool mu__etcd_next(struct etcd_store *store, struct mu__ctx *ctx);
 
 /* A request for entries was too much. True: it will ask for fewer. */
-bool mu__etcd_ask_less(struct etcd_store *store);
+bool mu__etcd_shrink_pages(struct etcd_store *store);
 
 /* ---- store_etcd_write.c ---- */
 

@@ -27,7 +27,7 @@ static void log_in(struct etcd_store *store, struct mu__ctx *ctx)
         mu__etcd_send(store, ctx, &store->login, MU__ETCD_AUTHENTICATE);
 }
 
-bool mu__etcd_may_ask(struct etcd_store *store, struct mu__ctx *ctx)
+bool mu__etcd_may_send(struct etcd_store *store, struct mu__ctx *ctx)
 {
     if (user_of(store) == NULL || store->token[0] != '\0' || store->has_no_users)
         return true;
@@ -87,7 +87,7 @@ static void not_taken(struct etcd_store *store, struct mu__ctx *ctx, int rv,
     }
 }
 
-void mu__etcd_heard_login(struct etcd_store *store, struct mu__ctx *ctx)
+void mu__etcd_on_login(struct etcd_store *store, struct mu__ctx *ctx)
 {
     struct mu__etcd_answer *answer = NULL;
     mu_error error = {.code = 0};

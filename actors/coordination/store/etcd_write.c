@@ -161,7 +161,7 @@ static void build_clearing(struct etcd_store *store)
 }
 
 /* What each stage is, and what follows it. */
-static const struct stage {
+static const struct write_stage {
     void (*build)(struct etcd_store *store);
     bool is_in_parts;       /* as many transactions as the batch needs */
     bool is_safe;           /* from here on the batch counts */
@@ -222,7 +222,7 @@ static void go_on(struct etcd_store *store, enum etcd_stage stage)
 static void applied(struct etcd_store *store, struct mu__ctx *ctx)
 {
     struct etcd_work *work = &store->work;
-    const struct stage *stage = &stages[work->stage];
+    const struct write_stage *stage = &stages[work->stage];
 
     if (stage->is_in_parts && work->end < work->batch->count) {
         work->at = work->end;
@@ -319,10 +319,10 @@ void mu__etcd_write_forget(struct etcd_store *store)
 
 /* ---- What the owner calls ---- */
 
-static int fail(struct etcd_store *store, int code, const char *words)
+static int fail(struct etcd_store *store, int code, const char *reason)
 {
     if (!store->failed)
-        (void)snprintf(store->reason, sizeof store->reason, "%s", words);
+        (void)snprintf(store->reason, sizeof store->reason, "%s", reason);
     store->failed = true;
     return code;
 }

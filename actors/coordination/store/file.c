@@ -442,7 +442,7 @@ static int file_open(const struct mu__store_config *config, mu_error *ret_error,
 
     if (config->storage == NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "store \"journal:%s\" has no file",
-                            config->place);
+                            config->location);
     file = calloc(1, sizeof *file);
     if (file == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a store");
@@ -457,7 +457,7 @@ static int file_open(const struct mu__store_config *config, mu_error *ret_error,
 
 const struct mu__store_kind mu__store_journal = {
     .name = "journal",
-    .takes_place = true,
+    .has_location = true,
     .lasting = true,
     .open = file_open,
 };

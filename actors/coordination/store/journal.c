@@ -109,7 +109,7 @@ static void end_rewrite(struct mu__journal *journal)
 /* ---- Reading ---- */
 
 /* What an open works with. */
-struct reading {
+struct journal_reading {
     struct mu__journal *journal;
     mu__journal_visit_fn visit;
     void *owner;
@@ -119,15 +119,16 @@ struct reading {
     uint64_t cut;
 };
 
-static int refuse_record(const struct reading *r, const struct mu__journal_piece *piece,
-                         int code, const char *why)
+static int refuse_record(const struct journal_reading *r,
+                         const struct mu__journal_piece *piece, int code, const char *why)
 {
     return mu_error_set(r->error, code, "%s: the message at byte %zu: %s",
                         r->journal->storage->name, piece->offset, why);
 }
 
-static int decode_whole(const struct reading *r, const struct mu__journal_piece *piece,
-                        struct mu__buf *frame, struct mu__msg **ret_msg)
+static int decode_whole(const struct journal_reading *r,
+                        const struct mu__journal_piece *piece, struct mu__buf *frame,
+                        struct mu__msg **ret_msg)
 {
     struct mu__journal *journal = r->journal;
     char why[256] = "";
@@ -143,8 +144,8 @@ static int decode_whole(const struct reading *r, const struct mu__journal_piece 
     return refuse_record(r, piece, -MU_EDATALOSS, "there are bytes behind its end");
 }
 
-static int visit_frame(const struct reading *r, const struct mu__journal_piece *piece,
-                       struct mu__buf *frame)
+static int visit_frame(const struct journal_reading *r,
+                       const struct mu__journal_piece *piece, struct mu__buf *frame)
 {
     struct mu__msg *msg = NULL;
     int rv = decode_whole(r, piece, frame, &msg);
@@ -162,7 +163,8 @@ static int visit_frame(const struct reading *r, const struct mu__journal_piece *
     return rv != 0 ? refuse_record(r, piece, rv, mu_strerror(rv)) : 0;
 }
 
-static int visit_record(const struct reading *r, const struct mu__journal_piece *piece)
+static int visit_record(const struct journal_reading *r,
+                        const struct mu__journal_piece *piece)
 {
     struct mu__buf *frame = mu__buf_new(piece->message_bytes);
     int rv;
@@ -177,7 +179,7 @@ static int visit_record(const struct reading *r, const struct mu__journal_piece 
 }
 
 /* Up to the end, or to where it is torn. */
-static int read_records(struct reading *r)
+static int read_records(struct journal_reading *r)
 {
     const char *name = r->journal->storage->name;
     struct mu__journal_piece piece;
@@ -201,7 +203,7 @@ static int read_records(struct reading *r)
 }
 
 /* The same records in today's format; there is no damage. */
-static int write_anew(struct reading *r)
+static int write_anew(struct journal_reading *r)
 {
     struct mu__journal *journal = r->journal;
     struct mu__journal_scan scan;
@@ -223,7 +225,7 @@ static int write_anew(struct reading *r)
     return mu__journal_rewrite_commit(journal, r->error);
 }
 
-static int read_content(struct reading *r)
+static int read_content(struct journal_reading *r)
 {
     struct mu__journal *journal = r->journal;
     struct mu__storage *storage = journal->storage;
@@ -243,7 +245,7 @@ static int read_content(struct reading *r)
                                                    journal->bytes, r->error);
 }
 
-static int read_storage(struct reading *r)
+static int read_storage(struct journal_reading *r)
 {
     struct mu__storage *storage = r->journal->storage;
     struct mu__buf *content;
@@ -268,7 +270,7 @@ struct use {
 };
 
 static const struct use uses[MU__JOURNAL_USES] = {
-    [MU__JOURNAL_OF_CHIEF] = {MU__JOURNAL_BEGIN, MU__JOURNAL_GONE,
+    [MU__JOURNAL_OF_CHIEF] = {MU__JOURNAL_BEGIN, MU__JOURNAL_REMOVED,
                               "the journal of a chief's closures (--journal)"},
     [MU__JOURNAL_OF_STORE] = {MU__STORE_BEGIN, MU__STORE_COMMIT,
                               "the store of a coordination service (--store)"},
@@ -329,7 +331,7 @@ int mu__journal_open(struct mu__storage *storage, const struct mu__schema *schem
                      struct mu__journal **ret_journal)
 {
     struct mu__journal *journal = calloc(1, sizeof *journal);
-    struct reading reading = {
+    struct journal_reading reading = {
         .journal = journal, .visit = visit, .owner = owner, .error = ret_error};
     int rv;
 

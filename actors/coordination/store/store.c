@@ -16,7 +16,7 @@ static void list_names(const struct mu__store_kind *const *registry,
     for (size_t i = 0; registry[i] != NULL; i++) {
         const char *comma = i == 0 ? "" : registry[i + 1] == NULL ? " or " : ", ";
         int size = snprintf(names + used, NAMES_BYTES - used, "%s%s%s", comma,
-                            registry[i]->name, registry[i]->takes_place ? ":..." : "");
+                            registry[i]->name, registry[i]->has_location ? ":..." : "");
 
         if (size < 0 || (size_t)size >= NAMES_BYTES - used)
             return;
@@ -36,10 +36,10 @@ static int refuse(const struct mu__store_kind *const *registry, const char *text
 
 int mu__store_find(const struct mu__store_kind *const *registry, const char *text,
                    mu_error *ret_error, const struct mu__store_kind **ret_kind,
-                   const char **ret_place)
+                   const char **ret_location)
 {
     size_t size = strcspn(text, ":");
-    const char *place = text[size] == ':' ? text + size + 1 : text + size;
+    const char *location = text[size] == ':' ? text + size + 1 : text + size;
     const struct mu__store_kind *kind = NULL;
 
     for (size_t i = 0; registry[i] != NULL; i++)
@@ -48,11 +48,11 @@ int mu__store_find(const struct mu__store_kind *const *registry, const char *tex
             kind = registry[i];
     if (kind == NULL)
         return refuse(registry, text, "is of no kind that there is", ret_error);
-    if (kind->takes_place && place[0] == '\0')
+    if (kind->has_location && location[0] == '\0')
         return refuse(registry, text, "does not say where it is", ret_error);
-    if (!kind->takes_place && text[size] == ':')
+    if (!kind->has_location && text[size] == ':')
         return refuse(registry, text, "says where it is, which means nothing", ret_error);
     *ret_kind = kind;
-    *ret_place = place;
+    *ret_location = location;
     return 0;
 }

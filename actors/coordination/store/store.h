@@ -49,7 +49,7 @@ struct mu__store_upcalls {
 
     /* Why it is not held yet, when that is no usual wait: in words that may be shown. May
      * be NULL. */
-    void (*trouble)(void *owner, struct mu__ctx *ctx, const char *words);
+    void (*trouble)(void *owner, struct mu__ctx *ctx, const char *reason);
 };
 
 /* How a store that is elsewhere is known, and how it knows us. */
@@ -61,7 +61,7 @@ struct mu__store_access {
 };
 
 struct mu__store_config {
-    const char *place;          /* what stands behind the name: "", a path, URLs */
+    const char *location;          /* what stands behind the name: "", a path, URLs */
     const char *cluster_name;
     const char *task;           /* "/job:chief/task:0", for those who look at it */
     uint64_t incarnation;       /* of this node: random, not 0 */
@@ -120,7 +120,7 @@ struct mu__store_ops {
 /* A kind of store, by name. */
 struct mu__store_kind {
     const char *name;
-    bool takes_place;   /* something stands behind its name */
+    bool has_location;   /* something stands behind its name */
     bool shared;        /* several tasks may stand for it; else it has one host */
     bool lasting;       /* what is in it survives its holder */
     int (*open)(const struct mu__store_config *config, mu_error *ret_error,
@@ -137,6 +137,6 @@ extern const struct mu__store_kind mu__store_journal;
  * take, is wrong, too. */
 int mu__store_find(const struct mu__store_kind *const *registry, const char *text,
                    mu_error *ret_error, const struct mu__store_kind **ret_kind,
-                   const char **ret_place);
+                   const char **ret_location);
 
 #endif

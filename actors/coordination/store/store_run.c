@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const words[MU__RUN_STATES] = {
+static const char *const state_names[MU__RUN_STATES] = {
     [MU__RUN_RUNNING] = "running", [MU__RUN_LEFT] = "left",
     [MU__RUN_CLOSED] = "closed",   [MU__RUN_ENDED] = "ended",
     [MU__RUN_FAILED] = "failed",   [MU__RUN_ABANDONED] = "abandoned",
@@ -12,7 +12,7 @@ static const char *const words[MU__RUN_STATES] = {
 
 const char *mu__store_run_word(enum mu__store_run_state state)
 {
-    return words[state];
+    return state_names[state];
 }
 
 bool mu__store_run_is_over(const struct mu__store_run *run)
@@ -46,14 +46,14 @@ size_t mu__store_run_write(const struct mu__store_run *run, char out[MU__RUN_TEX
 {
     return (size_t)snprintf(out, MU__RUN_TEXT_MAX,
                             "%s %" PRIu64 " %" PRIu64 " %" PRIu64 " %d %s %s",
-                            words[run->state], run->started_ms, run->ended_ms,
+                            state_names[run->state], run->started_ms, run->ended_ms,
                             run->quiet_revision, -run->code, run->name, run->message);
 }
 
 static bool read_state(const char *word, enum mu__store_run_state *ret_state)
 {
     for (int i = 0; i < MU__RUN_STATES; i++) {
-        if (strcmp(word, words[i]) != 0)
+        if (strcmp(word, state_names[i]) != 0)
             continue;
         *ret_state = (enum mu__store_run_state)i;
         return true;
@@ -114,12 +114,12 @@ struct mu__store_run *mu__store_runs_find(struct mu__store_runs *runs, const cha
 
 void mu__store_runs_remove(struct mu__store_runs *runs, uint64_t number)
 {
-    unsigned kept = 0;
+    unsigned count = 0;
 
     for (unsigned i = 0; i < runs->count; i++)
         if (runs->runs[i].number != number)
-            runs->runs[kept++] = runs->runs[i];
-    runs->count = kept;
+            runs->runs[count++] = runs->runs[i];
+    runs->count = count;
 }
 
 /* ---- choosing ---- */
@@ -134,11 +134,11 @@ static enum mu__store_run_choice refuse_own(const struct mu__store_run *present,
     return MU__RUN_REFUSE;
 }
 
-static enum mu__store_run_choice choose_by_name(struct mu__store_runs *runs,
-                                                const char *wanted, mu_error *ret_error)
+static enum mu__store_run_choice
+choose_by_name(struct mu__store_runs *runs, const char *requested, mu_error *ret_error)
 {
     const struct mu__store_run *present = mu__store_runs_present(runs);
-    const struct mu__store_run *known = mu__store_runs_find(runs, wanted);
+    const struct mu__store_run *known = mu__store_runs_find(runs, requested);
 
     if (known == NULL)
         return MU__RUN_BEGIN;
@@ -147,12 +147,13 @@ static enum mu__store_run_choice choose_by_name(struct mu__store_runs *runs,
     (void)mu_error_set(ret_error, -MU_EABORTED,
                        "run \"%s\" is over (%s), and the store is in run \"%s\": "
                        "expected another name; `muster store clear --run %s` forgets the "
-                       "former one", wanted, words[known->state], present->name, wanted);
+                       "former one",
+                       requested, state_names[known->state], present->name, requested);
     return MU__RUN_REFUSE;
 }
 
 enum mu__store_run_choice mu__store_runs_choose(struct mu__store_runs *runs, uint64_t own,
-                                                const char *wanted, bool failed,
+                                                const char *requested, bool failed,
                                                 mu_error *ret_error)
 {
     const struct mu__store_run *present = mu__store_runs_present(runs);
@@ -161,8 +162,8 @@ enum mu__store_run_choice mu__store_runs_choose(struct mu__store_runs *runs, uin
         return MU__RUN_CONTINUE;
     if (present != NULL && own != 0 && own < present->number)
         return refuse_own(present, own, ret_error);
-    if (wanted[0] != '\0')
-        return choose_by_name(runs, wanted, ret_error);
+    if (requested[0] != '\0')
+        return choose_by_name(runs, requested, ret_error);
     if (present == NULL || mu__store_run_is_over(present) || failed)
         return MU__RUN_BEGIN;
     return MU__RUN_CONTINUE;

@@ -76,11 +76,11 @@ enum mu__store_run_choice {
     MU__RUN_REFUSE          /* this process may not host it, with words */
 };
 
-/* `own`: the number of the run that this process takes part in; 0: none yet. `wanted`:
+/* `own`: the number of the run that this process takes part in; 0: none yet. `requested`:
  * the name that it was started for; "": none. `failed`: a function of the present run has
  * failed, which is what the run comes to. */
 enum mu__store_run_choice mu__store_runs_choose(struct mu__store_runs *runs, uint64_t own,
-                                                const char *wanted, bool failed,
+                                                const char *requested, bool failed,
                                                 mu_error *ret_error);
 
 #endif

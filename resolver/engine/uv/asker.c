@@ -39,15 +39,15 @@ void mu__asker_keep(struct mu__asker_uv *asker, const struct mu__note *note,
                     const char *data, size_t size)
 {
     if (note->question.keep_ms != 0)
-        mu__kept_answers_put(&asker->kept, &note->question, data, size,
+        mu__pinned_answers_put(&asker->kept, &note->question, data, size,
                              uv_now(asker->loop));
 }
 
 /* False: nothing is kept for this question. */
 static bool give_kept(struct mu__asker_uv *asker, struct mu__note *note)
 {
-    const struct mu__kept_answer *kept =
-        mu__kept_answers_find(&asker->kept, &note->question, uv_now(asker->loop));
+    const struct mu__pinned_answer *kept =
+        mu__pinned_answers_find(&asker->kept, &note->question, uv_now(asker->loop));
     char *data;
 
     if (kept == NULL)
@@ -229,7 +229,7 @@ void mu__asker_unhold(struct mu__asker_uv *asker)
 
     if (--asker->holds > 0)
         return;
-    mu__kept_answers_done(&asker->kept);
+    mu__pinned_answers_done(&asker->kept);
     free(asker);
     closed(arg);
 }

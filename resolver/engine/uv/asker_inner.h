@@ -23,7 +23,7 @@ struct mu__asker_uv {
     struct mu__flight *waiting;     /* requests that wait for others, in order */
     struct mu__flight **waiting_last;
     unsigned flights;               /* with the door */
-    struct mu__kept_answers kept;   /* of HTTP and programs */
+    struct mu__pinned_answers kept;   /* of HTTP and programs */
     uint64_t calls_ms;              /* how long closing waits for calls */
     void (*left)(void *owner, const char *line);
     void *left_owner;

@@ -9,7 +9,7 @@
 #include "tests/support/story.h"
 
 #define CALL(...) (&(struct mu__agent_call){__VA_ARGS__})
-#define KEY(...) (&(mu_kv_ask){__VA_ARGS__})
+#define KEY(...) (&(mu_kv_request){__VA_ARGS__})
 
 #define SERVICE(...) begin(&(struct cluster_options){.hosts = "chief:0", __VA_ARGS__})
 

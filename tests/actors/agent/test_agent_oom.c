@@ -194,7 +194,7 @@ static void ask(struct world *w, unsigned i, int operation)
     turn(w);
 }
 
-static void key_answered(void *user, const mu_kv_answer *given)
+static void key_answered(void *user, const mu_kv_response *given)
 {
     (void)given;
     ((struct world *)user)->answered++;
@@ -202,7 +202,7 @@ static void key_answered(void *user, const mu_kv_answer *given)
 
 static void ask_key(struct world *w, int operation)
 {
-    const mu_kv_ask given = {
+    const mu_kv_request given = {
         .operation = operation, .key = "k", .value = "v", .size = 1, .timeout_ms = 1000};
     struct mu__msg *msg;
     uint64_t id;

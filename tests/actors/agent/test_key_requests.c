@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void nothing(void *user, const mu_kv_answer *answer)
+static void nothing(void *user, const mu_kv_response *answer)
 {
     (void)user;
     (void)answer;
@@ -19,7 +19,7 @@ static int begin(struct mu__agent_shared *shared, size_t value_size,
                  struct mu__msg **ret_msg)
 {
     static const char value[2 * MU__KEY_SMALL_MAX];
-    const mu_kv_ask ask = {
+    const mu_kv_request ask = {
         .operation = MU_KV_PUT, .key = "k", .value = value, .size = value_size};
 
     return mu__key_request_new(shared, &ask, nothing, NULL, NULL, NULL, ret_msg);

@@ -12,7 +12,7 @@ enum { BEGIN_MS = 200, AWAY_MS = 700 };     /* longer than links wait, and short
 
 static struct cluster_call *ask_key(struct cluster_task *task, int operation)
 {
-    return cluster_key(task, &(mu_kv_ask){
+    return cluster_key(task, &(mu_kv_request){
         .operation = operation, .flags = operation == MU_KV_PUT ? MU_KV_LEASE : 0,
         .key = "lease", .value = "mine", .size = 4, .timeout_ms = 3000});
 }

@@ -67,7 +67,7 @@ static void run_to(struct cluster *cluster, bool (*is_so)(void *arg),
 static struct cluster_call *put_refused_later(struct cluster *cluster, int64_t timeout_ms)
 {
     struct cluster_task *worker = cluster->workers[0];
-    struct cluster_call *call = cluster_key(worker, &(mu_kv_ask){
+    struct cluster_call *call = cluster_key(worker, &(mu_kv_request){
         .operation = MU_KV_PUT, .key = "a", .value = "1", .size = 1,
         .timeout_ms = timeout_ms});
 
@@ -87,7 +87,7 @@ static struct cluster_call *put_refused_later(struct cluster *cluster, int64_t t
 
 static void expect_applied(struct cluster *cluster)
 {
-    struct cluster_call *call = cluster_key(cluster->workers[1], &(mu_kv_ask){
+    struct cluster_call *call = cluster_key(cluster->workers[1], &(mu_kv_request){
         .operation = MU_KV_TRY_GET, .key = "a", .timeout_ms = 1000});
 
     sim_heal(cluster->sim);
@@ -148,7 +148,7 @@ static void test_never_sent(void **state)
     (void)state;
     sim_crash(cluster->chief->node);
     run_for(cluster, 100);
-    call = cluster_key(worker, &(mu_kv_ask){.operation = MU_KV_PUT, .key = "a",
+    call = cluster_key(worker, &(mu_kv_request){.operation = MU_KV_PUT, .key = "a",
                                             .value = "1", .size = 1, .timeout_ms = -1});
     run_for(cluster, 100);
     cluster_key_cancel(call);

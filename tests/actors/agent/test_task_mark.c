@@ -49,7 +49,7 @@ static void expect_refused(struct cluster_call *call, int code, const char *word
 
 static struct cluster_call *get(struct cluster_task *task)
 {
-    return cluster_key(task, &(mu_kv_ask){.operation = MU_KV_GET, .key = "never",
+    return cluster_key(task, &(mu_kv_request){.operation = MU_KV_GET, .key = "never",
                                           .timeout_ms = -1});
 }
 
@@ -115,7 +115,7 @@ static void test_reset_by_a_client_brings_a_task_back(void **state)
     run_for(cluster, 50);
     assert_int_equal(state_of(worker), MU_AGENT_CONNECTED);
     expect_shown(client, "worker:1", "connected");
-    (void)cluster_key(worker, &(mu_kv_ask){.operation = MU_KV_PUT, .key = "never",
+    (void)cluster_key(worker, &(mu_kv_request){.operation = MU_KV_PUT, .key = "never",
                                            .value = "1", .size = 1, .timeout_ms = -1});
     expect_fine(get(cluster->workers[0]));
     end(cluster);

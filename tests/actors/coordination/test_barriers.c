@@ -357,7 +357,7 @@ static void test_text(void **state)
     assert_true(mu__barriers_check(&game.barriers));
     assert_int_equal(mu__barrier_write(running(&game), again), size);
     assert_string_equal(again, text);
-    assert_string_equal(mu__barrier_outcome(running(&game), 1)->words, error.message);
+    assert_string_equal(mu__barrier_outcome(running(&game), 1)->message, error.message);
     assert_null(mu__barrier_outcome(running(&game), 3));
     expect_play(&game, "0@0:a 0@1:ax 0@3:w 1@2:a 0#@2:slow 1@3:ok 1@2:slow 0@4:w");
     mu__barriers_done(&game.barriers);

@@ -98,7 +98,7 @@ static void expect_words(const struct mu__roster *roster, uint64_t now_ms, uint3
 {
     char text[512];
 
-    assert_int_equal(mu__roster_words(roster, now_ms, is_missing, NULL, most, text,
+    assert_int_equal(mu__roster_describe(roster, now_ms, is_missing, NULL, most, text,
                                       sizeof text), count);
     assert_string_equal(text, words);
 }
@@ -133,7 +133,7 @@ static void test_words_cut(void **state)
     char text[16];
 
     (void)state;
-    assert_int_equal(mu__roster_words(roster, 0, is_missing, NULL, 10, text,
+    assert_int_equal(mu__roster_describe(roster, 0, is_missing, NULL, 10, text,
                                       sizeof text), 10);
     assert_string_equal(text, "/job:worker/tas");
     mu__roster_free(roster);

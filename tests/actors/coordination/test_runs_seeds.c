@@ -231,7 +231,7 @@ static struct cluster_task *any_task(struct job *job)
 static void put(struct job *job, const char *key, int number)
 {
     char value[16];
-    const mu_kv_ask ask = {
+    const mu_kv_request ask = {
         .operation = MU_KV_PUT,
         .key = key,
         .value = value,
@@ -454,7 +454,7 @@ static void begin(struct job *job, uint64_t seed, uint64_t *reached)
         .hosts = is_shared ? "chief:0,worker:0" : "chief:0",
         .coordination = {
             .store = is_shared ? &mu__store_etcd : &mu__store_journal,
-            .store_place = is_shared ? SIM_ETCD_PLACE : "store",
+            .store_location = is_shared ? SIM_ETCD_PLACE : "store",
             .cluster_name = "test",
             .lease_ms = 2000,
         },

@@ -259,7 +259,7 @@ static void stage_init(struct stage *stage)
     stage->cluster = MAKE(.workers = 0);
     stage->none = mu_cluster_new();
     stage->spec = spec_of("{\"worker\":[\"s0:1\",\"w1:1\"]}");
-    stage->json = mu_cluster_json(stage->spec);
+    stage->json = mu_cluster_to_json(stage->spec);
     stage->own = (struct mu__offer_own){stage->spec, "worker", 0};
     stage->place = (struct mu__offer_urls){"tcp://s0:1", NULL};
     stage->server = cluster_add(stage->cluster, "worker", 0, "s0");
@@ -489,7 +489,7 @@ static void test_others_dial(void **state)
     struct cluster_task *worker;
     mu_cluster *spec = spec_of("{\"worker\":[\"w9:1\"],\"ps\":[\"s0:1\"]}");
     struct mu__offer_own own = {spec, "ps", 0};
-    char *json = mu_cluster_json(spec);
+    char *json = mu_cluster_to_json(spec);
     struct cluster_call *taking;
 
     (void)state;

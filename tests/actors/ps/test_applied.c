@@ -27,14 +27,14 @@ static void test_fences(void **state)
     assert_int_equal(check(&applied, 0, 1, 0), MU__APPLIED_UNFENCED);
     assert_true(mu__applied_fence(&applied, 7, 1));
     assert_int_equal(check(&applied, 7, 1, 0), MU__APPLIED_NOT);
-    assert_int_equal(mu__applied_note(&applied, 1), 0);
+    assert_int_equal(mu__applied_mark(&applied, 1), 0);
     assert_int_equal(check(&applied, 7, 1, 0), MU__APPLIED_BEFORE);
     assert_false(mu__applied_fence(&applied, 7, 2));
     assert_int_equal(applied.epoch, 2);
     assert_int_equal(check(&applied, 7, 1, 0), MU__APPLIED_BEFORE);
-    assert_int_equal(check(&applied, 8, 1, 0), MU__APPLIED_FORMER);
+    assert_int_equal(check(&applied, 8, 1, 0), MU__APPLIED_FENCED);
     assert_true(mu__applied_fence(&applied, 8, 1));
-    assert_int_equal(check(&applied, 7, 1, 0), MU__APPLIED_FORMER);
+    assert_int_equal(check(&applied, 7, 1, 0), MU__APPLIED_FENCED);
     assert_int_equal(check(&applied, 8, 1, 0), MU__APPLIED_NOT);
     mu__applied_done(&applied);
 }
@@ -45,7 +45,7 @@ static void test_finished(void **state)
 
     (void)state;
     (void)mu__applied_fence(&applied, 7, 1);
-    assert_int_equal(mu__applied_note(&applied, 12), 0);
+    assert_int_equal(mu__applied_mark(&applied, 12), 0);
     assert_int_equal(check(&applied, 7, 20, 10), MU__APPLIED_NOT);
     assert_int_equal(check(&applied, 7, 9, 0), MU__APPLIED_BEFORE);
     assert_int_equal(check(&applied, 7, 10, 0), MU__APPLIED_NOT);
@@ -60,7 +60,7 @@ static void test_finished_elsewhere(void **state)
 
     (void)state;
     (void)mu__applied_fence(&applied, 7, 1);
-    assert_int_equal(check(&applied, 6, 100, 100), MU__APPLIED_FORMER);
+    assert_int_equal(check(&applied, 6, 100, 100), MU__APPLIED_FENCED);
     assert_int_equal(check(&applied, 7, 50, 0), MU__APPLIED_NOT);
     mu__applied_done(&applied);
 }
@@ -73,9 +73,9 @@ static void test_nonsense(void **state)
     (void)state;
     (void)mu__applied_fence(&applied, 7, 1);
     assert_int_equal(check(&applied, 7, 5, UINT64_MAX), MU__APPLIED_NOT);
-    assert_int_equal(mu__applied_note(&applied, 5), 0);
+    assert_int_equal(mu__applied_mark(&applied, 5), 0);
     assert_int_equal(check(&applied, 7, 6, 0), MU__APPLIED_NOT);
-    assert_int_equal(mu__applied_note(&applied, UINT64_MAX), -MU_EEXHAUSTED);
+    assert_int_equal(mu__applied_mark(&applied, UINT64_MAX), -MU_EEXHAUSTED);
     assert_int_equal(check(&applied, 7, UINT64_MAX, UINT64_MAX), MU__APPLIED_NOT);
     mu__applied_done(&applied);
 }

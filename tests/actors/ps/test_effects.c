@@ -26,7 +26,7 @@ struct writes {
 static void on_sent(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct mu__effects_sent *body = mu__body(msg);
-    struct writes *writes = body->run;
+    struct writes *writes = (struct writes *)body->run;
 
     (void)ctx;
     (void)state;

@@ -78,11 +78,11 @@ static void test_order_is_kept(void **state)
         write = write->next;
     }
     assert_null(write);
-    mu__staging_told(staging, ALICE, 1);
+    mu__staging_reported(staging, ALICE, 1);
     mu__staging_drop(staging, ALICE, 1);
     assert_int_equal(staging->bytes, 128 + 8);
     mu__staging_drop(staging, ALICE, 1);
-    mu__staging_told(staging, ALICE, 1);
+    mu__staging_reported(staging, ALICE, 1);
     assert_int_equal(staging->batches, 1);
 }
 
@@ -94,7 +94,7 @@ static void test_told(void **state)
     mu_error error;
 
     assert_int_equal(add(staging, ALICE, 1, 0, 20), 0);
-    mu__staging_told(staging, ALICE, 1);
+    mu__staging_reported(staging, ALICE, 1);
     assert_int_equal(mu__staging_add(staging, &second, &error, &staged), 0);
     assert_int_equal(staged.fresh, 138);
     assert_int_equal(staged.bytes, 148 + 138);

@@ -148,7 +148,7 @@ static struct mu__store_open open_of(const char *name, uint32_t node, uint64_t t
         .name = mu__view_str(name),
         .shape = {MU_F32, 1, {16}, 1},
         .bytes = 64,
-        .asker = {pid(node), token},
+        .requester = {pid(node), token},
     };
 }
 
@@ -170,8 +170,8 @@ static struct mu__store_opened answered(struct mu__store *store, uint32_t node,
     struct mu__store_opened opened = {.code = 1};
 
     assert_true(mu__store_next_opened(store, &opened));
-    assert_int_equal(opened.asker.pid.node, node);
-    assert_int_equal(opened.asker.token, token);
+    assert_int_equal(opened.requester.pid.node, node);
+    assert_int_equal(opened.requester.token, token);
     return opened;
 }
 
@@ -181,7 +181,7 @@ static struct mu__store_opened opens(struct mu__store *store,
     mu_error error;
 
     assert_int_equal(mu__store_open(store, request, &error), 0);
-    return answered(store, request->asker.pid.node, request->asker.token);
+    return answered(store, request->requester.pid.node, request->requester.token);
 }
 
 static int write_it(struct mu__store *store, struct mu__store_write write,
@@ -272,7 +272,7 @@ static void test_first_creates_others_wait(void **state)
     assert_false(opened.created);
     assert_true(opened.id == created.id);
     (void)answered(store, CAROL, 3);
-    bob.asker.token = 4;
+    bob.requester.token = 4;
     opened = opens(store, &bob);
     assert_false(opened.created);
     assert_int_equal(totals_of(store).waiting, 0);
@@ -615,7 +615,8 @@ static void test_bounds_of_waiting(void **state)
     mu_error error;
 
     (void)opens(store, &request);
-    for (request.asker.token = 2; request.asker.token < 5; request.asker.token++)
+    for (request.requester.token = 2; request.requester.token < 5;
+         request.requester.token++)
         opens_and_waits(store, &request);
     assert_int_equal(mu__store_open(store, &request, &error), -MU_EEXHAUSTED);
     assert_int_equal(totals_of(store).waiting, 3);
@@ -823,7 +824,7 @@ static void opens_absent(struct mu__store *store, const struct mu__store_open *r
     struct mu__store_opened note = opens(store, request);
 
     assert_int_equal(note.code, -MU_EAGAIN);
-    assert_string_equal(note.words, "it does not exist, and nobody creates it");
+    assert_string_equal(note.reason, "it does not exist, and nobody creates it");
     assert_false(mu__store_next_opened(store, &note));
 }
 
@@ -856,7 +857,7 @@ static void test_existing_waits(void **state)
 
     other.existing = true;
     request.existing = true;
-    for (; request.asker.token <= 3; request.asker.token++)
+    for (; request.requester.token <= 3; request.requester.token++)
         opens_absent(store, &request);
     assert_int_equal(mu__store_open(store, &request, &error), -MU_EEXHAUSTED);
     assert_int_equal(mu__store_open(store, &other, &error), -MU_EEXHAUSTED);
@@ -914,7 +915,7 @@ static void test_existing_is_no_heir(void **state)
     assert_int_equal(totals_of(store).variables, 0);
     assert_int_equal(totals_of(store).bytes, 0);
     assert_int_equal(totals_of(store).waiting, 1);
-    alice.asker.token = 4;
+    alice.requester.token = 4;
     id = opens(store, &alice).id;
     zero_it(store, id, ALICE, 4);
     assert_true(answered(store, BOB, 2).id == id);
@@ -934,7 +935,7 @@ static void test_existing_of_another_shape(void **state)
     assert_int_equal(mu__store_open(store, &alice, &(mu_error){.code = 0}), 0);
     opened = answered(store, BOB, 2);
     assert_int_equal(opened.code, -MU_EPRECONDITION);
-    assert_string_equal(opened.words, "it was created with another dtype, shape or "
+    assert_string_equal(opened.reason, "it was created with another dtype, shape or "
                                       "number of shards");
     assert_true(answered(store, ALICE, 1).created);
     assert_int_equal(totals_of(store).waiting, 0);
@@ -1053,7 +1054,7 @@ static void test_replaced(void **state)
     assert_int_equal(totals_of(store).transfers, 0);
     assert_int_equal(totals_of(store).variables, 1);
     assert_int_equal(write_it(store, piece_of(id, CAROL, 5, 32), &error), -MU_ENOTFOUND);
-    request.asker.token = 3;
+    request.requester.token = 3;
     request.replaces = opened.id;
     opens_and_waits(store, &request);
     zero_it(store, opened.id, BOB, 2);

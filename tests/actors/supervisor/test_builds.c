@@ -149,7 +149,7 @@ static void test_given_up_on_one_worker(void **state)
 
 /* Two values are built beside each other until two workers were lost under them: from
  * then on each has the worker to itself, and the innocent one is done. */
-static void test_suspects_are_built_one_by_one(void **state)
+static void test_quarantined_builds_run_one_by_one(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .threads = 2, .attempts_max = 3, OWN);
     struct mu__held *innocent;
@@ -249,7 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_build_that_kills_is_given_up),
         cmocka_unit_test(test_given_up_on_one_worker),
-        cmocka_unit_test(test_suspects_are_built_one_by_one),
+        cmocka_unit_test(test_quarantined_builds_run_one_by_one),
         cmocka_unit_test(test_build_that_hangs_keeps_its_users_alone),
         cmocka_unit_test(test_build_that_hangs_after_a_return),
     };

@@ -32,7 +32,7 @@ static int run_break(mu_run *run, void *user)
         return mu_run_fail_with(run, &silent);
     case WITH_STACK:
         mu_run_log(run, "not this line");
-        mu_run_stack(run, "at main\nat loss");
+        mu_run_set_stack_trace(run, "at main\nat loss");
         break;
     case WITH_LINES:
         mu_run_log(run, "step 1");
@@ -49,7 +49,7 @@ static const struct cluster_function own[] = {{"break", run_break, 0}};
 #define OWN .functions = own, .functions_count = 1
 
 /* Two workers, a window of one. The first closure fails at 180; the other worker is busy
- * until 1170. A join that is asked for at 300 is over when the busy one has landed, with
+ * until 1170. A join that is asked for at 300 is over when the busy one has ended, with
  * the error that came first; those that were queued have never run. */
 static void test_raised_once(void **state)
 {
@@ -72,7 +72,7 @@ static void test_raised_once(void **state)
     assert_int_equal(cluster_wait(call), -MU_EINVALID);
     assert_string_equal(call->of.call.error.message, "bad 0");
 
-    /* What ran has landed: worker/0 began `fail 2` at 190 and was asked to stop. */
+    /* What ran has ended: worker/0 began `fail 2` at 190 and was asked to stop. */
     assert_true(call->done_ms >= 1185);
     for (size_t i = 0; i < 5; i++)
         assert_true(is_resolved(closures[i]));
@@ -279,7 +279,7 @@ static void test_own_error(void **state)
     (void)state;
     open_at(cluster->chief);
     failed = cluster_schedule_with(cluster->chief, "fail",
-                                   ASK(.flags = MU_CLOSURE_OWN_ERROR));
+                                   ASK(.flags = MU_CLOSURE_RAISE_ON_FETCH));
     good = cluster_schedule(cluster->chief, "square");
     assert_int_equal(join(cluster->chief), 0);
     expect_squares(&good, 1);
@@ -288,7 +288,7 @@ static void test_own_error(void **state)
     assert_null(atomic_load(&cluster->chief->session->shared.errors));
     set_work_ms(cluster, 1000);
     lost = cluster_schedule_with(cluster->chief, "square",
-                                 ASK(.flags = MU_CLOSURE_OWN_ERROR));
+                                 ASK(.flags = MU_CLOSURE_RAISE_ON_FETCH));
     run_for(cluster, 100);
     assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
     assert_int_equal(join(cluster->chief), 0);
@@ -320,7 +320,7 @@ static void test_limit_error(void **state)
     end(cluster);
 }
 
-/* An error that is of no closure is raised like one: once, after all has landed. */
+/* An error that is of no closure is raised like one: once, after all has ended. */
 static void test_fault(void **state)
 {
     struct cluster *cluster =

@@ -65,27 +65,27 @@ static void test_held(void **state)
     end(cluster);
 }
 
-static void test_picky(void **state)
+static void test_constrained(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
-    struct cluster_closure *picky;
+    struct cluster_closure *constrained;
     struct cluster_closure *pinned;
     struct cluster_closure *plain;
 
     (void)state;
     open_at(cluster->chief);
-    picky = cluster_schedule_with(cluster->chief, "square", ASK(.not_worker = 1));
+    constrained = cluster_schedule_with(cluster->chief, "square", ASK(.not_worker = 1));
     pinned = cluster_schedule_with(cluster->chief, "square", ASK(.worker = 2));
     plain = cluster_schedule(cluster->chief, "square");
     run_for(cluster, 100);
 
     /* The plain one has passed them. */
     expect_squares(&plain, 1);
-    expect_explained(picky, "queued", "for another worker than /job:worker/task:0");
+    expect_explained(constrained, "queued", "for another worker than /job:worker/task:0");
     expect_explained(pinned, "queued", "for /job:worker/task:1, which is missing");
     cluster_start(cluster_add(cluster, "worker", 1, "second"));
     assert_int_equal(join(cluster->chief), 0);
-    expect_squares(&picky, 1);
+    expect_squares(&constrained, 1);
     expect_squares(&pinned, 1);
     end(cluster);
 }
@@ -320,7 +320,7 @@ static void test_watchdog_of_kept(void **state)
     (void)state;
     failures_left = 0;
     open_at(cluster->chief);
-    kept = call_with(cluster->chief, "trouble", 0, ASK(.flags = MU_CLOSURE_KEEP));
+    kept = call_with(cluster->chief, "trouble", 0, ASK(.flags = MU_CLOSURE_PIN_RESULT));
     assert_int_equal(join(cluster->chief), 0);
     sim_crash(cluster->workers[0]->node);
     run_until(cluster, 5000);
@@ -390,7 +390,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_queued),
         cmocka_unit_test(test_held),
-        cmocka_unit_test(test_picky),
+        cmocka_unit_test(test_constrained),
         cmocka_unit_test(test_late_worker),
         cmocka_unit_test(test_leaving_worker),
         cmocka_unit_test(test_hanging_worker),

@@ -82,7 +82,7 @@ static const struct cluster_function own[] = {
 };
 
 #define OWN .functions = own, .functions_count = 4
-#define KEPT ASK(.flags = MU_CLOSURE_KEEP)
+#define KEPT ASK(.flags = MU_CLOSURE_PIN_RESULT)
 
 static struct cluster_closure *use(struct cluster_closure *input, const char *function,
                                    const struct cluster_ask *ask)

@@ -85,7 +85,7 @@ static void test_deadline_in_flight(void **state)
     assert_int_equal(call->done_ms, 460);
     set_work_ms(cluster, 10);
     assert_int_equal(worker_number(cluster->chief, 0, "in_flight"), 0);
-    assert_int_equal(worker_number(cluster->chief, 0, "orphans"), 1);
+    assert_int_equal(worker_number(cluster->chief, 0, "abandoned"), 1);
     call = cluster_fetch(closures[1], -1);
     assert_int_equal(cluster_wait(call), 0);
 
@@ -147,12 +147,12 @@ static void test_run_limit(void **state)
         "[  480] chief/0 supervisor: closure 4294967296: it ran for 300 ms on "
           "/job:worker/task:1, which is the limit of one run\n"
         "[  500] sim note: worker/0 runs square 0\n");
-    assert_int_equal(worker_number(cluster->chief, 1, "orphans"), 1);
+    assert_int_equal(worker_number(cluster->chief, 1, "abandoned"), 1);
     expect_explained(pinned, "queued", "for /job:worker/task:1, which is busy");
     call = cluster_fetch(pinned, -1);
     assert_int_equal(cluster_wait(call), 0);
     assert_int_equal(call->done_ms, 5180 + 30);
-    assert_int_equal(worker_number(cluster->chief, 1, "orphans"), 0);
+    assert_int_equal(worker_number(cluster->chief, 1, "abandoned"), 0);
     expect_counts(cluster->chief, 2, 0, 0);
     assert_int_equal(status_number(cluster->chief, "closures", "stuck"), 1);
     end(cluster);
@@ -181,7 +181,7 @@ static void test_behind_a_stuck_one(void **state)
     assert_int_equal(worker_number(cluster->chief, 1, "in_flight"), 2);
     run_until(cluster, 520);
     assert_int_equal(worker_number(cluster->chief, 1, "in_flight"), 0);
-    assert_int_equal(worker_number(cluster->chief, 1, "orphans"), 1);
+    assert_int_equal(worker_number(cluster->chief, 1, "abandoned"), 1);
     schedule(cluster->chief, "square", 4, later);
     run_for(cluster, 1000);
     expect_squares(later, 4);
@@ -198,7 +198,7 @@ static void test_behind_a_stuck_one(void **state)
      * once, and that was its first attempt. */
     assert_int_equal(other->future->attempt, 1);
     run_until(cluster, 60300);
-    assert_int_equal(worker_number(cluster->chief, 1, "orphans"), 0);
+    assert_int_equal(worker_number(cluster->chief, 1, "abandoned"), 0);
     later[0] = cluster_schedule_with(cluster->chief, "square", ASK(.worker = 2));
     run_for(cluster, 100);
     expect_squares(later, 1);

@@ -176,23 +176,24 @@ static void test_again(void **state)
 
 /* Forty closures that may not run on the only worker do not keep the others from it; nor
  * are they forgotten when one comes that suits them. */
-static void test_picky(void **state)
+static void test_constrained(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
-    struct cluster_closure *picky[40];
+    struct cluster_closure *constrained[40];
     struct cluster_closure *plain[4];
 
     (void)state;
     open_at(cluster->chief);
     for (int i = 0; i < 40; i++)
-        picky[i] = cluster_schedule_with(cluster->chief, "square", ASK(.not_worker = 1));
+        constrained[i] =
+            cluster_schedule_with(cluster->chief, "square", ASK(.not_worker = 1));
     schedule(cluster->chief, "square", 4, plain);
     run_for(cluster, 100);
     expect_squares(plain, 4);
     assert_int_equal(status_number(cluster->chief, "closures", "queued"), 40);
     cluster_start(cluster_add(cluster, "worker", 1, "second"));
     assert_int_equal(join(cluster->chief), 0);
-    expect_squares(picky, 40);
+    expect_squares(constrained, 40);
     end(cluster);
 }
 
@@ -205,7 +206,7 @@ int main(void)
         cmocka_unit_test(test_priorities),
         cmocka_unit_test(test_usual),
         cmocka_unit_test(test_again),
-        cmocka_unit_test(test_picky),
+        cmocka_unit_test(test_constrained),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

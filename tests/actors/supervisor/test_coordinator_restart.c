@@ -393,7 +393,7 @@ static void test_damaged_journal(void **state)
 }
 
 /* A result that would stay on its worker is in the journal instead. */
-static void test_kept(void **state)
+static void test_pinned(void **state)
 {
     struct sim_storage *storage;
     struct cluster *cluster = BEGIN_WITH(&storage, .workers = 1, .clients = 1, OWN);
@@ -405,7 +405,7 @@ static void test_kept(void **state)
     open_at(client);
     for (int i = 0; i < 3; i++) {
         closure = call_with(client, "fragile", 3,
-                            ASK(.name = "f", .flags = MU_CLOSURE_KEEP));
+                            ASK(.name = "f", .flags = MU_CLOSURE_PIN_RESULT));
         assert_int_equal(cluster_wait(cluster_fetch(closure, -1)), 0);
         assert_int_equal(cluster_result(closure), 21);
         if (i == 1)
@@ -431,7 +431,7 @@ static void test_inputs(void **state)
     sums = 0;
     for (int i = 0; i < 4; i++) {
         struct cluster_closure *input =
-            call_with(client, "fragile", 2, ASK(.flags = MU_CLOSURE_KEEP));
+            call_with(client, "fragile", 2, ASK(.flags = MU_CLOSURE_PIN_RESULT));
         mu_value *list = mu_value_list();
 
         run_for(cluster, 100);
@@ -612,7 +612,7 @@ int main(void)
         cmocka_unit_test(test_full_storage),
         cmocka_unit_test(test_full_disk_stops_no_closure),
         cmocka_unit_test(test_damaged_journal),
-        cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_pinned),
         cmocka_unit_test(test_inputs),
         cmocka_unit_test(test_effect),
         cmocka_unit_test(test_effect_whose_end_was_not_written),

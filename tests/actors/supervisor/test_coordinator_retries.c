@@ -152,18 +152,18 @@ static void test_poison_for_one_worker(void **state)
     end(cluster);
 }
 
-/* What waits for the worker that a suspect has to itself gets it when the suspect has
- * landed. */
-static void test_behind_a_suspect(void **state)
+/* What waits for the worker that a quarantined closure has to itself gets it when that
+ * has ended. */
+static void test_behind_a_quarantined_closure(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1);
-    struct cluster_closure *suspect;
+    struct cluster_closure *quarantined;
     struct cluster_closure *pinned;
 
     (void)state;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
-    suspect = cluster_schedule(cluster->chief, "square");
+    quarantined = cluster_schedule(cluster->chief, "square");
     for (int i = 0; i < 2; i++) {
         run_for(cluster, 500);
         assert_int_equal(sim_restart(cluster->workers[0]->node), 0);
@@ -173,24 +173,24 @@ static void test_behind_a_suspect(void **state)
     run_for(cluster, 100);
     expect_explained(pinned, "queued", "for /job:worker/task:0, which is busy");
     run_for(cluster, 2100);
-    expect_squares(&suspect, 1);
+    expect_squares(&quarantined, 1);
     expect_squares(&pinned, 1);
     end(cluster);
 }
 
-/* A suspect waits for a worker that has nothing else, and that gets nothing else while it
- * runs: with two workers the other one does all the rest meanwhile. */
+/* A quarantined closure waits for a worker that has nothing else, and that gets nothing
+ * else while it runs: with two workers the other one does all the rest meanwhile. */
 static void test_alone(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 2, OWN);
-    struct cluster_closure *suspect;
+    struct cluster_closure *quarantined;
     struct cluster_closure *others[4];
 
     (void)state;
     NEEDS_LONG_TURNS(cluster);
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
-    suspect = cluster_schedule_with(cluster->chief, "square", ASK(.not_worker = 1));
+    quarantined = cluster_schedule_with(cluster->chief, "square", ASK(.not_worker = 1));
     for (int i = 0; i < 2; i++) {
         run_for(cluster, 500);
         assert_int_equal(sim_restart(cluster->workers[1]->node), 0);
@@ -203,19 +203,19 @@ static void test_alone(void **state)
     assert_int_equal(worker_number(cluster->chief, 0, "in_flight"), 2);
     assert_int_equal(status_number(cluster->chief, "closures", "queued"), 2);
     assert_int_equal(join(cluster->chief), 0);
-    assert_int_equal(suspect->future->attempt, 3);
-    expect_squares(&suspect, 1);
+    assert_int_equal(quarantined->future->attempt, 3);
+    expect_squares(&quarantined, 1);
     expect_squares(others, 4);
     end(cluster);
 }
 
-/* The suspect waits for worker/1, which has another closure until 1410. Its answer and
- * its end reach the chief together: when the answer is heard the worker is there no more,
- * and has not been missed yet. */
+/* The quarantined closure waits for worker/1, which has another closure until 1410. Its
+ * answer and its end reach the chief together: when the answer is heard the worker is
+ * there no more, and has not been missed yet. */
 static void test_gone_in_the_same_moment(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1);
-    struct cluster_closure *suspect;
+    struct cluster_closure *quarantined;
     struct cluster_closure *other;
 
     (void)state;
@@ -224,7 +224,7 @@ static void test_gone_in_the_same_moment(void **state)
     sim_settings(cluster->sim)->burst_us = 5000;
     set_work_ms(cluster, 1000);
     open_at(cluster->chief);
-    suspect = cluster_schedule(cluster->chief, "square");
+    quarantined = cluster_schedule(cluster->chief, "square");
     run_until(cluster, 210);
     assert_int_equal(sim_restart(cluster->workers[1]->node), 0);
     run_until(cluster, 400);
@@ -237,7 +237,7 @@ static void test_gone_in_the_same_moment(void **state)
     expect_squares(&other, 1);
     cluster_start_all(cluster);
     assert_int_equal(join(cluster->chief), 0);
-    expect_squares(&suspect, 1);
+    expect_squares(&quarantined, 1);
     end(cluster);
 }
 
@@ -430,7 +430,7 @@ int main(void)
         cmocka_unit_test(test_to_the_front),
         cmocka_unit_test(test_poison),
         cmocka_unit_test(test_poison_for_one_worker),
-        cmocka_unit_test(test_behind_a_suspect),
+        cmocka_unit_test(test_behind_a_quarantined_closure),
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_gone_in_the_same_moment),
         cmocka_unit_test(test_passing),

@@ -278,12 +278,12 @@ static void test_backup(void **state)
     expect_counts(cluster->chief, 7, 0, 0);
 
     /* Until the slow one has answered, its place is taken. */
-    assert_int_equal(worker_number(cluster->chief, 0, "orphans") +
-                         worker_number(cluster->chief, 1, "orphans"),
+    assert_int_equal(worker_number(cluster->chief, 0, "abandoned") +
+                         worker_number(cluster->chief, 1, "abandoned"),
                      1);
     run_for(cluster, 3000);
-    assert_int_equal(worker_number(cluster->chief, 0, "orphans") +
-                         worker_number(cluster->chief, 1, "orphans"),
+    assert_int_equal(worker_number(cluster->chief, 0, "abandoned") +
+                         worker_number(cluster->chief, 1, "abandoned"),
                      0);
     assert_int_equal(cluster->runs[closure->key], 2);
     expect_counts(cluster->chief, 7, 0, 0);

@@ -109,14 +109,14 @@ static void test_numbers(void **state)
     assert_null(mu__membership_get(&members, a));
     assert_int_equal(members.count, 1);
     /* The number waits for its index, until that is forgotten. */
-    assert_int_equal(mu__membership_know(&members, worker(3)), a);
+    assert_int_equal(mu__membership_enroll(&members, worker(3)), a);
     c = mu__membership_add(&members, 10, worker(0), 1, 4);
     assert_true(c != a && c != b);
     assert_int_equal(mu__membership_add(&members, 11, worker(3), 1, 4), a);
     assert_int_equal(mu__membership_get(&members, a)->load, 0);
     mu__membership_remove(&members, a);
     mu__membership_forget(&members, a);
-    assert_int_equal(mu__membership_know(&members, worker(77)), a);
+    assert_int_equal(mu__membership_enroll(&members, worker(77)), a);
     assert_null(mu__membership_get(&members, a));
     mu__membership_done(&members);
 }

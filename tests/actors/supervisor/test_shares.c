@@ -33,13 +33,13 @@ static void divide(struct fixture *f)
 {
     mu__shares_divide(&f->shares, f->list, f->count, true);
     for (size_t i = 0; i < f->count; i++)
-        f->all[i].is_fresh = f->all[i].is_fresh && f->all[i].told == 0;
+        f->all[i].is_fresh = f->all[i].is_fresh && f->all[i].granted == 0;
 }
 
 static void answer_all(struct fixture *f)
 {
     for (size_t i = 0; i < f->count; i++)
-        mu__share_answered(&f->shares, &f->all[i]);
+        mu__share_acknowledged(&f->shares, &f->all[i]);
 }
 
 static void settle(struct fixture *f)
@@ -50,10 +50,10 @@ static void settle(struct fixture *f)
     }
 }
 
-static void expect_told(const struct fixture *f, const uint64_t *told)
+static void expect_told(const struct fixture *f, const uint64_t *granted)
 {
     for (size_t i = 0; i < f->count; i++)
-        assert_int_equal(f->all[i].told, told[i]);
+        assert_int_equal(f->all[i].granted, granted[i]);
 }
 
 static void test_equal_parts(void **state)
@@ -129,13 +129,13 @@ static void test_shrinking_waits_for_the_answer(void **state)
     settle(&f);
     f.all[1].hungry = true;
     divide(&f);
-    assert_int_equal(f.all[0].told, 4);
-    assert_int_equal(f.all[1].told, 0);
+    assert_int_equal(f.all[0].granted, 4);
+    assert_int_equal(f.all[1].granted, 0);
     assert_true(mu__share_may_hold(&f.shares, &f.all[0], 8));
-    mu__share_answered(&f.shares, &f.all[0]);
+    mu__share_acknowledged(&f.shares, &f.all[0]);
     assert_false(mu__share_may_hold(&f.shares, &f.all[1], 5));
     divide(&f);
-    assert_int_equal(f.all[1].told, 4);
+    assert_int_equal(f.all[1].granted, 4);
 }
 
 /* Each gets a turn when there is not one for each. */
@@ -152,7 +152,7 @@ static void test_turns(void **state)
         settle(&f);
         assert_true(f.shares.must_rotate);
         for (int i = 0; i < 5; i++)
-            turns[i] += f.all[i].told > 0;
+            turns[i] += f.all[i].granted > 0;
         f.shares.rotation++;
     }
     for (int i = 0; i < 5; i++)
@@ -181,10 +181,10 @@ static void test_need(void **state)
     f.all[2].need = 0;
     f.all[2].hungry = false;
     settle(&f);
-    assert_true(f.all[3].told <= 20);
+    assert_true(f.all[3].granted <= 20);
     mu__share_drop(&f.shares, &f.all[2], 80);
     settle(&f);
-    assert_int_equal(f.all[3].told, 90);
+    assert_int_equal(f.all[3].granted, 90);
 }
 
 /* ---- whatever happens ---- */
@@ -217,7 +217,7 @@ static void do_something(struct fixture *f, struct sim_random *random)
         share->may_take = sim_chance(random, 50);
         break;
     case 2:
-        mu__share_answered(&f->shares, share);
+        mu__share_acknowledged(&f->shares, share);
         break;
     case 3:
         if (share->held > 0)
@@ -254,7 +254,7 @@ static void test_bound_holds(void **state)
         }
         settle(&f);
         for (size_t i = 0; i < f.count; i++)
-            assert_in_range(f.all[i].told, f.shares.max / f.count,
+            assert_in_range(f.all[i].granted, f.shares.max / f.count,
                             f.shares.max / f.count + 1);
         check(&f, seed, STEPS);
     }

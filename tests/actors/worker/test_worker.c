@@ -13,8 +13,8 @@ static int run_about(mu_run *run, void *user)
     char text[160];
 
     (void)lone_called(run, user);
-    (void)snprintf(text, sizeof text, "%s/%llu/%u/%d", mu_run_name(run),
-                   (unsigned long long)mu_run_closure(run), mu_run_attempt(run),
+    (void)snprintf(text, sizeof text, "%s/%llu/%u/%d", mu_run_closure_name(run),
+                   (unsigned long long)mu_run_closure_id(run), mu_run_attempt(run),
                    mu_run_worker(run));
     mu_run_return(run, mu_value_string(text));
     return 0;
@@ -73,7 +73,7 @@ static int run_error(mu_run *run, void *user)
     row = &error_rows[i];
     rv = mu_run_fail_with(run, &row->error);
     if (row->stack != NULL)
-        mu_run_stack(run, row->stack);
+        mu_run_set_stack_trace(run, row->stack);
     return row->returns == 0 ? rv : row->returns;
 }
 
@@ -416,7 +416,7 @@ static void test_chief_lost(void **state)
     unsigned calls = f->calls;
 
     lose_chief(f);
-    assert_int_equal(mu__worker_kept_bytes(worker_of(f)), 0);
+    assert_int_equal(mu__worker_pinned_bytes(worker_of(f)), 0);
     assert_null(f->works);
     assert_int_equal(f->drops, 1);
     end_work(f, begun);
@@ -424,7 +424,7 @@ static void test_chief_lost(void **state)
     assert_int_equal(f->drops, 2);
     answer_effects(f, 0);
     assert_null(f->works);
-    assert_int_equal(mu__worker_kept_bytes(worker_of(f)), 0);
+    assert_int_equal(mu__worker_pinned_bytes(worker_of(f)), 0);
     for (const struct mu__msg *msg = f->said; msg != NULL; msg = msg->next)
         assert_int_equal(msg->to.node, CHIEF);
 }
@@ -471,7 +471,7 @@ static void test_end_of_the_actor(void **state)
         work(f);
     RUN(f, 7, "echo", ref(78), MU__CLOSURE_KEEP, {78});
     assert_false(mu__worker_running(worker_of(f), running, sizeof running));
-    assert_true(mu__worker_kept_bytes(worker_of(f)) > 0);
+    assert_true(mu__worker_pinned_bytes(worker_of(f)) > 0);
     mu__stop(f->kernel, (mu__pid){MU__NODE_SELF, MU__WORKER});
     assert_null(worker_of(f));
     mu_value_free(f->seen);

@@ -25,7 +25,7 @@ static void test_input_before_and_after(void **state)
         assert_ptr_equal(mu_value_at(mu_value_find(f->seen, "a"), 0),
                          mu_value_find(f->seen, "b"));
     }
-    assert_int_equal(mu__worker_kept_bytes(worker_of(f)), 4);
+    assert_int_equal(mu__worker_pinned_bytes(worker_of(f)), 4);
 }
 
 /* All of them must be there; one that comes twice is the first. The whole argument may be
@@ -140,7 +140,7 @@ static void test_long_line(void **state)
         free_msgs(f, &f->said);
     }
     expect_pull(f, LENGTH, 0, mu_value_int(33), "");
-    assert_int_equal(mu__worker_kept_bytes(worker_of(f)), LENGTH);
+    assert_int_equal(mu__worker_pinned_bytes(worker_of(f)), LENGTH);
 }
 
 /* ---- Results that stay ---- */
@@ -154,13 +154,13 @@ static void test_keep(void **state)
     work(f);
     expect_result(f, 1, NULL);
     expect_pull(f, 1, 0, mu_value_string("abc"), "");
-    assert_int_equal(mu__worker_kept_bytes(worker_of(f)), 4);
+    assert_int_equal(mu__worker_pinned_bytes(worker_of(f)), 4);
     RUN(f, 2, "echo", ref(1), 0, {1});
     drop_item(f, 1);
     work(f);
     expect_result(f, 2, mu_value_string("abc"));
     expect_not_there(f, 1);
-    assert_int_equal(mu__worker_kept_bytes(worker_of(f)), 0);
+    assert_int_equal(mu__worker_pinned_bytes(worker_of(f)), 0);
     RUN(f, 3, "make", NULL, MU__CLOSURE_KEEP);
     work(f);
     expect_result(f, 3, NULL);

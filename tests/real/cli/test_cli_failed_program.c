@@ -17,7 +17,7 @@ static const char plugin_text[] =
     "}\n"
     "static int program(mu_node *node, void *user)\n"
     "{\n"
-    "    const char *what = mu_node_setting(node, \"do\");\n"
+    "    const char *what = mu_node_get_setting(node, \"do\");\n"
     "    mu_error error;\n"
     "    (void)user;\n"
     "    if (strcmp(what, \"words\") == 0)\n"
@@ -42,12 +42,12 @@ static const char plugin_text[] =
     "int mu_plugin_open(mu_node *node);\n"
     "int mu_plugin_open(mu_node *node)\n"
     "{\n"
-    "    const char *type = mu_node_setting(node, \"type\");\n"
+    "    const char *type = mu_node_get_setting(node, \"type\");\n"
     "    if (mu_node_fail(NULL, -1, \"x\") != -MU_EINVALID ||\n"
     "        mu_node_fail_with(node, NULL) != -MU_EINVALID)\n"
     "        return -MU_EINTERNAL;\n"
-    "    (void)mu_node_program(node, \"evaluator\", wait_for_job, NULL);\n"
-    "    return mu_node_program(node, type, program, NULL);\n"
+    "    (void)mu_node_register_program(node, \"evaluator\", wait_for_job, NULL);\n"
+    "    return mu_node_register_program(node, type, program, NULL);\n"
     "}\n";
 
 static int compile(void **state)

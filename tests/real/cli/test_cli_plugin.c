@@ -48,7 +48,7 @@ static const char plugin_text[] =
     "}\n"
     "static int chief(mu_node *node, void *user)\n"
     "{\n"
-    "    const char *what = mu_node_setting(node, \"do\");\n"
+    "    const char *what = mu_node_get_setting(node, \"do\");\n"
     "    (void)user;\n"
     "    if (strcmp(what, \"fail\") == 0)\n"
     "        return -MU_EDATALOSS;\n"
@@ -64,11 +64,11 @@ static const char plugin_text[] =
     "int mu_plugin_open(mu_node *node);\n"
     "int mu_plugin_open(mu_node *node)\n"
     "{\n"
-    "    const char *what = mu_node_setting(node, \"do\");\n"
+    "    const char *what = mu_node_get_setting(node, \"do\");\n"
     "    if (what == NULL)\n"
     "        return -MU_EINVALID;\n"
-    "    (void)mu_node_register(node, \"stuck\", stuck, NULL, 0);\n"
-    "    return mu_node_program(node, \"chief\", chief, NULL);\n"
+    "    (void)mu_node_register_function(node, \"stuck\", stuck, NULL, 0);\n"
+    "    return mu_node_register_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
 static int compile(void **state)

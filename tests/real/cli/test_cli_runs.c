@@ -53,14 +53,14 @@ static const char plugin_text[] =
     "    if (rv != 0) return rv;\n"
     "    if (mu_kv_try_get(node, \"step\", 5000, &error, &item) == 0) {\n"
     "        at = strtoull(item.value, NULL, 10);\n"
-    "        mu_kv_item_done(&item);\n"
+    "        mu_kv_item_clear(&item);\n"
     "    }\n"
     "    rv = mu_context_wait_for_others(c, 20000, &error);\n"
     "    if (rv != 0) return mu_context_fail_with(c, &error);\n"
     "    printf(\"%s begins at %d\\n\", task, (int)at);\n"
     "    for (uint64_t end = at + 1000; at < end; at++) {\n"
     "        int stop = 0;\n"
-    "        rv = mu_preempt_reached(node, at, &error, &stop);\n"
+    "        rv = mu_preemption_reached(node, at, &error, &stop);\n"
     "        if (rv != 0) return mu_context_fail_with(c, &error);\n"
     "        if (stop || mu_context_cancelled(c)) break;\n"
     "        nap(10);\n"
@@ -85,9 +85,9 @@ static const char plugin_text[] =
     "    mu_distribute_options_init(&o);\n"
     "    o.strategy = mu_strategy_parameter_server();\n"
     "    o.worker = work;\n"
-    "    o.worker_user = (void *)mu_node_setting(node, \"does\");\n"
+    "    o.worker_user = (void *)mu_node_get_setting(node, \"does\");\n"
     "    o.end_timeout_ms = 3000;\n"
-    "    return mu_node_distribute(node, &o);\n"
+    "    return mu_node_set_distribute(node, &o);\n"
     "}\n";
 
 static int set_up_all(void **state)
@@ -127,6 +127,7 @@ static bool etcd_is_here(void)
 static int set_up_etcd(void **state)
 {
     (void)state;
+    (void)snprintf(store, sizeof store, "etcd:");
     if (!etcd_is_here())
         return 0;
     etcd_open(&etcd);
@@ -146,8 +147,8 @@ static int tear_down_etcd(void **state)
 static void need_store(void **state)
 {
     (void)state;
-    if (strncmp(store, "etcd", 4) == 0 && !etcd_is_here())
-        skip();
+    if (strncmp(store, "etcd", 4) == 0)
+        needs_skip_test(needs_programs("etcd", NULL));
 }
 
 static void start(const char *does)

@@ -171,7 +171,7 @@ static void test_without_chief(void **state)
         assert_int_equal(mu_cluster_add(cluster, "worker", i,
                                         mu_cluster_address(nodes.cluster, "worker", i),
                                         NULL), 0);
-    json = mu_cluster_json(cluster);
+    json = mu_cluster_to_json(cluster);
     cli_start(&tasks[0], NULL, "node", "--cluster", json, "--task", "worker:1", NULL);
     wait_up(&tasks[0]);
     cli_start(&asker, NULL, "stop", "worker:1", "--cluster", json, NULL);
@@ -201,7 +201,7 @@ static void start_waiting(struct cli *cli, const struct nodes *nodes, const char
 static void test_wait_cluster(void **state)
 {
     struct nodes nodes;
-    mu_server_offer offer;
+    mu_server_assignment offer;
     mu_error error = {0};
 
     (void)state;
@@ -210,11 +210,11 @@ static void test_wait_cluster(void **state)
     start_waiting(&tasks[1], &nodes, "ps", 0);
     start_waiting(&tasks[2], &nodes, "worker", 0);
     for (int i = 0; i < 2; i++) {
-        mu_server_offer_init(&offer);
+        mu_server_assignment_init(&offer);
         offer.cluster = nodes.cluster;
         offer.task_type = i == 0 ? "ps" : "worker";
         offer.config.inter_op_threads = 3;
-        if (mu_server_offer_cluster(&offer, SOON_MS, &error) != 0)
+        if (mu_server_assign_cluster(&offer, SOON_MS, &error) != 0)
             fail_msg("%s", error.message);
     }
     (void)cli_expect(&tasks[1], NULL, "/job:ps/task:0 node: is up at ");

@@ -24,18 +24,18 @@ static const char plugin_text[] =
     "        if (step == 3)\n"
     "            printf(\"it is at work\\n\");\n"
     "        usleep(2000);\n"
-    "        rv = mu_preempt_reached(node, step, &error, &stop);\n"
+    "        rv = mu_preemption_reached(node, step, &error, &stop);\n"
     "        if (stop)\n"
     "            printf(\"stops at step %llu\\n\", (unsigned long long)step);\n"
     "    }\n"
-    "    while (rv == 0 && mu_node_setting(node, \"stay\") != NULL)\n"
+    "    while (rv == 0 && mu_node_get_setting(node, \"stay\") != NULL)\n"
     "        rv = mu_node_wait_job(node, -1, NULL);\n"
     "    return rv;\n"
     "}\n"
     "int mu_plugin_open(mu_node *node);\n"
     "int mu_plugin_open(mu_node *node)\n"
     "{\n"
-    "    return mu_node_program(node, \"chief\", chief, NULL);\n"
+    "    return mu_node_register_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
 static int compile(void **state)

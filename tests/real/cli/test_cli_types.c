@@ -25,7 +25,8 @@ static const char plugin_text[] =
     "        rv = mu_variable_open(mu_run_node(run), &sum_spec, 9000, &error, &sum);\n"
     "    if (rv != 0)\n"
     "        return mu_run_fail_with(run, &error);\n"
-    "    usleep(mu_node_setting(mu_run_node(run), \"slow\") != NULL ? 10000 : 2000);\n"
+    "    usleep(mu_node_get_setting(mu_run_node(run), \"slow\") != NULL ? 10000 : "
+    "2000);\n"
     "    rv = mu_run_add(run, sum, &one, sizeof one);\n"
     "    mu_run_return(run, mu_value_string(mu_run_worker_type(run)));\n"
     "    return rv;\n"
@@ -111,7 +112,7 @@ static const char plugin_text[] =
     "    printf(\"sum %d right %d\\n\", (int)total, right);\n"
     "    if (rv != 0)\n"
     "        printf(\"%s\\n\", error.message);\n"
-    "    else if (mu_node_setting(node, \"slow\") == NULL)\n"
+    "    else if (mu_node_get_setting(node, \"slow\") == NULL)\n"
     "        items(c);\n"
     "    mu_variable_close(variable);\n"
     "    mu_coordinator_close(c);\n"
@@ -120,9 +121,9 @@ static const char plugin_text[] =
     "int mu_plugin_open(mu_node *node);\n"
     "int mu_plugin_open(mu_node *node)\n"
     "{\n"
-    "    (void)mu_node_register(node, \"add\", add, NULL, 0);\n"
-    "    (void)mu_node_register(node, \"item\", item, NULL, 0);\n"
-    "    return mu_node_program(node, \"chief\", chief, NULL);\n"
+    "    (void)mu_node_register_function(node, \"add\", add, NULL, 0);\n"
+    "    (void)mu_node_register_function(node, \"item\", item, NULL, 0);\n"
+    "    return mu_node_register_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
 static int compile(void **state)

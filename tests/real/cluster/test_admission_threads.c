@@ -30,7 +30,7 @@ static void *schedule_some(void *arg)
 {
     struct crew *crew = arg;
     unsigned self = atomic_fetch_add(&crew->next, 1);
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
     mu_error error = {0};
 
     for (unsigned i = 0; i < crew->each; i++) {
@@ -43,7 +43,7 @@ static void *schedule_some(void *arg)
         atomic_fetch_add(&crew->scheduled[self], 1);
         if (i % 16 != 0)
             continue;
-        mu_coordinator_count(crew->coordinator, &counts);
+        mu_coordinator_get_stats(crew->coordinator, &counts);
         if (counts.outstanding > crew->most + THREADS)
             atomic_fetch_add(&crew->over, 1);
     }
@@ -53,7 +53,7 @@ static void *schedule_some(void *arg)
 static void check_crew(struct crew *crew)
 {
     pthread_t threads[THREADS];
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
     mu_error error = {0};
 
     for (int i = 0; i < THREADS; i++)
@@ -64,7 +64,7 @@ static void check_crew(struct crew *crew)
         fail_msg("%u threads failed: %s", atomic_load(&crew->failed), crew->words);
     if (mu_coordinator_join(crew->coordinator, WAIT_MS, &error) != 0)
         fail_msg("%s", error.message);
-    mu_coordinator_count(crew->coordinator, &counts);
+    mu_coordinator_get_stats(crew->coordinator, &counts);
     assert_int_equal(counts.finished, (uint64_t)THREADS * crew->each);
     assert_int_equal(counts.scheduled, counts.finished);
     assert_int_equal(counts.failed + counts.cancelled, 0);
@@ -81,8 +81,8 @@ static void expect_all_run(const mu_node_options *wanted, struct crew *crew)
 
     nodes_init(&nodes, 1, 0);
     worker = nodes_open(&nodes, "worker", 0);
-    assert_int_equal(mu_node_register(worker, "no_op", no_op, NULL, MU_FUNCTION_INLINE),
-                     0);
+    assert_int_equal(
+        mu_node_register_function(worker, "no_op", no_op, NULL, MU_FUNCTION_INLINE), 0);
     assert_int_equal(mu_node_serve(worker), 0);
     nodes_options(&nodes, "chief", 0, &options);
     if (wanted->queue_max != 0)

@@ -63,8 +63,8 @@ static int play_worker(char **argv)
     options.task_index = atoi(argv[2]);
     options.log_level = MU_LOG_ERROR;
     if (mu_node_open(&options, &error, &node) != 0 ||
-        mu_node_register(node, "abort_once", abort_once, NULL, 0) != 0 ||
-        mu_node_register(node, "abort_always", abort_always, NULL, 0) != 0)
+        mu_node_register_function(node, "abort_once", abort_once, NULL, 0) != 0 ||
+        mu_node_register_function(node, "abort_always", abort_always, NULL, 0) != 0)
         return 3;
     return mu_node_wait_job(node, -1, &error);
 }
@@ -132,7 +132,7 @@ static void test_closure_outlives_its_worker(void **state)
 {
     struct fixture *f = *state;
     mu_value *path = mu_value_string(f->path);
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
     mu_remote_value *value = NULL;
     mu_error error = {0};
 
@@ -140,7 +140,7 @@ static void test_closure_outlives_its_worker(void **state)
                                              &error, &value), 0);
     if (mu_remote_value_fetch(value, SOON_MS, &error, NULL) != 0)
         fail_msg("%s", error.message);
-    mu_coordinator_count(f->coordinator, &counts);
+    mu_coordinator_get_stats(f->coordinator, &counts);
     assert_int_equal(counts.finished, 1);
     assert_int_equal(counts.retried, 1);
     mu_value_free(path);
@@ -175,7 +175,7 @@ static int play_stuck(char **argv)
     (void)argv;
     nodes_init(nodes, 1, 0);
     worker = nodes_open(nodes, "worker", 0);
-    if (mu_node_register(worker, "never", never_return, NULL, 0) != 0 ||
+    if (mu_node_register_function(worker, "never", never_return, NULL, 0) != 0 ||
         mu_node_serve(worker) != 0)
         _exit(2);
     coordinator = nodes_coordinator(nodes_open(nodes, "chief", 0));

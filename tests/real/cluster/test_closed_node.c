@@ -114,7 +114,8 @@ static void test_calls_on_a_closed_node_that_is_held_say_so(void **state)
     mu_barrier_options_init(&barrier);
     barrier.timeout_ms = 1000;
     assert_int_equal(mu_barrier_wait(node, "b", &barrier, &error), -MU_ECLOSED);
-    assert_int_equal(mu_preempt_wait(node, 0, 0, 1000, &error, &preemption), -MU_ECLOSED);
+    assert_int_equal(mu_preemption_wait(node, 0, 0, 1000, &error, &preemption),
+                     -MU_ECLOSED);
     assert_int_equal(mu_node_wait_job(node, 1000, &error), -MU_ECLOSED);
     assert_string_equal(mu_node_task(node), "/job:chief/task:0");
     mu_node_unref(node);

@@ -44,7 +44,8 @@ static int pass(mu_run *run, void *user)
     atomic_fetch_add(&gate->started, 1);
     while (sem_wait(&gate->open) != 0)
         continue;
-    atomic_store(&gate->reported, mu_node_report(mu_run_node(run), "passed", 1.0, 1));
+    atomic_store(&gate->reported,
+                 mu_node_report_metric(mu_run_node(run), "passed", 1.0, 1));
     atomic_fetch_add(&gate->ended, 1);
     return 0;
 }
@@ -77,8 +78,8 @@ static mu_coordinator *fill_worker(struct nodes *nodes, struct gate *gate,
     nodes_init(nodes, 1, 0);
     nodes->window = BLOCKED + 1;
     *ret_worker = nodes_open(nodes, "worker", 0);
-    assert_int_equal(mu_node_register(*ret_worker, "pass", pass, gate, 0), 0);
-    assert_int_equal(mu_node_register(*ret_worker, "arrive", arrive, gate,
+    assert_int_equal(mu_node_register_function(*ret_worker, "pass", pass, gate, 0), 0);
+    assert_int_equal(mu_node_register_function(*ret_worker, "arrive", arrive, gate,
                                       MU_FUNCTION_INLINE), 0);
     assert_int_equal(mu_node_serve(*ret_worker), 0);
     coordinator = nodes_coordinator(nodes_open(nodes, "chief", 0));
@@ -417,7 +418,8 @@ static void check_function_that_waits(wait_fn wait)
 
     nodes_init(&nodes, 1, 1);
     worker = nodes_open(&nodes, "worker", 0);
-    assert_int_equal(mu_node_register(worker, "wait", wait_inside, &inside, 0), 0);
+    assert_int_equal(mu_node_register_function(worker, "wait", wait_inside, &inside, 0),
+                     0);
     assert_int_equal(mu_node_serve(worker), 0);
     coordinator = nodes_coordinator(nodes_open(&nodes, "chief", 0));
     assert_int_equal(mu_coordinator_schedule(coordinator, "wait", NULL, 0, &error, NULL),
@@ -493,7 +495,7 @@ static void test_close_against_calls(void **state)
     (void)nodes_open(&nodes, "ps", 0);
     (void)nodes_open(&nodes, "chief", 0);
     worker = nodes_open(&nodes, "worker", 0);
-    assert_int_equal(mu_node_register(worker, "arrive", arrive, &gate,
+    assert_int_equal(mu_node_register_function(worker, "arrive", arrive, &gate,
                                       MU_FUNCTION_INLINE), 0);
     assert_int_equal(mu_node_serve(worker), 0);
     for (int round = 0; round < ROUNDS; round++)
@@ -541,10 +543,10 @@ static void schedule_on_loop(struct embedded *e)
 static void on_tick(uv_timer_t *timer)
 {
     struct embedded *e = timer->data;
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
     mu_error error = {0};
 
-    mu_coordinator_count(e->coordinator, &counts);
+    mu_coordinator_get_stats(e->coordinator, &counts);
     if (counts.scheduled == 0)
         schedule_on_loop(e);
     if (atomic_load(&e->gate->started) == 0 || counts.failed == 0)
@@ -577,7 +579,7 @@ static void check_close_on_loop(enum order order)
     nodes_init(&nodes, 1, 0);
     nodes.window = 2;
     worker = nodes_open(&nodes, "worker", 0);
-    assert_int_equal(mu_node_register(worker, "pass", pass, &gate, 0), 0);
+    assert_int_equal(mu_node_register_function(worker, "pass", pass, &gate, 0), 0);
     assert_int_equal(mu_node_serve(worker), 0);
     assert_int_equal(uv_loop_init(&loop), 0);
     nodes_options(&nodes, "chief", 0, &options);

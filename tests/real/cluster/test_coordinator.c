@@ -70,9 +70,10 @@ static void start_worker(struct fixture *f, int index)
 {
     mu_node *node = nodes_open(&f->nodes, "worker", index);
 
-    assert_int_equal(mu_node_register(node, "sum", sum, NULL, 0), 0);
-    assert_int_equal(mu_node_register(node, "fail", fail_always, NULL, 0), 0);
-    assert_int_equal(mu_node_register(node, "gate", wait_at_gate, &f->gate, 0), 0);
+    assert_int_equal(mu_node_register_function(node, "sum", sum, NULL, 0), 0);
+    assert_int_equal(mu_node_register_function(node, "fail", fail_always, NULL, 0), 0);
+    assert_int_equal(mu_node_register_function(node, "gate", wait_at_gate, &f->gate, 0),
+                     0);
     assert_int_equal(mu_node_serve(node), 0);
 }
 
@@ -197,7 +198,7 @@ static void test_bad_options(void **state)
          "option worker_type of a closure: "},
     };
     struct fixture *f = *state;
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
     mu_error error;
 
     memset(long_name, 'n', sizeof long_name - 1);
@@ -208,7 +209,7 @@ static void test_bad_options(void **state)
         if (strstr(error.message, rows[i].words) == NULL)
             fail_msg("row %zu: %s", i, error.message);
     }
-    mu_coordinator_count(f->coordinator, &counts);
+    mu_coordinator_get_stats(f->coordinator, &counts);
     assert_int_equal(counts.scheduled, 0);
 }
 
@@ -287,7 +288,7 @@ static void test_too_many_references(void **state)
 /* ---- What workers keep ---- */
 
 /* A result that is kept is used where it is, and fetched any number of times. */
-static void test_kept(void **state)
+static void test_pinned(void **state)
 {
     struct fixture *f = *state;
     mu_closure_options options;
@@ -299,7 +300,7 @@ static void test_kept(void **state)
     mu_error error;
 
     mu_closure_options_init(&options);
-    options.flags = MU_CLOSURE_KEEP;
+    options.flags = MU_CLOSURE_PIN_RESULT;
     assert_int_equal(mu_coordinator_schedule_with(f->coordinator, "sum", args, &options,
                                                   SOON_MS, &error, &kept), 0);
     user = schedule(f, "sum", twice(kept));
@@ -401,11 +402,11 @@ static void test_errors(void **state)
     assert_int_equal(errors[0].kind, MU_ERROR_INPUT);
     assert_non_null(strstr(errors[0].message, "\"fail\" failed: bad 1"));
     raise_all(f, -MU_ERANGE);
-    assert_int_equal(mu_coordinator_errors(f->coordinator, errors, 1, &lost), 1);
+    assert_int_equal(mu_coordinator_take_errors(f->coordinator, errors, 1, &lost), 1);
     assert_string_equal(errors[0].message, "bad 1");
-    assert_int_equal(mu_coordinator_errors(f->coordinator, errors, 8, NULL), 2);
+    assert_int_equal(mu_coordinator_take_errors(f->coordinator, errors, 8, NULL), 2);
     assert_int_equal(errors[1].kind, MU_ERROR_INPUT);
-    assert_int_equal(mu_coordinator_errors(f->coordinator, errors, 8, NULL), 0);
+    assert_int_equal(mu_coordinator_take_errors(f->coordinator, errors, 8, NULL), 0);
     assert_int_equal(lost, 0);
     for (size_t i = 0; i <= FAILING; i++)
         mu_remote_value_free(values[i]);
@@ -425,7 +426,7 @@ static void test_cancel(void **state)
     assert_int_equal(mu_remote_value_state(gate), MU_REMOTE_ABORTED);
     assert_int_equal(mu_remote_value_cancel(gate), 0);
     assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error), 0);
-    assert_int_equal(mu_coordinator_errors(f->coordinator, &error, 1, NULL), 0);
+    assert_int_equal(mu_coordinator_take_errors(f->coordinator, &error, 1, NULL), 0);
     mu_remote_value_free(after);
     mu_remote_value_free(gate);
 }
@@ -548,7 +549,7 @@ int main(void)
         TEST(test_options),
         TEST(test_references),
         TEST(test_too_many_references),
-        TEST(test_kept),
+        TEST(test_pinned),
         TEST(test_per_worker),
         TEST(test_per_worker_of_function),
         TEST(test_errors),

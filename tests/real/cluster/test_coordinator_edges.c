@@ -27,8 +27,8 @@ static mu_node *open_worker(struct nodes *nodes, atomic_bool *go)
 {
     mu_node *worker = nodes_open(nodes, "worker", 0);
 
-    assert_int_equal(mu_node_register(worker, "no_op", no_op, NULL, 0), 0);
-    assert_int_equal(mu_node_register(worker, "fail_late", fail_late, go, 0), 0);
+    assert_int_equal(mu_node_register_function(worker, "no_op", no_op, NULL, 0), 0);
+    assert_int_equal(mu_node_register_function(worker, "fail_late", fail_late, go, 0), 0);
     assert_int_equal(mu_node_serve(worker), 0);
     return worker;
 }
@@ -168,8 +168,9 @@ static void test_functions_are_registered_before_serving(void **state)
     (void)state;
     atomic_init(&go, true);
     nodes_init(&nodes, 1, 0);
-    assert_int_equal(mu_node_register(open_worker(&nodes, &go), "late", no_op, NULL, 0),
-                     -MU_EPRECONDITION);
+    assert_int_equal(
+        mu_node_register_function(open_worker(&nodes, &go), "late", no_op, NULL, 0),
+        -MU_EPRECONDITION);
     nodes_done(&nodes);
 }
 

@@ -26,7 +26,7 @@ static mu_coordinator *open_both(struct nodes *nodes, mu_node **ret_chief)
 
     nodes_init(nodes, 1, 1);
     worker = nodes_open(nodes, "worker", 0);
-    assert_int_equal(mu_node_register(worker, "add_one", add_one, NULL, 0), 0);
+    assert_int_equal(mu_node_register_function(worker, "add_one", add_one, NULL, 0), 0);
     assert_int_equal(mu_node_serve(worker), 0);
     *ret_chief = nodes_open(nodes, "chief", 0);
     return nodes_coordinator(*ret_chief);
@@ -80,7 +80,7 @@ static int call_everything(mu_node *chief, mu_coordinator *coordinator)
         return 3;
     if (!is_closed(mu_node_wait_job(chief, -1, &error), &error))
         return 4;
-    if (!is_closed(mu_node_job_done(chief, 0, NULL, -1, &error), &error))
+    if (!is_closed(mu_node_finish_job(chief, 0, NULL, -1, &error), &error))
         return 5;
     if (!is_closed(mu_agent_register(chief, 1, -1, &error), &error))
         return 6;

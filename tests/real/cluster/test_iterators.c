@@ -58,7 +58,7 @@ static int take(const mu_value *iterator, int64_t *ret_number)
 {
     mu_run run = {0};
     mu_value *element = NULL;
-    int rv = mu_run_next(&run, iterator, &element);
+    int rv = mu_run_iterator_next(&run, iterator, &element);
 
     assert_int_equal(element != NULL, rv == 0);
     if (rv == 0)
@@ -160,7 +160,7 @@ static atomic_int seen;
 static int run_chatter(mu_run *run, void *user)
 {
     (void)user;
-    mu_run_log(run, "%s on %d: %d", mu_run_name(run), mu_run_worker(run), 42);
+    mu_run_log(run, "%s on %d: %d", mu_run_closure_name(run), mu_run_worker(run), 42);
     for (int i = 0; i < SOON_MS && !atomic_load(&seen); i++)
         nodes_pause();
     return 0;
@@ -179,7 +179,8 @@ static void test_lines_come_while_it_runs(void **state)
     nodes_init(&nodes, 1, 0);
     chief = nodes_open(&nodes, "chief", 0);
     worker = nodes_open(&nodes, "worker", 0);
-    assert_int_equal(mu_node_register(worker, "chatter", run_chatter, NULL, 0), 0);
+    assert_int_equal(mu_node_register_function(worker, "chatter", run_chatter, NULL, 0),
+                     0);
     assert_int_equal(mu_node_serve(worker), 0);
     coordinator = nodes_coordinator(chief);
     assert_int_equal(mu_coordinator_schedule(coordinator, "chatter", NULL, SOON_MS,

@@ -77,7 +77,7 @@ static int run_open_numbers(mu_run *run, void *user)
 static int run_take_number(mu_run *run, void *user)
 {
     mu_value *element = NULL;
-    int rv = mu_run_next(run, mu_run_args(run), &element);
+    int rv = mu_run_iterator_next(run, mu_run_args(run), &element);
 
     (void)user;
     if (rv != 0)
@@ -117,7 +117,8 @@ static int be_worker(const char *index, const char *json)
     if (rv == 0)
         rv = mu_node_open(&options, &error, &node);
     for (size_t i = 0; rv == 0 && i < sizeof functions / sizeof functions[0]; i++)
-        rv = mu_node_register(node, functions[i].name, functions[i].function, NULL, 0);
+        rv = mu_node_register_function(node, functions[i].name, functions[i].function,
+                                       NULL, 0);
     if (rv == 0)
         rv = mu_node_main(node, &error);
     if (rv != 0)
@@ -420,8 +421,9 @@ static void test_kept_result_is_computed_again(void **state)
     open_cluster(f, 1, 0);
     start_worker(f, 0, -1);
     first = f->workers[0];
-    assert_int_equal(fetch_int(schedule(f, "pid", NULL, MU_CLOSURE_KEEP, -1)), first);
-    kept = schedule(f, "pid", NULL, MU_CLOSURE_KEEP, -1);
+    assert_int_equal(fetch_int(schedule(f, "pid", NULL, MU_CLOSURE_PIN_RESULT, -1)),
+                     first);
+    kept = schedule(f, "pid", NULL, MU_CLOSURE_PIN_RESULT, -1);
     wait_ready(kept);
     kill_worker(f, 0);
     start_worker(f, 0, -1);
@@ -441,7 +443,7 @@ static void test_remote_values_as_arguments(void **state)
 
     open_cluster(f, 1, 0);
     pid = schedule(f, "pid", NULL, 0, -1);
-    kept = schedule(f, "pid", NULL, MU_CLOSURE_KEEP, -1);
+    kept = schedule(f, "pid", NULL, MU_CLOSURE_PIN_RESULT, -1);
     start_worker(f, 0, -1);
     first = f->workers[0];
     result = fetch(schedule(f, "add", pair(mu_value_remote(pid), mu_value_int(1000)), 0,

@@ -48,12 +48,12 @@ static atomic_bool stop_hanging;
 
 static void register_all(mu_node *node)
 {
-    assert_int_equal(mu_node_register(node, "square", square, NULL, 0), 0);
-    assert_int_equal(mu_node_register(node, "quick", square, NULL, MU_FUNCTION_INLINE),
-                     0);
-    assert_int_equal(mu_node_register(node, "echo", echo, NULL, 0), 0);
-    assert_int_equal(mu_node_register(node, "hang", hang, &stop_hanging, 0), 0);
-    assert_int_equal(mu_node_register(node, "odd", odd_code, NULL, 0), 0);
+    assert_int_equal(mu_node_register_function(node, "square", square, NULL, 0), 0);
+    assert_int_equal(
+        mu_node_register_function(node, "quick", square, NULL, MU_FUNCTION_INLINE), 0);
+    assert_int_equal(mu_node_register_function(node, "echo", echo, NULL, 0), 0);
+    assert_int_equal(mu_node_register_function(node, "hang", hang, &stop_hanging, 0), 0);
+    assert_int_equal(mu_node_register_function(node, "odd", odd_code, NULL, 0), 0);
     assert_int_equal(mu_node_serve(node), 0);
 }
 
@@ -126,7 +126,7 @@ static void test_results_come_back(void **state)
 {
     struct fixture *f = *state;
     mu_remote_value *values[200];
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
     mu_error error = {0};
     int done = 0;
 
@@ -137,7 +137,7 @@ static void test_results_come_back(void **state)
     assert_int_equal(done, 1);
     for (int i = 0; i < 200; i++)
         check_int(values[i], (int64_t)i * i);
-    mu_coordinator_count(f->coordinator, &counts);
+    mu_coordinator_get_stats(f->coordinator, &counts);
     assert_int_equal(counts.scheduled, 200);
     assert_int_equal(counts.finished, 200);
     assert_int_equal(counts.outstanding, 0);
@@ -221,7 +221,7 @@ static void test_error_cancels_the_rest(void **state)
 {
     struct fixture *f = *state;
     mu_remote_value *values[40] = {NULL};
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
     mu_error error = {0};
     int count = 0;
     int rv = 0;
@@ -240,7 +240,7 @@ static void test_error_cancels_the_rest(void **state)
                          i == 1 ? MU_REMOTE_READY : MU_REMOTE_ABORTED);
         mu_remote_value_free(values[i]);
     }
-    mu_coordinator_count(f->coordinator, &counts);
+    mu_coordinator_get_stats(f->coordinator, &counts);
     assert_int_equal(counts.outstanding, 0);
     assert_int_equal(counts.scheduled,
                      counts.finished + counts.failed + counts.cancelled);
@@ -309,13 +309,14 @@ static void test_clients_and_evaluators(void **state)
     for (int i = 0; i < 20; i++)
         check_int(schedule(&other, "square", mu_value_int(i)), (int64_t)i * i);
     mu_coordinator_close(other.coordinator);
-    assert_int_equal(mu_node_report(evaluator, "accuracy", 0.5, 17), 0);
-    for (int i = 0; i < SOON_MS && mu_node_metric(f->chief, "accuracy", &number, &step);
-         i++)
+    assert_int_equal(mu_node_report_metric(evaluator, "accuracy", 0.5, 17), 0);
+    for (int i = 0;
+         i < SOON_MS && mu_node_get_metric(f->chief, "accuracy", &number, &step); i++)
         nodes_pause();
     assert_true(number == 0.5);
     assert_int_equal(step, 17);
-    assert_int_equal(mu_node_metric(f->chief, "nothing", &number, &step), -MU_ENOTFOUND);
+    assert_int_equal(mu_node_get_metric(f->chief, "nothing", &number, &step),
+                     -MU_ENOTFOUND);
     status = status_of_tasks(client, 6, 2);
     assert_non_null(status);
     mu_value_free(status);
@@ -357,11 +358,11 @@ static void test_job_done_reaches_everybody(void **state)
     nodes_wait_log(&f->nodes, "/job:worker/task:1 takes closures");
     nodes_wait_log(&f->nodes, "/job:worker/task:0 takes closures");
     assert_int_equal(mu_node_wait_job(f->workers[0], 10, &error), -MU_EDEADLINE);
-    assert_int_equal(mu_node_job_done(f->workers[1], 0, "", -1, &error),
+    assert_int_equal(mu_node_finish_job(f->workers[1], 0, "", -1, &error),
                      -MU_EPRECONDITION);
     assert_string_equal(error.message, "/job:worker/task:1 cannot end the job: the chief "
                         "does, or worker 0 where there is none");
-    assert_int_equal(mu_node_job_done(f->chief, -MU_EDATALOSS, "it went wrong", 50,
+    assert_int_equal(mu_node_finish_job(f->chief, -MU_EDATALOSS, "it went wrong", 50,
                                       &error), -MU_EDEADLINE);
     assert_non_null(strstr(error.message, "4 tasks have not hung up"));
     assert_int_equal(mu_node_wait_job(f->workers[0], SOON_MS, &error), 0);
@@ -411,14 +412,14 @@ static void *schedule_many(void *arg)
 static void test_many_threads_schedule(void **state)
 {
     struct fixture *f = *state;
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
     pthread_t threads[4];
 
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&threads[i], NULL, schedule_many, f), 0);
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
-    mu_coordinator_count(f->coordinator, &counts);
+    mu_coordinator_get_stats(f->coordinator, &counts);
     assert_int_equal(counts.finished, 2000);
 }
 
@@ -469,7 +470,7 @@ static void schedule_embedded(struct embedded *e)
                                                       tells ? &options : NULL, 0, &error,
                                                       &value), 0);
         if (!tells)
-            assert_int_equal(mu_remote_value_notify(value, on_value, e), 0);
+            assert_int_equal(mu_remote_value_on_ready(value, on_value, e), 0);
         e->scheduled++;
     }
     mu_value_free(nine);

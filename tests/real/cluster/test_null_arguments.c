@@ -46,7 +46,7 @@ void null_on_cluster(mu_node *node, const mu_cluster_change *change, void *user)
     (void)user;
 }
 
-void null_on_answer(void *user, const mu_kv_answer *answer)
+void null_on_answer(void *user, const mu_kv_response *answer)
 {
     (void)user;
     (void)answer;
@@ -151,10 +151,10 @@ static void try_row(const struct null_row *row)
 
 static intmax_t begin_without_key(struct null_env *e, mu_error *error)
 {
-    const mu_kv_ask ask = {.operation = MU_KV_GET};
+    const mu_kv_request ask = {.operation = MU_KV_GET};
 
     (void)error;
-    return mu_kv_begin(e->node, &ask, null_on_answer, NULL, NULL);
+    return mu_kv_request_async(e->node, &ask, null_on_answer, NULL, NULL);
 }
 
 static intmax_t put_without_value(struct null_env *e, mu_error *error)
@@ -346,18 +346,18 @@ static intmax_t start_server_without_filters(struct null_env *e, mu_error *error
 
 static intmax_t offer_without_cluster(struct null_env *e, mu_error *error)
 {
-    mu_server_offer offer = e->server_offer;
+    mu_server_assignment offer = e->server_offer;
 
     offer.task_type = "worker";
-    return mu_server_offer_cluster(&offer, NULL_TIMEOUT_MS, error);
+    return mu_server_assign_cluster(&offer, NULL_TIMEOUT_MS, error);
 }
 
 static intmax_t offer_without_type(struct null_env *e, mu_error *error)
 {
-    mu_server_offer offer = e->server_offer;
+    mu_server_assignment offer = e->server_offer;
 
     offer.cluster = e->cluster;
-    return mu_server_offer_cluster(&offer, NULL_TIMEOUT_MS, error);
+    return mu_server_assign_cluster(&offer, NULL_TIMEOUT_MS, error);
 }
 
 static intmax_t open_session_without_name(struct null_env *e, mu_error *error)
@@ -380,7 +380,7 @@ static intmax_t distribute_nothing(struct null_env *e, mu_error *error)
 #define FIELD(function, field, call) {function, field, call, NULL_REFUSED, 0, true}
 
 static const struct null_row fields[] = {
-    {"mu_kv_begin", "ask.key", begin_without_key, NULL_REFUSED, 0, false},
+    {"mu_kv_request_async", "ask.key", begin_without_key, NULL_REFUSED, 0, false},
     FIELD("mu_kv_put", "value", put_without_value),
     FIELD("mu_kv_transact", "checks", transact_without_checks),
     FIELD("mu_kv_transact", "changes", transact_without_changes),
@@ -403,8 +403,8 @@ static const struct null_row fields[] = {
     {"mu_node_open", "texts", open_node_without_texts, NULL_ANSWERED, 0, true},
     FIELD("mu_server_start", "task_type", start_server_without_type),
     FIELD("mu_server_start", "device_filters", start_server_without_filters),
-    FIELD("mu_server_offer_cluster", "cluster", offer_without_cluster),
-    FIELD("mu_server_offer_cluster", "task_type", offer_without_type),
+    FIELD("mu_server_assign_cluster", "cluster", offer_without_cluster),
+    FIELD("mu_server_assign_cluster", "task_type", offer_without_type),
     FIELD("mu_session_open", "name", open_session_without_name),
     FIELD("mu_distribute_run", "worker", distribute_nothing),
 };
@@ -482,18 +482,19 @@ static void fill_options(struct nodes *nodes)
     mu_checkpoint_options_init(&env.checkpoint_options);
     env.checkpoint_options.directory = "/proc/none";
     mu_closure_options_init(&env.closure_options);
-    mu_deal_options_init(&env.deal_options);
-    env.deal_options.shards = 2;
+    mu_dataset_options_init(&env.dataset_options);
+    env.dataset_options.shards = 2;
     mu_distribute_options_init(&env.distribute_options);
     env.distribute_options.mode = MU_MODE_LOCAL;
     env.distribute_options.worker = try_contexts;
     env.distribute_options.node = env.node;
-    env.kv_ask = (mu_kv_ask){.operation = MU_KV_TRY_GET, .key = "a", .timeout_ms = 50};
+    env.kv_ask =
+        (mu_kv_request){.operation = MU_KV_TRY_GET, .key = "a", .timeout_ms = 50};
     env.kv_transaction = (mu_kv_transaction){.changes = &change, .changes_count = 1};
     nodes_options(nodes, "client", 0, &env.node_options);
     env.optimizer = (mu_optimizer){.rate = 1};
     env.resolver_kind = (mu_resolver_kind){.name = "none"};
-    mu_server_offer_init(&env.server_offer);
+    mu_server_assignment_init(&env.server_offer);
     mu_server_options_init(&env.server_options);
     env.server_options.environment = "google";
     env.server_options.node = env.node_options;
@@ -533,7 +534,7 @@ static void open_cluster(struct nodes *nodes)
     nodes_options(nodes, "worker", 0, &options);
     options.coordinated_jobs = "chief";
     worker = nodes_open_with(nodes, &options);
-    assert_int_equal(mu_node_register(worker, "try", try_runs, NULL, 0), 0);
+    assert_int_equal(mu_node_register_function(worker, "try", try_runs, NULL, 0), 0);
     assert_int_equal(mu_node_serve(worker), 0);
 }
 
@@ -545,7 +546,8 @@ static void make_handles(void)
     must(mu_agent_register(env.node, 0, SOON_MS, &error), &error);
     must(mu_variable_open(env.node, &env.variable_spec, SOON_MS, &error, &env.variable),
          &error);
-    must(mu_deal_open(env.coordinator, &env.deal_options, &error, &env.deal), &error);
+    must(mu_dataset_open(env.coordinator, &env.dataset_options, &error, &env.dataset),
+         &error);
     must(mu_kv_watch_open(env.node, "watched", 0, SOON_MS, &error, &env.watch), &error);
     must(mu_lock_acquire(env.node, "held", SOON_MS, &error, &env.lock), &error);
     must(mu_per_worker_open_values(env.coordinator, env.list, SOON_MS, &error,

@@ -112,7 +112,7 @@ static mu_node *open_worker(struct fixture *f, int index)
 {
     mu_node *node = open_task(f, "worker", index);
 
-    assert_int_equal(mu_node_register(node, "index", run_index, NULL, 0), 0);
+    assert_int_equal(mu_node_register_function(node, "index", run_index, NULL, 0), 0);
     assert_int_equal(mu_node_serve(node), 0);
     return node;
 }
@@ -147,7 +147,7 @@ static void test_added_and_removed(void **state)
 
     write_cluster(f, 1);
     chief = open_task(f, "chief", 0);
-    mu_node_on_cluster(chief, on_change, &f->seen);
+    mu_node_on_cluster_change(chief, on_change, &f->seen);
     (void)open_worker(f, 0);
     coordinator = nodes_coordinator(chief);
     run_on(coordinator, 0);
@@ -166,7 +166,7 @@ static void test_added_and_removed(void **state)
     run_on(coordinator, 0);
 
     /* Nobody hears of it any more. */
-    mu_node_on_cluster(chief, NULL, NULL);
+    mu_node_on_cluster_change(chief, NULL, NULL);
     write_cluster(f, 2);
     for (int i = 0; i < SOON_MS && mu_node_task_count(chief, "worker") != 2; i++)
         nodes_pause();

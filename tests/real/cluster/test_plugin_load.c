@@ -42,7 +42,7 @@ static const char plugin_text[] =
     "int mu_plugin_open(mu_node *node)\n"
     "{\n"
     "    act(\"open \");\n"
-    "    return mu_node_program(node, \"chief\", chief, NULL);\n"
+    "    return mu_node_register_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
 static const char data_text[] =

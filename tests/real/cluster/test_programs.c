@@ -264,7 +264,7 @@ static void test_taken_back(void **state)
 }
 
 /* What is kept is given again, until another one is wanted. */
-static void test_kept(void **state)
+static void test_pinned(void **state)
 {
     char path[] = "/tmp/muster-program-XXXXXX";
     struct mu__question question;
@@ -311,7 +311,7 @@ int main(void)
         cmocka_unit_test(test_child_that_stays),
         cmocka_unit_test(test_killed_with_its_children),
         cmocka_unit_test(test_taken_back),
-        cmocka_unit_test(test_kept),
+        cmocka_unit_test(test_pinned),
         cmocka_unit_test(test_host_that_reaps),
     };
 

@@ -142,8 +142,9 @@ static int play(char **argv)
     if (mu_node_open(&options, &error, &node) != 0)
         return 3;
     if (strcmp(argv[1], "worker") == 0 &&
-        (mu_node_register(node, "add_until_lost", add_until_lost, NULL, 0) != 0 ||
-         mu_node_register(node, "read_existing", read_existing, NULL, 0) != 0))
+        (mu_node_register_function(node, "add_until_lost", add_until_lost, NULL, 0) !=
+             0 ||
+         mu_node_register_function(node, "read_existing", read_existing, NULL, 0) != 0))
         return 4;
     return mu_node_wait_job(node, -1, &error);
 }

@@ -88,9 +88,9 @@ static int play(char **argv)
     if (mu_node_open(&options, &error, &node) != 0)
         return 3;
     if (strcmp(argv[1], "worker") == 0 &&
-        (mu_node_register(node, "make_handle", make_handle, NULL, 0) != 0 ||
-         mu_node_register(node, "add_one", add_one, NULL, 0) != 0 ||
-         mu_node_register(node, "look", look, NULL, 0) != 0))
+        (mu_node_register_function(node, "make_handle", make_handle, NULL, 0) != 0 ||
+         mu_node_register_function(node, "add_one", add_one, NULL, 0) != 0 ||
+         mu_node_register_function(node, "look", look, NULL, 0) != 0))
         return 4;
     return mu_node_wait_job(node, -1, &error);
 }

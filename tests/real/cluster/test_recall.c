@@ -80,7 +80,7 @@ static int be_worker(char **argv)
     if (rv == 0)
         rv = mu_node_open(&options, &error, &node);
     if (rv == 0)
-        rv = mu_node_register(node, "work", run_work, argv[4], 0);
+        rv = mu_node_register_function(node, "work", run_work, argv[4], 0);
     if (rv == 0)
         rv = mu_node_main(node, &error);
     if (rv != 0)
@@ -286,9 +286,9 @@ static mu_remote_value *hold_up(struct fixture *f, mu_remote_value **ret_behind)
 
 static uint64_t count_retried(struct fixture *f)
 {
-    mu_coordinator_counts counts;
+    mu_coordinator_stats counts;
 
-    mu_coordinator_count(f->coordinator, &counts);
+    mu_coordinator_get_stats(f->coordinator, &counts);
     return counts.retried;
 }
 

@@ -51,7 +51,7 @@ static int tear_down(void **state)
     struct fixture *f = *state;
 
     mu__effects_clear(&f->run.effects);
-    free(f->run.words);
+    free(f->run.text);
     mu__opened_variable_unref(f->variable->opened);
     free(f->variable);
     free(f);
@@ -103,13 +103,13 @@ static void test_shards(void **state)
     assert_null(effect);
     assert_true(f->run.effects.last->rate >= 0.25 && f->run.effects.last->rate <= 0.25);
     assert_true(f->run.effects.last->momentum >= 0.9);
-    assert_null(f->run.words);
+    assert_null(f->run.text);
 }
 
 static void assert_refused(struct fixture *f, int rv, int code, const char *words)
 {
     assert_int_equal(rv, code);
-    assert_string_equal(f->run.words, words);
+    assert_string_equal(f->run.text, words);
     assert_null(f->run.effects.first);
     assert_null(f->run.effects.last);
     assert_int_equal(f->run.effects.bytes, 0);
@@ -149,7 +149,7 @@ static void test_bound(void **state)
     last = f->run.effects.last;
     f->variable->opened->shape = (struct mu__shape){MU_U8, 1, {8 << 20}, 4};
     assert_int_equal(mu_run_add(&f->run, f->variable, buffer, 8 << 20), -MU_EEXHAUSTED);
-    assert_string_equal(f->run.words,
+    assert_string_equal(f->run.text,
                         "variable w: 8388608 bytes more are too many for one run, which "
                         "may write 67108864");
     assert_ptr_equal(f->run.effects.last, last);

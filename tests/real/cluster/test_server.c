@@ -114,9 +114,9 @@ static void waiting_options(struct nodes *nodes, const char *type, int index,
 }
 
 static void offer_options(struct nodes *nodes, const char *type, int index,
-                          mu_server_offer *offer)
+                          mu_server_assignment *offer)
 {
-    mu_server_offer_init(offer);
+    mu_server_assignment_init(offer);
     offer->cluster = nodes->cluster;
     offer->task_type = type;
     offer->task_index = index;
@@ -126,11 +126,11 @@ static void offer_options(struct nodes *nodes, const char *type, int index,
 
 static void make_offer(struct nodes *nodes, const char *type, int index)
 {
-    mu_server_offer offer;
+    mu_server_assignment offer;
     mu_error error = {0};
 
     offer_options(nodes, type, index, &offer);
-    if (mu_server_offer_cluster(&offer, SOON_MS, &error) != 0)
+    if (mu_server_assign_cluster(&offer, SOON_MS, &error) != 0)
         fail_msg("%s", error.message);
 }
 
@@ -220,26 +220,27 @@ static void test_looking(void **state)
                    mu_cluster_address(nodes.cluster, "worker", 0));
     assert_string_equal(mu_server_target(server), target);
     assert_string_equal(mu_server_task(server), "/job:worker/task:0");
-    assert_string_equal(mu_node_setting(mu_server_node(server), "intra_op_threads"), "2");
-    assert_string_equal(mu_node_setting(mu_server_node(server), "device_filters"),
+    assert_string_equal(mu_node_get_setting(mu_server_node(server), "intra_op_threads"),
+                        "2");
+    assert_string_equal(mu_node_get_setting(mu_server_node(server), "device_filters"),
                         "/job:ps,/job:worker/task:0");
     assert_int_equal(mu_server_config(server)->inter_op_threads, 3);
     assert_int_equal(mu_cluster_task_count(mu_server_cluster(server), NULL), 3);
 
-    assert_true(mu_server_is(server, &options));
+    assert_true(mu_server_matches(server, &options));
     other = options;
     other.rpc_layer = "http";
-    assert_false(mu_server_is(server, &other));
+    assert_false(mu_server_matches(server, &other));
     other = options;
     other.config.device_filters_count = 1;
-    assert_false(mu_server_is(server, &other));
+    assert_false(mu_server_matches(server, &other));
     other = options;
     other.node.task_type = "ps";
-    assert_false(mu_server_is(server, &other));
+    assert_false(mu_server_matches(server, &other));
     other = options;
     other.node.cluster = smaller;
     assert_int_equal(mu_cluster_add(smaller, "worker", 0, "127.0.0.1:1", NULL), 0);
-    assert_false(mu_server_is(server, &other));
+    assert_false(mu_server_matches(server, &other));
     mu_server_free(server);
 
     options.rpc_layer = "";
@@ -293,14 +294,14 @@ static void test_environment(void **state)
                            at == NULL ? "" : nodes.json, at == NULL ? "" : at + 2);
             (void)setenv("TF_CONFIG", text, 1);
         }
-        rv = mu_server_start_environment(&options, &error, &server);
+        rv = mu_server_start_from_environment(&options, &error, &server);
         if (rv != rows[i].code || !is_in(error.message, rows[i].words))
             fail_msg("row %zu: %d %s", i, rv, error.message);
     }
     (void)snprintf(text, sizeof text, "{\"cluster\":%s,\"task\":{\"type\":\"ps\","
                    "\"index\":\"0\"},\"rpc_layer\":\"http\"}", nodes.json);
     (void)setenv("TF_CONFIG", text, 1);
-    assert_int_equal(mu_server_start_environment(&options, &error, &server), 0);
+    assert_int_equal(mu_server_start_from_environment(&options, &error, &server), 0);
     assert_string_equal(mu_server_task(server), "/job:ps/task:0");
     assert_true(is_in(mu_server_target(server), "http://127.0.0.1:"));
     mu_server_free(server);
@@ -355,15 +356,15 @@ static void test_resolver(void **state)
     check_server(start_with(&options), "/job:chief/task:0", "found://127.0.0.1:");
 
     (void)unsetenv("TF_CONFIG");
-    assert_int_equal(mu_server_start_environment(&options, &error, &server), 0);
+    assert_int_equal(mu_server_start_from_environment(&options, &error, &server), 0);
     check_server(server, "/job:chief/task:0", "found://");
     (void)setenv("TF_CONFIG", "{\"rpc_layer\":\"http\"}", 1);
-    assert_int_equal(mu_server_start_environment(&options, &error, &server), 0);
+    assert_int_equal(mu_server_start_from_environment(&options, &error, &server), 0);
     check_server(server, "/job:chief/task:0", "found://");
     (void)snprintf(text, sizeof text, "{\"cluster\":%s,\"task\":{\"type\":\"worker\"}}",
                    nodes.json);
     (void)setenv("TF_CONFIG", text, 1);
-    assert_int_equal(mu_server_start_environment(&options, &error, &server), 0);
+    assert_int_equal(mu_server_start_from_environment(&options, &error, &server), 0);
     check_server(server, "/job:worker/task:0", "grpc://");
     (void)unsetenv("TF_CONFIG");
     mu_resolver_free(resolver);
@@ -427,8 +428,9 @@ static void test_job_done(void **state)
     begin_join(&joiners[1], servers[1]);
     begin_join(&joiners[2], servers[1]);
     nodes_wait_log(&nodes, "/job:worker/task:0 takes closures");
-    assert_int_equal(mu_node_job_done(chief, -MU_EDATALOSS, "the data is bad", 0, &error),
-                     -MU_EDEADLINE);
+    assert_int_equal(
+        mu_node_finish_job(chief, -MU_EDATALOSS, "the data is bad", 0, &error),
+        -MU_EDEADLINE);
     for (size_t i = 0; i < 3; i++) {
         end_join(&joiners[i]);
         assert_int_equal(joiners[i].error.code, -MU_EDATALOSS);
@@ -502,8 +504,8 @@ static void test_stop_drains(void **state)
 
         nodes_init(&nodes, 1, 0);
         server = start(&nodes, "worker", 0);
-        assert_int_equal(mu_node_register(mu_server_node(server), "slow", slow, NULL, 0),
-                         0);
+        assert_int_equal(
+            mu_node_register_function(mu_server_node(server), "slow", slow, NULL, 0), 0);
         chief = nodes_open(&nodes, "chief", 0);
         client = nodes_open(&nodes, "client", 0);
         coordinator = nodes_coordinator(chief);
@@ -573,7 +575,7 @@ static void test_told(void **state)
     struct nodes nodes;
     struct starter starter = {.rv = 0};
     struct joiner joiner;
-    mu_server_offer offer;
+    mu_server_assignment offer;
     mu_server *server;
     mu_error error = {0};
     mu_node *chief;
@@ -585,18 +587,19 @@ static void test_told(void **state)
     begin_start(&starter);
     offer_options(&nodes, "ps", 0, &offer);
     offer.config = (mu_session_config){2, 5, filters, 1};
-    assert_int_equal(mu_server_offer_cluster(&offer, SOON_MS, &error), 0);
+    assert_int_equal(mu_server_assign_cluster(&offer, SOON_MS, &error), 0);
     server = end_start(&starter);
     assert_string_equal(mu_server_task(server), "/job:ps/task:0");
     assert_int_equal(mu_cluster_task_count(mu_server_cluster(server), NULL), 3);
     assert_int_equal(mu_server_config(server)->intra_op_threads, 5);
-    assert_string_equal(mu_node_setting(mu_server_node(server), "intra_op_threads"), "5");
+    assert_string_equal(mu_node_get_setting(mu_server_node(server), "intra_op_threads"),
+                        "5");
 
     /* It is the one: the chief finds it, and the same offer again is fine. */
     begin_join(&joiner, server);
     make_offer(&nodes, "ps", 0);
     nodes_wait_log(&nodes, "/job:chief/task:0 links: /job:ps/task:0 is up");
-    (void)mu_node_job_done(chief, 0, "", 0, &error);
+    (void)mu_node_finish_job(chief, 0, "", 0, &error);
     end_join(&joiner);
     mu_server_free(server);
     nodes_done(&nodes);
@@ -607,7 +610,7 @@ static void test_told_limit(void **state)
     struct nodes nodes;
     mu_server_options options;
     mu_server *server = NULL;
-    mu_server_offer offer;
+    mu_server_assignment offer;
     mu_error error;
 
     (void)state;
@@ -618,21 +621,21 @@ static void test_told_limit(void **state)
     assert_string_equal(error.message, "no client has offered a cluster spec to "
                         "/job:server/task:0 within 50 ms");
     offer_options(&nodes, "ps", 0, &offer);
-    assert_int_equal(mu_server_offer_cluster(&offer, 50, &error), -MU_EDEADLINE);
+    assert_int_equal(mu_server_assign_cluster(&offer, 50, &error), -MU_EDEADLINE);
     assert_true(is_in(error.message, "was not told its cluster within 50 ms"));
     offer.task_index = 7;
-    assert_int_equal(mu_server_offer_cluster(&offer, 50, &error), -MU_ERANGE);
+    assert_int_equal(mu_server_assign_cluster(&offer, 50, &error), -MU_ERANGE);
     offer_options(&nodes, "client", 0, &offer);
-    assert_int_equal(mu_server_offer_cluster(&offer, 50, &error), -MU_EINVALID);
+    assert_int_equal(mu_server_assign_cluster(&offer, 50, &error), -MU_EINVALID);
     offer.cluster = NULL;
-    assert_int_equal(mu_server_offer_cluster(&offer, 50, &error), -MU_EINVALID);
+    assert_int_equal(mu_server_assign_cluster(&offer, 50, &error), -MU_EINVALID);
     nodes_done(&nodes);
 }
 
 /* Two clients with specs of their own, at a time. */
 struct rival {
     pthread_t thread;
-    mu_server_offer offer;
+    mu_server_assignment offer;
     int rv;
     mu_error error;
 };
@@ -641,7 +644,7 @@ static void *offer_as_rival(void *arg)
 {
     struct rival *rival = arg;
 
-    rival->rv = mu_server_offer_cluster(&rival->offer, SOON_MS, &rival->error);
+    rival->rv = mu_server_assign_cluster(&rival->offer, SOON_MS, &rival->error);
     return NULL;
 }
 
@@ -699,17 +702,17 @@ static void doomed_init(struct doomed *doomed, struct nodes *nodes)
     doomed->go = ends[1];
     assert_true(doomed->pid >= 0);
     if (doomed->pid == 0) {
-        mu_server_offer offer;
+        mu_server_assignment offer;
 
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         (void)close(ends[1]);
         if (read(ends[0], &byte, 1) != 1)
             _exit(1);
-        mu_server_offer_init(&offer);
+        mu_server_assignment_init(&offer);
         offer.cluster = nodes->cluster;
         offer.task_type = "ps";
         offer.log_level = -1;
-        (void)mu_server_offer_cluster(&offer, SOON_MS, NULL);
+        (void)mu_server_assign_cluster(&offer, SOON_MS, NULL);
         _exit(0);
     }
     (void)close(ends[0]);

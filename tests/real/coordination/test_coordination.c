@@ -64,7 +64,7 @@ static void has_value(mu_node *node, const char *key, const char *value)
     assert_string_equal(item.value, value);
     assert_int_equal(item.size, strlen(value));
     assert_true(item.revision > 0);
-    mu_kv_item_done(&item);
+    mu_kv_item_clear(&item);
     assert_null(item.value);
 }
 
@@ -143,7 +143,8 @@ static void test_bad_arguments(void **state)
     assert_string_equal(error.message,
                         "barrier \"b\": option threads is 0, expected at least 1");
     assert_int_equal(mu_barrier_cancel(f.chief, "a\x1b", SOON_MS, &error), -MU_EINVALID);
-    assert_int_equal(mu_preempt_notice(f.chief, "x", -1, SOON_MS, &error), -MU_EINVALID);
+    assert_int_equal(mu_preemption_notify(f.chief, "x", -1, SOON_MS, &error),
+                     -MU_EINVALID);
     assert_string_equal(error.message,
                         "the grace of a preemption is -1 ms, expected 0 or more");
     assert_int_equal(mu_agent_report_error(f.chief, 3, "x", SOON_MS, &error),
@@ -158,7 +159,7 @@ struct flow {
     int64_t last;
 };
 
-static void note_number(void *user, const mu_kv_answer *answer)
+static void note_number(void *user, const mu_kv_response *answer)
 {
     struct flow *flow = user;
 
@@ -179,7 +180,7 @@ static void wait_for(const atomic_uint *counter, unsigned count)
 static void test_many_at_once(void **state)
 {
     enum { MANY = 10000 };
-    const mu_kv_ask ask = {
+    const mu_kv_request ask = {
         .operation = MU_KV_INCREMENT, .key = "n", .by = 1, .timeout_ms = SOON_MS};
     struct flow flow = {.last = 0};
     struct fixture f;
@@ -187,28 +188,30 @@ static void test_many_at_once(void **state)
     (void)state;
     begin(&f, 1);
     for (unsigned i = 0; i < MANY; i++)
-        assert_int_equal(mu_kv_begin(f.workers[0], &ask, note_number, &flow, NULL), 0);
+        assert_int_equal(
+            mu_kv_request_async(f.workers[0], &ask, note_number, &flow, NULL), 0);
     wait_for(&flow.answered, MANY);
     assert_int_equal(atomic_load(&flow.wrong), 0);
     has_value(f.chief, "n", "10000");
     end(&f);
 }
 
-static void note_code(void *user, const mu_kv_answer *answer)
+static void note_code(void *user, const mu_kv_response *answer)
 {
     atomic_store((atomic_int *)user, answer->code);
 }
 
 static void test_cancel(void **state)
 {
-    const mu_kv_ask ask = {.operation = MU_KV_GET, .key = "never", .timeout_ms = -1};
+    const mu_kv_request ask = {.operation = MU_KV_GET, .key = "never", .timeout_ms = -1};
     atomic_int code = 0;
     uint64_t request = 0;
     struct fixture f;
 
     (void)state;
     begin(&f, 1);
-    assert_int_equal(mu_kv_begin(f.workers[0], &ask, note_code, &code, &request), 0);
+    assert_int_equal(mu_kv_request_async(f.workers[0], &ask, note_code, &code, &request),
+                     0);
     assert_int_equal(mu_kv_cancel(f.workers[0], request), 0);
     for (int i = 0; i < SOON_MS && atomic_load(&code) == 0; i++)
         nodes_pause();
@@ -264,7 +267,7 @@ static void next_is(mu_kv_watch *watch, int type, const char *key, const char *v
         assert_string_equal(event.key, key);
     if (value != NULL)
         assert_string_equal(event.item.value, value);
-    mu_kv_event_done(&event);
+    mu_kv_event_clear(&event);
 }
 
 static void test_watch(void **state)
@@ -278,12 +281,12 @@ static void test_watch(void **state)
     begin(&f, 1);
     put(f.chief, "d/a", "1", 0);
     check(mu_kv_watch_open(f.workers[0], "d", 1, SOON_MS, &error, &watch), &error);
-    next_is(watch, MU_KV_SET, "d/a", "1");
-    next_is(watch, MU_KV_CURRENT, NULL, NULL);
+    next_is(watch, MU_KV_EVENT_PUT, "d/a", "1");
+    next_is(watch, MU_KV_EVENT_SYNCED, NULL, NULL);
     put(f.chief, "d/b", "2", 0);
-    next_is(watch, MU_KV_SET, "d/b", "2");
+    next_is(watch, MU_KV_EVENT_PUT, "d/b", "2");
     check(mu_kv_delete(f.chief, "d/a", SOON_MS, &error, NULL), &error);
-    next_is(watch, MU_KV_DELETED, "d/a", NULL);
+    next_is(watch, MU_KV_EVENT_DELETED, "d/a", NULL);
     assert_int_equal(mu_kv_watch_next(watch, 20, &error, &event), -MU_EDEADLINE);
     mu_kv_watch_close(watch);
     mu_kv_watch_close(NULL);
@@ -369,7 +372,7 @@ static void test_barrier_limit_and_cancel(void **state)
     options.timeout_ms = 100;
     assert_int_equal(mu_barrier_wait(f.chief, "late", &options, &error), -MU_EDEADLINE);
     assert_non_null(strstr(error.message, "/job:worker/task:0"));
-    assert_int_equal(mu_barrier_begin(f.chief, "b", NULL, barrier_over, &code), 0);
+    assert_int_equal(mu_barrier_wait_async(f.chief, "b", NULL, barrier_over, &code), 0);
     check(mu_barrier_cancel(f.chief, "b", SOON_MS, &error), &error);
     for (int i = 0; i < SOON_MS && atomic_load(&code) == 0; i++)
         nodes_pause();
@@ -477,7 +480,7 @@ static void *train(void *arg)
     int stop = 0;
 
     for (uint64_t step = trainer->first; stop == 0 && step < 1000000; step++) {
-        if (mu_preempt_reached(trainer->node, step, NULL, &stop) != 0)
+        if (mu_preemption_reached(trainer->node, step, NULL, &stop) != 0)
             return NULL;
         trainer->stopped = step;
         atomic_store(&trainer->begun, true);
@@ -503,8 +506,8 @@ static void test_preemption(void **state)
         while (!atomic_load(&trainers[i].begun))
             nodes_pause();
     }
-    check(mu_preempt_notice(f.workers[1], "spot", 30000, SOON_MS, &error), &error);
-    check(mu_preempt_wait(f.chief, 0, 1, SOON_MS, &error, &preemption), &error);
+    check(mu_preemption_notify(f.workers[1], "spot", 30000, SOON_MS, &error), &error);
+    check(mu_preemption_wait(f.chief, 0, 1, SOON_MS, &error, &preemption), &error);
     for (unsigned i = 0; i < 2; i++) {
         (void)pthread_join(threads[i], NULL);
         assert_int_equal(trainers[i].stopped, preemption.step);
@@ -546,7 +549,7 @@ static void *wait_at_barrier(void *arg)
 static void test_closing(void **state)
 {
     static void *(*const waits[])(void *) = {wait_for_key, wait_at_barrier, wait_for_key};
-    const mu_kv_ask ask = {.operation = MU_KV_GET, .key = "never", .timeout_ms = -1};
+    const mu_kv_request ask = {.operation = MU_KV_GET, .key = "never", .timeout_ms = -1};
     struct waiter waiters[3];
     pthread_t threads[3];
     atomic_int codes[100];
@@ -565,7 +568,8 @@ static void test_closing(void **state)
     }
     for (unsigned i = 0; i < 100; i++) {
         atomic_init(&codes[i], 0);
-        assert_int_equal(mu_kv_begin(f.workers[0], &ask, note_code, &codes[i], NULL), 0);
+        assert_int_equal(
+            mu_kv_request_async(f.workers[0], &ask, note_code, &codes[i], NULL), 0);
     }
     for (int i = 0; i < 50; i++)
         nodes_pause();
@@ -600,7 +604,7 @@ static void test_no_service(void **state)
     assert_string_equal(error.message,
                         "there is no coordination service: option service_hosts names no "
                         "task that may host it");
-    assert_int_equal(mu_preempt_reached(node, 1, &error, &stop), 0);
+    assert_int_equal(mu_preemption_reached(node, 1, &error, &stop), 0);
     assert_int_equal(stop, 0);
     nodes_done(&nodes);
 }

@@ -156,7 +156,7 @@ static int eval(mu_context *c, void *user)
     struct notes *notes = user;
 
     note(notes, c, "eval");
-    assert_true(mu_context_evaluates(c));
+    assert_true(mu_context_is_evaluation(c));
     while (mu_context_distributed_mode(c) == 0 && mu_context_task_type(c) != NULL &&
            !mu_context_cancelled(c) && !is_task(notes->fails, c))
         uv_sleep(1);
@@ -576,7 +576,7 @@ static int end_the_chief_s_wait(mu_context *c, void *user)
             uv_sleep(1);
         uv_sleep(1);
         (void)mu_error_set(&error, -MU_ECANCELLED, "interrupted");
-        assert_int_equal(mu_context_end_waits(c, &error), -MU_ECANCELLED);
+        assert_int_equal(mu_context_abort_waits(c, &error), -MU_ECANCELLED);
         return 0;
     }
     atomic_fetch_add(&notes->inside, 1);

@@ -438,8 +438,8 @@ static int init_parameters(mu_node *node, void *user, mu_error *ret_error)
 /* The session config has reached the node, and the session. */
 static int check_session(mu_context *c, mu_node *node, mu_session *session)
 {
-    const mu_session_config *config = mu_session_config_of(session);
-    const char *filters = mu_node_setting(node, "device_filters");
+    const mu_session_config *config = mu_session_get_config(session);
+    const char *filters = mu_node_get_setting(node, "device_filters");
     char expected[128];
 
     (void)snprintf(expected, sizeof expected, "%s,/job:ps", mu_context_task(c));
@@ -606,7 +606,7 @@ static void end_waits(void *arg)
     mu_error error;
 
     (void)mu_error_set(&error, -MU_ECANCELLED, "interrupted");
-    (void)mu_context_end_waits(arg, &error);
+    (void)mu_context_abort_waits(arg, &error);
 }
 
 /* The chief was at the barrier: the worker may still pass that one, and no other. */
@@ -710,7 +710,7 @@ static int give_function(mu_node *node, void *user, mu_error *ret_error)
     atomic_fetch_add(&world->opened, 1);
     if (world->fails != NULL && strcmp(world->fails, mu_node_task(node)) == 0)
         return mu_error_set(ret_error, -MU_EDATALOSS, "no function for it");
-    return mu_node_register(node, "twice", twice_of, NULL, 0);
+    return mu_node_register_function(node, "twice", twice_of, NULL, 0);
 }
 
 static int call_twice(mu_context *c, void *user)

@@ -93,7 +93,7 @@ static void test_held_by_one(void **state)
     (void)state;
     first = acquire(f.workers[0], "a/b");
     other = acquire(f.workers[1], "a");
-    number = mu_lock_number(first);
+    number = mu_lock_fencing_token(first);
     assert_true(number > 0);
     assert_int_equal(mu_lock_acquire(f.workers[1], "a/b", 200, &error, &second),
                      -MU_EDEADLINE);
@@ -105,7 +105,7 @@ static void test_held_by_one(void **state)
     release(first);
     release(other);
     second = acquire(f.workers[1], "a/b");
-    assert_true(mu_lock_number(second) > number);
+    assert_true(mu_lock_fencing_token(second) > number);
     release(second);
     assert_int_equal(places("a/b"), 0);
     assert_int_equal(mu_lock_release(NULL, 0, NULL), 0);
@@ -125,7 +125,7 @@ static void *wait_in_order(void *arg)
     mu_lock *lock = acquire(waiter->node, "fair");
 
     waiter->got = atomic_fetch_add(waiter->next, 1);
-    waiter->number = mu_lock_number(lock);
+    waiter->number = mu_lock_fencing_token(lock);
     release(lock);
     return NULL;
 }
@@ -193,8 +193,8 @@ static void *take_turns(void *arg)
         mu_lock *lock = acquire(arg, "turns");
 
         assert_int_equal(atomic_fetch_add(&holders, 1), 0);
-        assert_true(mu_lock_number(lock) > last_number);
-        last_number = mu_lock_number(lock);
+        assert_true(mu_lock_fencing_token(lock) > last_number);
+        last_number = mu_lock_fencing_token(lock);
         assert_int_equal(atomic_fetch_sub(&holders, 1), 1);
         release(lock);
     }
@@ -219,12 +219,12 @@ static void test_never_two(void **state)
 static void test_lost(void **state)
 {
     mu_lock *lock = acquire(f.workers[0], "lost");
-    uint64_t number = mu_lock_number(lock);
+    uint64_t number = mu_lock_fencing_token(lock);
     mu_kv_check check_held = {.type = MU_KV_IF_REVISION, .revision = number};
     const mu_kv_change change = {.operation = MU_KV_PUT, .key = "guarded", .value = "x",
                                  .size = 1};
     const mu_kv_transaction guarded = {&check_held, 1, &change, 1};
-    mu_kv_outcome outcome;
+    mu_kv_transaction_result outcome;
     mu_error error = {0};
     mu_lock *next;
     uint64_t count = 0;
@@ -235,7 +235,7 @@ static void test_lost(void **state)
     check(mu_kv_delete(f.chief, mu_lock_key(lock), SOON_MS, &error, &count), &error);
     assert_int_equal(count, 1);
     next = acquire(f.workers[1], "lost");
-    assert_true(mu_lock_number(next) > number);
+    assert_true(mu_lock_fencing_token(next) > number);
     check(mu_lock_wait_lost(lock, SOON_MS, &error), &error);
     assert_int_equal(mu_kv_transact(f.workers[0], &guarded, SOON_MS, &error, &outcome),
                      -MU_EPRECONDITION);
@@ -283,7 +283,7 @@ static void test_transaction(void **state)
         {.operation = MU_KV_INCREMENT, .key = "x/n", .by = 7},
         {.operation = MU_KV_DELETE, .key = "x/b"}};
     const mu_kv_transaction transaction = {checks, 2, changes, 3};
-    mu_kv_outcome outcome;
+    mu_kv_transaction_result outcome;
     mu_kv_item item = {0};
     mu_error error = {0};
 
@@ -299,7 +299,7 @@ static void test_transaction(void **state)
     check(mu_kv_try_get(f.chief, "x/a", SOON_MS, &error, &item), &error);
     assert_string_equal(item.value, "made");
     assert_true(item.revision < outcome.revision);
-    mu_kv_item_done(&item);
+    mu_kv_item_clear(&item);
     assert_int_equal(mu_kv_try_get(f.chief, "x/b", SOON_MS, &error, &item),
                      -MU_ENOTFOUND);
     assert_int_equal(mu_kv_transact(f.chief, &transaction, SOON_MS, &error, NULL),
@@ -314,7 +314,7 @@ static void test_transactions_that_are_wrong(void **state)
                            .size = sizeof large};
     const mu_kv_transaction one = {NULL, 0, &change, 1};
     const mu_kv_transaction too_many = {NULL, 0, many, MU_KV_TRANSACTION_MAX + 1};
-    mu_kv_outcome outcome;
+    mu_kv_transaction_result outcome;
     mu_error error = {0};
 
     (void)state;

@@ -61,7 +61,7 @@ static void check_run_on_a_thread(const char *words, bool done)
 
     assert_int_equal(mu_agent_register(node, 0, CLI_SOON_MS, &error), 0);
     if (done)
-        assert_int_equal(mu_node_job_done(node, 0, "", CLI_SOON_MS, &error), 0);
+        assert_int_equal(mu_node_finish_job(node, 0, "", CLI_SOON_MS, &error), 0);
     assert_int_equal(mu_node_close(node, CLI_SOON_MS, &error), 0);
     assert_string_equal(began, words);
 }

@@ -144,7 +144,7 @@ static void test_etcd_away(void **state)
     assert_non_null(strstr(error.message, "its store is not held yet: etcd at http://"));
     etcd_start(&etcd);
     service_check(mu_kv_get(s->workers[0], "a", SOON_MS, &error, &item), &error);
-    mu_kv_item_done(&item);
+    mu_kv_item_clear(&item);
 }
 
 int main(void)

@@ -77,7 +77,7 @@ static void test_https(void **state)
     service_check(mu_kv_put(s->workers[0], "a", "1", 1, 0, 0, SOON_MS, &error, NULL),
                   &error);
     service_check(mu_kv_get(s->workers[0], "a", SOON_MS, &error, &item), &error);
-    mu_kv_item_done(&item);
+    mu_kv_item_clear(&item);
 }
 
 /* A host whose files are not there, or not both, does not begin. */

@@ -48,7 +48,7 @@ struct waiting {
     char value[16];
 };
 
-static void note_value(void *user, const mu_kv_answer *answer)
+static void note_value(void *user, const mu_kv_response *answer)
 {
     struct waiting *waiting = user;
 
@@ -63,14 +63,15 @@ static void note_value(void *user, const mu_kv_answer *answer)
 static void test_journal(void **state)
 {
     enum { ROUNDS = 120, HOLD_AT = 90 };
-    const mu_kv_ask ask = {
+    const mu_kv_request ask = {
         .operation = MU_KV_GET, .key = "late", .timeout_ms = CLI_SOON_MS};
     struct waiting waiting = {.code = 0};
     struct service *s = *state;
     mu_error error = {0};
 
     open_on_journal(s);
-    assert_int_equal(mu_kv_begin(s->workers[1], &ask, note_value, &waiting, NULL), 0);
+    assert_int_equal(mu_kv_request_async(s->workers[1], &ask, note_value, &waiting, NULL),
+                     0);
     crew.rounds = ROUNDS;
     crew.increments = 5;
     crew.hold_at = HOLD_AT;
@@ -116,7 +117,7 @@ static void test_host_away(void **state)
     service_start_host(s, 0);
     service_check(mu_kv_get(s->workers[1], "a", SOON_MS, &error, &item), &error);
     assert_string_equal(item.value, "1");
-    mu_kv_item_done(&item);
+    mu_kv_item_clear(&item);
 }
 
 /* ---- Memory ---- */
@@ -168,8 +169,8 @@ static void test_memory(void **state)
                   &error);
     mu_barrier_options_init(&options);
     options.tasks = "worker:0-1";
-    assert_int_equal(mu_barrier_begin(s->workers[0], "b", &options, note_passed, &passed),
-                     0);
+    assert_int_equal(
+        mu_barrier_wait_async(s->workers[0], "b", &options, note_passed, &passed), 0);
     service_check(mu_barrier_wait(s->workers[1], "b", &options, &error), &error);
     for (int i = 0; i < SOON_MS && atomic_load(&passed) == 0; i++)
         nodes_pause();

@@ -186,7 +186,7 @@ static void test_job_ends_while_workers_wait(void **state)
         chief = nodes_open(&nodes, "chief", 0);
         begin_open(&opener, nodes_open(&nodes, "worker", 0), &seen);
         nodes_wait_log(&nodes, "/job:chief/task:0 is connected and was heard ");
-        (void)mu_node_job_done(chief, codes[i], codes[i] == 0 ? "" : "no data", 100,
+        (void)mu_node_finish_job(chief, codes[i], codes[i] == 0 ? "" : "no data", 100,
                                NULL);
         assert_int_equal(pthread_join(opener.thread, NULL), 0);
         assert_int_equal(opener.rv, i == 0 ? -MU_EABORTED : -MU_EDATALOSS);
@@ -271,8 +271,8 @@ static void test_options(void **state)
     o = good;
     o.config = (mu_session_config){1, 2, filters, 1};
     session = open_chief(chief, &o);
-    assert_int_equal(mu_session_config_of(session)->intra_op_threads, 2);
-    assert_string_equal(mu_session_config_of(session)->device_filters[0], "/job:ps");
+    assert_int_equal(mu_session_get_config(session)->intra_op_threads, 2);
+    assert_string_equal(mu_session_get_config(session)->device_filters[0], "/job:ps");
     mu_session_close(session);
     nodes_done(&nodes);
 }

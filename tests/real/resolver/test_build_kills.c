@@ -60,9 +60,9 @@ static const char plugin_text[] =
     "int mu_plugin_open(mu_node *node);\n"
     "int mu_plugin_open(mu_node *node)\n"
     "{\n"
-    "    (void)mu_node_register(node, \"poison\", poison, NULL, 0);\n"
-    "    (void)mu_node_register(node, \"fine\", fine, NULL, 0);\n"
-    "    return mu_node_program(node, \"chief\", chief, NULL);\n"
+    "    (void)mu_node_register_function(node, \"poison\", poison, NULL, 0);\n"
+    "    (void)mu_node_register_function(node, \"fine\", fine, NULL, 0);\n"
+    "    return mu_node_register_program(node, \"chief\", chief, NULL);\n"
     "}\n";
 
 static int compile(void **state)

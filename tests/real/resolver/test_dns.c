@@ -407,7 +407,7 @@ static void test_resolver_waits_for_tasks(void **state)
     mu_resolver_on_progress(resolver, on_progress, &dnsmasq);
     if (mu_resolver_resolve(resolver, SOON_MS, &error, &resolution) != 0)
         fail_msg("%s", error.message);
-    json = mu_cluster_json(resolution.cluster);
+    json = mu_cluster_to_json(resolution.cluster);
     assert_string_equal(json, "{\"ps\":[\"ps-9.test:2222\",\"ps-0.test:2222\","
                               "\"ps-1.test:2222\"],\"worker\":[\"10.0.0.3:2222\","
                               "\"10.0.0.4:2222\"]}");

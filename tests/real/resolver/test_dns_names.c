@@ -312,7 +312,7 @@ static void test_other_task_at_an_address(void **state)
                           "not here, but /job:ps/task:0", 1);
     chief = open_chief_at(f, "tcp://127.0.0.32:7001");
     wait_count(&f->nodes, WORKER_SEES, 1);
-    assert_int_equal(mu_node_register(worker, "seven", seven, NULL, 0), 0);
+    assert_int_equal(mu_node_register_function(worker, "seven", seven, NULL, 0), 0);
     assert_int_equal(mu_node_serve(worker), 0);
     check_seven(nodes_coordinator(chief));
     wait_count(&f->nodes, "/job:worker/task:0 links: /job:ps/task:0 is up", 1);

@@ -90,7 +90,7 @@ static void test_each_sets_its_field_alone(void **state)
         memcpy((char *)&expected + numbers[i].field, &numbers[i].expected,
                sizeof numbers[i].expected);
         (void)setenv(numbers[i].variable, numbers[i].text, 1);
-        if (mu_node_options_environment(&options, &error) != 0)
+        if (mu_node_options_from_environment(&options, &error) != 0)
             fail_msg("%s", error.message);
         if (memcmp(&options, &expected, sizeof options) != 0)
             fail_msg("%s=%s", numbers[i].variable, numbers[i].text);
@@ -107,7 +107,7 @@ static void test_bytes_and_texts(void **state)
     (void)setenv("MUSTER_QUEUE_BYTES_MAX", "68719476736", 1);
     (void)setenv("MUSTER_JOURNAL", "/var/lib/chief.journal", 1);
     (void)setenv("MUSTER_CLUSTER_NAME", "blue", 1);
-    assert_int_equal(mu_node_options_environment(&options, NULL), 0);
+    assert_int_equal(mu_node_options_from_environment(&options, NULL), 0);
     assert_int_equal(options.queue_bytes_max, UINT64_C(68719476736));
     assert_string_equal(options.journal, "/var/lib/chief.journal");
     assert_string_equal(options.cluster_name, "blue");
@@ -121,7 +121,7 @@ static void test_bytes_and_texts(void **state)
     (void)setenv("MUSTER_RECOVERABLE", "worker,ps", 1);
     assert_string_equal(options.worker_types, "worker");
     (void)setenv("MUSTER_WORKER_TYPES", "worker,gpu", 1);
-    assert_int_equal(mu_node_options_environment(&options, NULL), 0);
+    assert_int_equal(mu_node_options_from_environment(&options, NULL), 0);
     assert_string_equal(options.service_hosts, "ps:0-1");
     assert_string_equal(options.store, "journal:/var/lib/store");
     assert_string_equal(options.coordinated_jobs, "worker");
@@ -136,18 +136,18 @@ static void test_who_wins(void **state)
     (void)state;
     mu_node_options_init(&options);
     options.server_failures = 77;
-    assert_int_equal(mu_node_options_environment(&options, NULL), 0);
+    assert_int_equal(mu_node_options_from_environment(&options, NULL), 0);
     assert_int_equal(options.server_failures, 77);
     (void)setenv("TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES", "8", 1);
     (void)setenv("MUSTER_SERVER_FAILURES", "", 1);
-    assert_int_equal(mu_node_options_environment(&options, NULL), 0);
+    assert_int_equal(mu_node_options_from_environment(&options, NULL), 0);
     assert_int_equal(options.server_failures, 8);
     (void)setenv("MUSTER_SERVER_FAILURES", "9", 1);
-    assert_int_equal(mu_node_options_environment(&options, NULL), 0);
+    assert_int_equal(mu_node_options_from_environment(&options, NULL), 0);
     assert_int_equal(options.server_failures, 9);
     /* What loses is not even looked at. */
     (void)setenv("TF_COORDINATOR_IGNORE_TRANSIENT_PS_FAILURES", "some", 1);
-    assert_int_equal(mu_node_options_environment(&options, NULL), 0);
+    assert_int_equal(mu_node_options_from_environment(&options, NULL), 0);
 }
 
 /* ---- what is refused ---- */
@@ -201,7 +201,8 @@ static void test_bad_values_change_nothing(void **state)
         (void)setenv(refused[i].variable, refused[i].text, 1);
         (void)snprintf(words, sizeof words, "%s: expected %s, got \"%s\"",
                        refused[i].variable, refused[i].expected, refused[i].text);
-        assert_int_equal(mu_node_options_environment(&options, &error), -MU_EINVALID);
+        assert_int_equal(mu_node_options_from_environment(&options, &error),
+                         -MU_EINVALID);
         assert_int_equal(error.code, -MU_EINVALID);
         assert_string_equal(error.message, words);
         assert_memory_equal(&options, &before, sizeof options);

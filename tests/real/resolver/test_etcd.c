@@ -120,7 +120,7 @@ static int actor_init(struct mu__ctx *ctx, void *state, const void *arg)
 {
     struct holder *h = *(struct holder *const *)arg;
     const struct mu__store_config config = {
-        .place = h->fixture->place,
+        .location = h->fixture->place,
         .cluster_name = h->fixture->cluster_name,
         .task = h->name,
         .incarnation = mu__random(ctx) | 1,

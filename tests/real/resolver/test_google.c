@@ -121,7 +121,7 @@ static void expect_cluster(mu_resolver *resolver, const char *json)
     char *got;
 
     check(mu_resolver_cluster(resolver, TIMEOUT_MS, &error, &cluster), &error);
-    got = mu_cluster_json(cluster);
+    got = mu_cluster_to_json(cluster);
     assert_string_equal(got, json);
     free(got);
     mu_cluster_free(cluster);

@@ -105,7 +105,7 @@ static void ask(const char *name, const struct https *https, const char *const *
     ret_outcome->rv =
         mu_resolver_resolve(resolver, timeout_ms, &ret_outcome->error, &resolution);
     if (ret_outcome->rv == 0 && resolution.cluster != NULL) {
-        json = mu_cluster_json(resolution.cluster);
+        json = mu_cluster_to_json(resolution.cluster);
         assert_non_null(json);
         (void)snprintf(ret_outcome->cluster, sizeof ret_outcome->cluster, "%s", json);
         free(json);

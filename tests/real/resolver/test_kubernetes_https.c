@@ -101,7 +101,7 @@ static void expect_cluster(struct fixture *f, const char *expected)
 
     if (mu_resolver_cluster(f->resolver, 20000, &error, &cluster) != 0)
         fail_msg("%s", error.message);
-    json = mu_cluster_json(cluster);
+    json = mu_cluster_to_json(cluster);
     assert_string_equal(json, expected);
     free(json);
     mu_cluster_free(cluster);

@@ -2,6 +2,8 @@
  * signed. */
 #include "resolver/engine/uv/sign_crypto.h"
 
+#include "tests/real/needs.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -170,6 +172,9 @@ int main(void)
         cmocka_unit_test(test_bad_keys),
         cmocka_unit_test(test_words_have_nothing_of_the_key),
     };
+    const char *missing = needs_programs("openssl", NULL);
 
+    if (missing != NULL)
+        return needs_skip(missing);
     return cmocka_run_group_tests(tests, make_keys, remove_keys);
 }

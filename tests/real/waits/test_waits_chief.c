@@ -2,7 +2,7 @@
  * the middle (waits.h). */
 #include "tests/real/waits.h"
 
-#include <muster/deal.h>
+#include <muster/dataset.h>
 
 /* ---- The chief, and those who need it ---- */
 
@@ -76,16 +76,18 @@ static int queue_structure(struct waits_env *env, int64_t timeout_ms, mu_error *
     return rv;
 }
 
-static int deal_one(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+static int schedule_one(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    mu_deal_options options;
+    mu_dataset_options options;
     int rv = take_coordinator(env, timeout_ms, error);
 
-    mu_deal_options_init(&options);
+    mu_dataset_options_init(&options);
     options.shards = 1;
     if (rv == 0)
-        rv = mu_deal_open(env->coordinator, &options, error, &env->deal);
-    return rv != 0 ? rv : mu_deal_schedule(env->deal, "f", NULL, NULL, timeout_ms, error);
+        rv = mu_dataset_open(env->coordinator, &options, error, &env->dataset);
+    return rv != 0
+               ? rv
+               : mu_dataset_schedule(env->dataset, "f", NULL, NULL, timeout_ms, error);
 }
 
 /* It is linked, and has been. */
@@ -185,14 +187,14 @@ static int fetch_structure(struct waits_env *env, int64_t timeout_ms, mu_error *
     return rv;
 }
 
-static int schedule_deal(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+static int schedule_dataset(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_deal_schedule(env->deal, "f", NULL, NULL, timeout_ms, error);
+    return mu_dataset_schedule(env->dataset, "f", NULL, NULL, timeout_ms, error);
 }
 
-static int join_deal(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+static int join_dataset(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_deal_join(env->deal, timeout_ms, error);
+    return mu_dataset_join(env->dataset, timeout_ms, error);
 }
 
 static int explain_node(struct waits_env *env, int64_t timeout_ms, mu_error *error)
@@ -327,8 +329,8 @@ static const struct waits_row rows[] = {
     {"mu_coordinator_done", ask_done, queue_one, RAISES, RAISES, 0},
     {"mu_coordinator_close", close_coordinator, queue_one, WAITS_LATER(BACK),
      WAITS_LATER(BACK), 0},
-    {"mu_deal_schedule", schedule_deal, deal_one, SHARD, RESULTS_ON, 0},
-    {"mu_deal_join", join_deal, deal_one, SHARDS, SHARDS_ON, 0},
+    {"mu_dataset_schedule", schedule_dataset, schedule_one, SHARD, RESULTS_ON, 0},
+    {"mu_dataset_join", join_dataset, schedule_one, SHARDS, SHARDS_ON, 0},
     {"mu_node_status", await_chief, await_chief, ASKS, ASKS_ON(WAITS_OK), 0},
     {"mu_node_explain", explain_node, await_chief, ASKS, ASKS_ON(UNKNOWN), 0},
     {"mu_node_wait_job", wait_job, await_chief, JOB, WAITS_ALL(WAITS_CLOSED(NULL)), 0},

@@ -153,7 +153,8 @@ static int barrier(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 
 static int notice(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_preempt_notice(env->node, "of the test", 10 * 60 * 1000, timeout_ms, error);
+    return mu_preemption_notify(env->node, "of the test", 10 * 60 * 1000, timeout_ms,
+                                error);
 }
 
 static int get_key(struct waits_env *env, int64_t timeout_ms, mu_error *error)
@@ -221,24 +222,31 @@ static const struct waits_row rows[] = {
      HERE_ON("0 of 1 tasks have registered"), 0},
     {"mu_tasks_wait", tasks_wait, see_it, HERE("0 of 1 tasks are connected"),
      HERE_ON("0 of 1 tasks are connected"), 0},
-    {"mu_tasks_watch", tasks_watch, see_it,
+    {"mu_tasks_watch",
+     tasks_watch,
+     see_it,
      {WAITS_NONE, AT_ONCE, WAITS_LATE("no state of 1 tasks (ps:0) has changed"), AT_ONCE},
-     {WAITS_NONE, AT_ONCE, DONE, AT_ONCE}, 0},
+     {WAITS_NONE, AT_ONCE, DONE, AT_ONCE},
+     0},
     {"mu_tasks_alive", tasks_alive, see_it, HEARD("connected and have not asked"),
      HEARD_ON, 0},
     {"mu_barrier_wait", barrier, see_it, WAITS_ALL(MISSING(ARRIVED)),
      WAITS_ALL(WAITS_CLOSED("waiting: |" ARRIVED "|" OTHER)), 0},
-    {"mu_preempt_notice", notice, see_it, HEARD("have not said what step"), HEARD_ON, 0},
+    {"mu_preemption_notify", notice, see_it, HEARD("have not said what step"), HEARD_ON,
+     0},
     {"mu_kv_get", get_key, see_it,
      WAITS_ALL(WAITS_LATE("key \"of/nobody\" was not put|/job:chief/task:0|connected")),
      WAITS_ALL(WAITS_CLOSED("waiting: key \"of/nobody\" was not put|connected")), 0},
     {"mu_session_open_worker", open_session, see_it,
      WAITS_ALL(WAITS_LATE("the chief has not said|/job:chief/task:0 is connected")),
      WAITS_ALL(WAITS_CLOSED("the chief has not said|/job:chief/task:0 is connected")), 0},
-    {"mu_resolver_accelerators", count_accelerators, see_it,
+    {"mu_resolver_accelerators",
+     count_accelerators,
+     see_it,
      {MISSING(""), MISSING(""), AT_ONCE, AT_ONCE},
      {WAITS_LOGS(0, "", "try |" OTHER), WAITS_LOGS(0, "", "try |" OTHER), AT_ONCE,
-      AT_ONCE}, 0},
+      AT_ONCE},
+     0},
 };
 
 static const struct waits_kind others = {
@@ -265,11 +273,11 @@ static int reach(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 
     (void)timeout_ms;
     (void)notice(env, 0, error);
-    return mu_preempt_reached(env->node, 5, error, &stop);
+    return mu_preemption_reached(env->node, 5, error, &stop);
 }
 
 static const struct waits_row agreeing_rows[] = {
-    {"mu_preempt_reached", reach, see_it, WAITS_ALL(WAITS_NONE),
+    {"mu_preemption_reached", reach, see_it, WAITS_ALL(WAITS_NONE),
      {AT_ONCE, AT_ONCE, DONE, DONE}, 0},
 };
 

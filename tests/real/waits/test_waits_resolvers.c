@@ -247,7 +247,7 @@ static int start_environment(struct waits_env *env, int64_t timeout_ms, mu_error
     options.node.task_type = "worker";
     options.node.task_index = 0;
     options.node.resolve_ms = (unsigned)timeout_ms;
-    rv = mu_server_start_environment(&options, error, &server);
+    rv = mu_server_start_from_environment(&options, error, &server);
     mu_server_free(server);
     mu_resolver_free(resolver);
     return rv;
@@ -269,8 +269,8 @@ static const struct waits_row rows[] = {
     {"mu_tpu_wait_healthy", wait_healthy, NULL, LATE, FOUND, 0},
     {"mu_tpu_request_version", request_version, NULL, LATE, FOUND, 0},
     {"mu_node_open", open_node, NULL, LATE, WAITS_ALL(WAITS_NONE), 0},
-    {"mu_server_start_environment", start_environment, NULL, LATE, WAITS_ALL(WAITS_NONE),
-     0},
+    {"mu_server_start_from_environment", start_environment, NULL, LATE,
+     WAITS_ALL(WAITS_NONE), 0},
 };
 
 static const struct waits_kind resolvers = {

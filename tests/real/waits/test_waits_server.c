@@ -212,15 +212,15 @@ static void name_row(struct waits_scene *scene, struct waits_env *env)
 static int offer_to(struct waits_env *env, const char *type, int index,
                     int64_t timeout_ms, mu_error *error)
 {
-    mu_server_offer offer;
+    mu_server_assignment offer;
 
-    mu_server_offer_init(&offer);
+    mu_server_assignment_init(&offer);
     offer.cluster = env->scene->cluster;
     offer.task_type = type;
     offer.task_index = index;
     offer.log = nodes_note;
     offer.log_user = &env->scene->log;
-    return mu_server_offer_cluster(&offer, timeout_ms, error);
+    return mu_server_assign_cluster(&offer, timeout_ms, error);
 }
 
 static int offer_cluster(struct waits_env *env, int64_t timeout_ms, mu_error *error)
@@ -267,7 +267,7 @@ static void revive_client(struct waits_scene *scene)
 #define UNTOLD(words) WAITS_LATE(SERVER "|was not told its cluster|" words)
 
 static const struct waits_row offer_rows[] = {
-    {"mu_server_offer_cluster", offer_cluster, see_it_wait,
+    {"mu_server_assign_cluster", offer_cluster, see_it_wait,
      {UNTOLD("refused"), UNTOLD("refused"),
       UNTOLD("is not connected: nothing has answered yet"), UNTOLD("not")},
      WAITS_ALL(WAITS_LOGS(0, "", "waiting: |" SERVER)), 0},

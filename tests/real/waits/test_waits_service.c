@@ -81,7 +81,7 @@ static int watch_key(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     if (rv == 0)
         rv = mu_kv_watch_next(env->watch, timeout_ms, error, &event);
     if (rv == 0)
-        mu_kv_event_done(&event);
+        mu_kv_event_clear(&event);
     return rv;
 }
 
@@ -107,7 +107,7 @@ static int enter_barrier(struct waits_env *env, int64_t timeout_ms, mu_error *er
 
     mu_barrier_options_init(&options);
     options.tasks = set_of(env, set, sizeof set);
-    return rv != 0 ? rv : mu_barrier_begin(env->node, "cancelled", &options, ignore,
+    return rv != 0 ? rv : mu_barrier_wait_async(env->node, "cancelled", &options, ignore,
                                            NULL);
 }
 
@@ -200,7 +200,7 @@ static int get(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     int rv = mu_kv_get(env->node, "put", timeout_ms, error, &item);
 
     if (rv == 0)
-        mu_kv_item_done(&item);
+        mu_kv_item_clear(&item);
     return rv;
 }
 
@@ -245,7 +245,7 @@ static int await(struct later *later, mu_error *error)
     return later->code;
 }
 
-static void on_answer(void *user, const mu_kv_answer *answer)
+static void on_answer(void *user, const mu_kv_response *answer)
 {
     struct later *later = user;
 
@@ -257,10 +257,10 @@ static void on_answer(void *user, const mu_kv_answer *answer)
 
 static int ask(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    const mu_kv_ask asked = {
+    const mu_kv_request asked = {
         .operation = MU_KV_GET, .key = "put", .timeout_ms = timeout_ms};
     struct later later = {.code = 0};
-    int rv = mu_kv_begin(env->node, &asked, on_answer, &later, NULL);
+    int rv = mu_kv_request_async(env->node, &asked, on_answer, &later, NULL);
 
     return rv != 0 ? mu_error_set(error, rv, "not begun") : await(&later, error);
 }
@@ -277,7 +277,7 @@ static int transact(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 static int begin_transaction(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     struct later later = {.code = 0};
-    int rv = mu_kv_transact_begin(env->node, &transaction, timeout_ms, on_answer, &later,
+    int rv = mu_kv_transact_async(env->node, &transaction, timeout_ms, on_answer, &later,
                                   error, NULL);
 
     return rv != 0 ? rv : await(&later, error);
@@ -313,7 +313,7 @@ static int next(struct waits_env *env, int64_t timeout_ms, mu_error *error)
     int rv = mu_kv_watch_next(env->watch, timeout_ms, error, &event);
 
     if (rv == 0)
-        mu_kv_event_done(&event);
+        mu_kv_event_clear(&event);
     return rv;
 }
 
@@ -348,7 +348,7 @@ static int begin_barrier(struct waits_env *env, int64_t timeout_ms, mu_error *er
     mu_barrier_options_init(&options);
     options.tasks = set_of(env, set, sizeof set);
     options.timeout_ms = timeout_ms;
-    rv = mu_barrier_begin(env->node, "begun", &options, on_barrier, &later);
+    rv = mu_barrier_wait_async(env->node, "begun", &options, on_barrier, &later);
     return rv != 0 ? mu_error_set(error, rv, "not begun") : await(&later, error);
 }
 
@@ -359,14 +359,15 @@ static int cancel_barrier(struct waits_env *env, int64_t timeout_ms, mu_error *e
 
 static int notice(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_preempt_notice(env->node, "of the test", 10 * 60 * 1000, timeout_ms, error);
+    return mu_preemption_notify(env->node, "of the test", 10 * 60 * 1000, timeout_ms,
+                                error);
 }
 
 static int wait_preemption(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_preemption preemption;
 
-    return mu_preempt_wait(env->node, 0, 0, timeout_ms, error, &preemption);
+    return mu_preemption_wait(env->node, 0, 0, timeout_ms, error, &preemption);
 }
 
 static int open_session(struct waits_env *env, int64_t timeout_ms, mu_error *error)
@@ -448,9 +449,9 @@ static const struct waits_row rows[] = {
     {"mu_kv_increment", increment, be_registered, ASKED, ANSWERED, 0},
     {"mu_kv_delete", delete, be_registered, ASKED, ANSWERED, 0},
     {"mu_kv_list", list, be_registered, ASKED, ANSWERED, 0},
-    {"mu_kv_begin", ask, be_registered, ASKED, ANSWERED, 0},
+    {"mu_kv_request_async", ask, be_registered, ASKED, ANSWERED, 0},
     {"mu_kv_transact", transact, be_registered, ASKED, ANSWERED, 0},
-    {"mu_kv_transact_begin", begin_transaction, be_registered, ASKED, ANSWERED, 0},
+    {"mu_kv_transact_async", begin_transaction, be_registered, ASKED, ANSWERED, 0},
     {"mu_lock_acquire", lock, be_registered, ASKED, ANSWERED, 0},
     {"mu_tasks_report_error", report_other, be_registered, ASKED, UNKNOWN, 0},
     {"mu_tasks_reset", reset_other, be_registered, ASKED, UNKNOWN, 0},
@@ -459,10 +460,10 @@ static const struct waits_row rows[] = {
     {"mu_kv_watch_next", next, watch_key, ASKED_LATER,
      WAITS_LATER(WAITS_CLOSED(NULL)), 0},
     {"mu_barrier_wait", barrier, be_registered, ASKED, UNANSWERED, 0},
-    {"mu_barrier_begin", begin_barrier, be_registered, ASKED, UNANSWERED, 0},
+    {"mu_barrier_wait_async", begin_barrier, be_registered, ASKED, UNANSWERED, 0},
     {"mu_barrier_cancel", cancel_barrier, enter_barrier, ASKED_LATER, ANSWERED_LATER, 0},
-    {"mu_preempt_notice", notice, be_registered, ASKED, ANSWERED, 0},
-    {"mu_preempt_wait", wait_preemption, be_registered, ASKED, ANSWERED, 0},
+    {"mu_preemption_notify", notice, be_registered, ASKED, ANSWERED, 0},
+    {"mu_preemption_wait", wait_preemption, be_registered, ASKED, ANSWERED, 0},
     {"mu_session_open", open_session, be_registered, WAITS_ALL(NO_WORD), UNANSWERED, 0},
     {"mu_session_open_chief", open_chief_session, be_registered, ASKED, ANSWERED, 0},
     {"mu_session_open_worker", open_worker_session, be_registered, WAITS_ALL(NO_WORD),

@@ -3,7 +3,7 @@
  * chief tells all others. */
 #include "tests/real/waits.h"
 
-#include <muster/deal.h>
+#include <muster/dataset.h>
 
 static const char plugin_text[] =
     "#include <muster.h>\n"
@@ -16,7 +16,7 @@ static const char plugin_text[] =
     "int mu_plugin_open(mu_node *node);\n"
     "int mu_plugin_open(mu_node *node)\n"
     "{\n"
-    "    return mu_node_register(node, \"nap\", nap, NULL, 0);\n"
+    "    return mu_node_register_function(node, \"nap\", nap, NULL, 0);\n"
     "}\n";
 
 static char folder[64];
@@ -146,31 +146,33 @@ static int fetch_structure(struct waits_env *env, int64_t timeout_ms, mu_error *
     return rv;
 }
 
-static int deal(struct waits_env *env, mu_error *error)
+static int open_dataset(struct waits_env *env, mu_error *error)
 {
-    mu_deal_options options;
+    mu_dataset_options options;
     int rv;
 
-    mu_deal_options_init(&options);
+    mu_dataset_options_init(&options);
     options.shards = 1;
     options.epochs = 2;
-    rv = mu_deal_open(env->coordinator, &options, error, &env->deal);
-    return rv != 0 ? rv : mu_deal_schedule(env->deal, "nap", NULL, NULL, SOON_MS, error);
-}
-
-static int schedule_deal(struct waits_env *env, int64_t timeout_ms, mu_error *error)
-{
-    int rv = deal(env, error);
-
+    rv = mu_dataset_open(env->coordinator, &options, error, &env->dataset);
     return rv != 0 ? rv
-                   : mu_deal_schedule(env->deal, "nap", NULL, NULL, timeout_ms, error);
+                   : mu_dataset_schedule(env->dataset, "nap", NULL, NULL, SOON_MS, error);
 }
 
-static int join_deal(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+static int schedule_dataset(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    int rv = deal(env, error);
+    int rv = open_dataset(env, error);
 
-    return rv != 0 ? rv : mu_deal_join(env->deal, timeout_ms, error);
+    return rv != 0
+               ? rv
+               : mu_dataset_schedule(env->dataset, "nap", NULL, NULL, timeout_ms, error);
+}
+
+static int join_dataset(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+{
+    int rv = open_dataset(env, error);
+
+    return rv != 0 ? rv : mu_dataset_join(env->dataset, timeout_ms, error);
 }
 
 static int drain_worker(struct waits_env *env, int64_t timeout_ms, mu_error *error)
@@ -205,8 +207,8 @@ static const struct waits_row rows[] = {
     {"mu_remote_value_fetch", fetch_value, run_one, LATE("no result"), RUN, 0},
     {"mu_remote_value_fetch_all", fetch_all, run_one, LATE("no result"), RUN, 0},
     {"mu_coordinator_fetch", fetch_structure, run_one, LATE("no result"), RUN, 0},
-    {"mu_deal_schedule", schedule_deal, run_one, LATE("the first is 0"), RUN, 0},
-    {"mu_deal_join", join_deal, run_one, LATE("the first is 0"), RUN, 0},
+    {"mu_dataset_schedule", schedule_dataset, run_one, LATE("the first is 0"), RUN, 0},
+    {"mu_dataset_join", join_dataset, run_one, LATE("the first is 0"), RUN, 0},
     {"mu_coordinator_drain", drain_worker, run_one,
      {NOBODY, NOBODY, WAITS_LATE("/job:worker/task:1|closures to finish"), DRAINED},
      {NOBODY, NOBODY, WAITS_SELF(0, ""), DRAINED}, 0},
@@ -251,11 +253,11 @@ static int see_workers(struct waits_env *env, int64_t timeout_ms, mu_error *erro
 
 static int end_job(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
-    return mu_node_job_done(env->node, 0, NULL, timeout_ms, error);
+    return mu_node_finish_job(env->node, 0, NULL, timeout_ms, error);
 }
 
 static const struct waits_row end_rows[] = {
-    {"mu_node_job_done", end_job, see_workers,
+    {"mu_node_finish_job", end_job, see_workers,
      {DRAINED, DRAINED,
       WAITS_LATE("3 tasks have not hung up|/job:worker/task:0|/job:worker/task:2"),
       DRAINED},

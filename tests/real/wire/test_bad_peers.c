@@ -34,7 +34,7 @@ static int setup(void **state)
     nodes_init(&f->nodes, 2, 0);
     f->chief = nodes_open(&f->nodes, "chief", 0);
     f->worker = nodes_open(&f->nodes, "worker", 0);
-    assert_int_equal(mu_node_register(f->worker, "square", square, NULL, 0), 0);
+    assert_int_equal(mu_node_register_function(f->worker, "square", square, NULL, 0), 0);
     assert_int_equal(mu_node_serve(f->worker), 0);
     f->coordinator = nodes_coordinator(f->chief);
     *state = f;
@@ -393,13 +393,15 @@ static void test_plugins_that_do_not_load(void **state)
     struct fixture *f = *state;
     mu_error error = {0};
 
-    assert_int_equal(mu_node_load(f->worker, "./no-such-plugin.so", &error),
+    assert_int_equal(mu_node_load_plugin(f->worker, "./no-such-plugin.so", &error),
                      -MU_ENOTFOUND);
     assert_non_null(strstr(error.message, "./no-such-plugin.so"));
-    assert_int_equal(mu_node_load(f->worker, "libm.so.6", &error), -MU_ENOTFOUND);
+    assert_int_equal(mu_node_load_plugin(f->worker, "libm.so.6", &error), -MU_ENOTFOUND);
     assert_non_null(strstr(error.message, "has no function \"mu_plugin_open\""));
-    assert_int_equal(mu_node_register(f->worker, "square", square, NULL, 0), -MU_EEXISTS);
-    assert_int_equal(mu_node_register(f->worker, "", square, NULL, 0), -MU_EINVALID);
+    assert_int_equal(mu_node_register_function(f->worker, "square", square, NULL, 0),
+                     -MU_EEXISTS);
+    assert_int_equal(mu_node_register_function(f->worker, "", square, NULL, 0),
+                     -MU_EINVALID);
     check_square(f, 16);
 }
 

@@ -40,9 +40,9 @@ static int setup(void **state)
     nodes_init(&f->nodes, 1, 0);
     chief = nodes_open(&f->nodes, "chief", 0);
     worker = nodes_open(&f->nodes, "worker", 0);
-    assert_int_equal(mu_node_register(worker, "give", give, NULL, 0), 0);
-    assert_int_equal(mu_node_register(worker, "inline", give, NULL, MU_FUNCTION_INLINE),
-                     0);
+    assert_int_equal(mu_node_register_function(worker, "give", give, NULL, 0), 0);
+    assert_int_equal(
+        mu_node_register_function(worker, "inline", give, NULL, MU_FUNCTION_INLINE), 0);
     assert_int_equal(mu_node_serve(worker), 0);
     f->coordinator = nodes_coordinator(chief);
     *state = f;

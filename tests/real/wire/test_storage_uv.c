@@ -357,9 +357,9 @@ static void test_flushed_survives_a_kill(void **state)
 static int visit_next(void *owner, struct mu__msg *msg)
 {
     uint64_t *count = owner;
-    struct mu__journal_gone *body = (void *)msg->body;
+    struct mu__journal_removed *body = (void *)msg->body;
 
-    return msg->kind == MU__JOURNAL_GONE && body->number == (*count)++
+    return msg->kind == MU__JOURNAL_REMOVED && body->number == (*count)++
         ? 0 : -MU_EDATALOSS;
 }
 
@@ -369,8 +369,9 @@ static void write_journal(const char *path, int told)
     struct mu__storage *storage;
     struct mu__journal *journal;
     struct mu__pool pool;
-    struct mu__msg *msg = mu__msg_heap(MU__JOURNAL_GONE, sizeof(struct mu__journal_gone));
-    struct mu__journal_gone *body = (void *)msg->body;
+    struct mu__msg *msg =
+        mu__msg_heap(MU__JOURNAL_REMOVED, sizeof(struct mu__journal_removed));
+    struct mu__journal_removed *body = (void *)msg->body;
 
     mu__pool_init(&pool);
     if (mu__storage_uv_open(path, false, NULL, &storage) != 0 ||

@@ -169,7 +169,7 @@ static void test_indexed_job_of_the_page(void **state)
     (void)state;
     assert_non_null(block);
     assert_int_equal(mu_cluster_parse(block, strlen(block), "page", &error, &cluster), 0);
-    json = mu_cluster_json(cluster);
+    json = mu_cluster_to_json(cluster);
     for (size_t i = 0; i < 3; i++)
         if (strstr(page, rows[i].name) == NULL)
             fail_msg("%s is not in the page", rows[i].name);

@@ -15,24 +15,24 @@ static struct mu__question ask(const char *name, const char *body)
                                  .body_size = strlen(body), .keep_ms = 100};
 }
 
-static void put(struct mu__kept_answers *kept, const struct mu__question *question,
+static void put(struct mu__pinned_answers *kept, const struct mu__question *question,
                 const char *text, uint64_t now_ms)
 {
-    mu__kept_answers_put(kept, question, text, strlen(text), now_ms);
+    mu__pinned_answers_put(kept, question, text, strlen(text), now_ms);
 }
 
-static const char *find(struct mu__kept_answers *kept,
+static const char *find(struct mu__pinned_answers *kept,
                         const struct mu__question *question, uint64_t now_ms)
 {
-    const struct mu__kept_answer *row =
-        mu__kept_answers_find(kept, question, now_ms);
+    const struct mu__pinned_answer *row =
+        mu__pinned_answers_find(kept, question, now_ms);
 
     return row == NULL ? NULL : row->data;
 }
 
 static void test_kept_for_a_time(void **state)
 {
-    struct mu__kept_answers kept = {0};
+    struct mu__pinned_answers kept = {0};
     struct mu__question one = ask("u", "b");
     struct mu__question other = ask("u", "c");
     struct mu__question fresh = one;
@@ -49,7 +49,7 @@ static void test_kept_for_a_time(void **state)
     assert_null(find(&kept, &any, 1000));
     put(&kept, &fresh, "second", 1050);
     assert_string_equal(find(&kept, &one, 1149), "second");
-    mu__kept_answers_done(&kept);
+    mu__pinned_answers_done(&kept);
     assert_null(find(&kept, &one, 1050));
 }
 
@@ -58,7 +58,7 @@ static void test_kept_for_whom_it_is(void **state)
 {
     static const char *const headers[] = {"X-Secret: a", NULL};
     static const struct mu__ask_tls tls = {.certificate = "c", .key = "k"};
-    struct mu__kept_answers kept = {0};
+    struct mu__pinned_answers kept = {0};
     struct mu__question one = ask("u", "b");
     struct mu__question others[] = {one, one, one};
 
@@ -72,24 +72,24 @@ static void test_kept_for_whom_it_is(void **state)
         put(&kept, &others[i], "another's", 1010);
     }
     assert_string_equal(find(&kept, &one, 1020), "mine");
-    mu__kept_answers_done(&kept);
+    mu__pinned_answers_done(&kept);
 }
 
 /* The one that ends first makes room. */
 static void test_bound(void **state)
 {
-    struct mu__kept_answers kept = {0};
+    struct mu__pinned_answers kept = {0};
     char name[16];
 
     (void)state;
-    for (unsigned i = 0; i <= MU__KEPT_ANSWERS_MAX; i++) {
+    for (unsigned i = 0; i <= MU__PINNED_ANSWERS_MAX; i++) {
         struct mu__question question;
 
         (void)snprintf(name, sizeof name, "%u", i);
         question = ask(name, "");
         put(&kept, &question, name, 1000 + i);
     }
-    for (unsigned i = 0; i <= MU__KEPT_ANSWERS_MAX; i++) {
+    for (unsigned i = 0; i <= MU__PINNED_ANSWERS_MAX; i++) {
         struct mu__question question;
 
         (void)snprintf(name, sizeof name, "%u", i);
@@ -99,7 +99,7 @@ static void test_bound(void **state)
         else
             assert_string_equal(find(&kept, &question, 1050), name);
     }
-    mu__kept_answers_done(&kept);
+    mu__pinned_answers_done(&kept);
 }
 
 int main(void)

@@ -46,7 +46,7 @@ static int resolve(mu_resolver *resolver, const struct script_row *rows)
 
 static void expect_cluster(const char *json)
 {
-    char *got = found.cluster == NULL ? strdup("") : mu_cluster_json(found.cluster);
+    char *got = found.cluster == NULL ? strdup("") : mu_cluster_to_json(found.cluster);
 
     assert_non_null(got);
     assert_string_equal(got, json);

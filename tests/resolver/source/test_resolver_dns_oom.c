@@ -121,7 +121,7 @@ static void test_resolver(void **state)
             assert_true(failed && rv == -MU_ENOMEM);
             continue;
         }
-        json = mu_cluster_json(resolution.cluster);
+        json = mu_cluster_to_json(resolution.cluster);
         assert_string_equal(json, "{\"ps\":[\"10.0.0.3:7\"],\"worker\":[\"10.0.0.1:1\","
                                   "\"10.0.0.2:1\"]}");
         assert_string_equal(resolution.task_type, "worker");

@@ -266,10 +266,10 @@ static void test_good_specs(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(good_specs); i++) {
         mu_cluster *cluster = parse(good_specs[i].json);
-        char *written = mu_cluster_json(cluster);
+        char *written = mu_cluster_to_json(cluster);
         mu_cluster *again = parse(written);
         mu_cluster *copy = mu_cluster_copy(again);
-        char *of_copy = mu_cluster_json(copy);
+        char *of_copy = mu_cluster_to_json(copy);
 
         assert_string_equal(written, good_specs[i].written);
         assert_string_equal(of_copy, good_specs[i].written);
@@ -713,7 +713,7 @@ static void test_types_of_ones_own(void **state)
                                "\"ps\":[\"c:1\"],\"tpu_worker\":[\"d:1\",\"e:1\"]}";
     mu_cluster *cluster = parse(json);
     mu_cluster *copy = mu_cluster_copy(cluster);
-    char *text = mu_cluster_json(copy);
+    char *text = mu_cluster_to_json(copy);
     mu_error error;
 
     (void)state;
@@ -776,7 +776,7 @@ static void test_suggestions(void **state)
 static void test_null_is_empty(void **state)
 {
     mu_cluster *copy = mu_cluster_copy(NULL);
-    char *json = mu_cluster_json(NULL);
+    char *json = mu_cluster_to_json(NULL);
     const char *type;
     const char *address;
     int index;
@@ -871,7 +871,7 @@ static void test_every_json_allocation_can_fail(void **state)
     assert_in_range(n, 5, 99);
     for (n = 0; written == NULL && n < 100; n++) {
         allocations_left = n;
-        written = mu_cluster_json(cluster);
+        written = mu_cluster_to_json(cluster);
         allocations_left = -1;
     }
     cJSON_InitHooks(NULL);

@@ -19,29 +19,32 @@
 #define MU__PING_FIELDS(F, S)                                               \
     F(S, REQUIRED, u64, number, 0)
 
-#define MU__STEP_FIELDS(F, S)                                               \
-    F(S, REQUIRED, ptr, step, 0)
-
 #define TEST_MESSAGES(M)                                                    \
-    M(16, PING, ping, MU__PING_FIELDS, false)                               \
-    M(17, STEP, step, MU__STEP_FIELDS, false)                               \
-    M(18, UNHEARD, unheard, MU__PING_FIELDS, false)
+    M(16, PING, ping, MU__PING_FIELDS)                                      \
+    M(18, UNHEARD, unheard, MU__PING_FIELDS)
 
-enum { MU__PING = 16, MU__STEP = 17, MU__UNHEARD = 18, KINDS_END = 19 };
+#define TEST_LOCAL_MESSAGES(M) M(272, STEP, step)
+
+enum { MU__PING = 16, MU__UNHEARD = 18, KINDS_END = 19, MU__STEP = 272 };
 
 MU__MESSAGE_STRUCT(ping, MU__PING_FIELDS)
-MU__MESSAGE_STRUCT(step, MU__STEP_FIELDS)
 MU__MESSAGE_STRUCT(unheard, MU__PING_FIELDS)
 
-MU__SYSTEM_MESSAGES(MU__DESCRIBE_FIELDS)
-TEST_MESSAGES(MU__DESCRIBE_FIELDS)
-
-static const struct mu__row rows[KINDS_END] = {
-    MU__SYSTEM_MESSAGES(MU__DESCRIBE_ROW)
-    TEST_MESSAGES(MU__DESCRIBE_ROW)
+struct mu__step {
+    struct step *step;
 };
 
-static const struct mu__schema schema = {rows, KINDS_END};
+TEST_MESSAGES(MU__DESCRIBE_FIELDS)
+
+static const struct mu__row rows[KINDS_END] = {TEST_MESSAGES(MU__DESCRIBE_ROW)};
+
+static const struct mu__local_row local[] = {
+    MU__SYSTEM_MESSAGES(MU__DESCRIBE_LOCAL)
+    TEST_LOCAL_MESSAGES(MU__DESCRIBE_LOCAL)
+};
+
+static const struct mu__schema schema = {rows, KINDS_END, local,
+                                         sizeof local / sizeof local[0]};
 
 /* ---- Actors of the tests ---- */
 

@@ -64,15 +64,14 @@ MU__MESSAGE_STRUCT(begin, MU__BEGIN_FIELDS)
 
 static const struct mu__field no_fields[1];
 
-#define ROW(number, NAME, name, FIELDS, travels)                            \
-    [number] = {#name, no_fields, 0, 0, sizeof(struct mu__##name), travels},
-
 static const struct mu__row rows[KINDS_END] = {
-    MU__SYSTEM_MESSAGES(ROW)
-    [MU__BEGIN] = {"begin", no_fields, 0, 0, sizeof(struct mu__begin), false},
+    [MU__BEGIN] = {"begin", no_fields, 0, 0, sizeof(struct mu__begin)},
 };
 
-static const struct mu__schema schema = {rows, KINDS_END};
+static const struct mu__local_row local[] = {MU__SYSTEM_MESSAGES(MU__DESCRIBE_LOCAL)};
+
+static const struct mu__schema schema = {rows, KINDS_END, local,
+                                         sizeof local / sizeof local[0]};
 
 struct greedy {
     unsigned refusals;

@@ -21,7 +21,7 @@ static const char *const type_names[] = {
     [MU__FIELD_i64] = "signed 64 bits",   [MU__FIELD_f64] = "float 64 bits",
     [MU__FIELD_flag] = "bool",            [MU__FIELD_str] = "text",
     [MU__FIELD_bytes] = "bytes",          [MU__FIELD_raw] = "raw bytes behind the record",
-    [MU__FIELD_value] = "packed value",   [MU__FIELD_ptr] = "never travels",
+    [MU__FIELD_value] = "packed value",
 };
 
 struct page {
@@ -64,7 +64,7 @@ static void add_row(struct page *page, unsigned number, const struct mu__row *ro
 static void add_schema(struct page *page, const struct mu__schema *schema)
 {
     for (unsigned i = 0; i < schema->rows_count; i++)
-        if (schema->rows[i].name != NULL && schema->rows[i].travels)
+        if (schema->rows[i].name != NULL)
             add_row(page, i, &schema->rows[i]);
 }
 
@@ -137,7 +137,6 @@ static void test_rows_make_sense(void **state)
             const struct mu__field *field = &row->fields[j];
 
             tails += field->type == MU__FIELD_value || field->type == MU__FIELD_raw;
-            assert_true(field->type != MU__FIELD_ptr || !row->travels);
             assert_true(field->required == 0 || !optional);
             optional = field->required == 0;
         }

@@ -116,7 +116,7 @@ static void draw_options(struct swarm *run, struct cluster_options *ret_options)
         .hosts = run->hosts,
         .coordination = {
             .store = run->plan.store,
-            .store_place = run->plan.store->shared ? SIM_ETCD_PLACE : "store",
+            .store_location = run->plan.store->shared ? SIM_ETCD_PLACE : "store",
             .cluster_name = "test",
             .recoverable = recoverable[sim_between(random, 0, 4)],
             .reconnect_ms = (uint32_t)sim_between(random, 100, 1000),

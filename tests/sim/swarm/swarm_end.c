@@ -88,7 +88,7 @@ static void everybody_puts(struct swarm *run)
         (void)snprintf(key, sizeof key, "f/%u", i);
         if (!is_listed(&run->programs[i]))
             continue;
-        calls[i] = cluster_key(run->programs[i].task, &(mu_kv_ask){
+        calls[i] = cluster_key(run->programs[i].task, &(mu_kv_request){
             .operation = MU_KV_PUT, .key = key, .value = "1", .size = 1,
             .timeout_ms = 5000});
     }

@@ -215,7 +215,7 @@ static struct cluster_call *begin_op(struct swarm_program *program,
     char text[32];
 
     (void)snprintf(text, sizeof text, "%" PRId64, op->value);
-    return cluster_key(program->task, &(mu_kv_ask){
+    return cluster_key(program->task, &(mu_kv_request){
         .operation = waits ? MU_KV_GET : as[op->kind].operation,
         .flags = as[op->kind].flags,
         .key = swarm_key_names[op->key],
@@ -267,7 +267,7 @@ void swarm_ask_lease(struct swarm_program *program)
     program->records[slot] = lease;
     program->is_lease[slot] = true;
     program->is_doubtful[slot] = false;
-    program->keys[slot] = cluster_key(program->task, &(mu_kv_ask){
+    program->keys[slot] = cluster_key(program->task, &(mu_kv_request){
         .operation = MU_KV_PUT, .flags = MU_KV_OVERWRITE | MU_KV_LEASE, .key = key,
         .value = value, .size = strlen(value), .timeout_ms = 3000});
 }
@@ -310,7 +310,7 @@ void swarm_check_leases(struct swarm *run)
             int code;
 
             (void)snprintf(key, sizeof key, "l/%u/%u", i, lease);
-            call = cluster_key(run->programs[0].task, &(mu_kv_ask){
+            call = cluster_key(run->programs[0].task, &(mu_kv_request){
                 .operation = MU_KV_TRY_GET, .key = key, .timeout_ms = 5000});
             code = cluster_wait(call);
             run->reached[LEASES_KEPT] += code == 0;

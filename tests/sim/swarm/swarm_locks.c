@@ -33,7 +33,7 @@ static void come(struct swarm_program *program)
 
     (void)snprintf(lock->key, sizeof lock->key, MU_LOCK_DIRECTORY "/%u/%u-%u-%u",
                    lock->number, program->number, program->life, ++lock->comes);
-    set_step(lock, LOCK_COMING, cluster_key(program->task, &(mu_kv_ask){
+    set_step(lock, LOCK_COMING, cluster_key(program->task, &(mu_kv_request){
         .operation = MU_KV_PUT, .flags = MU_KV_LEASE, .key = lock->key,
         .value = program->task->name, .size = strlen(program->task->name),
         .timeout_ms = (int64_t)draw(program, 500, 4000)}));
@@ -42,7 +42,7 @@ static void come(struct swarm_program *program)
 /* Nothing of it stays, whatever became of the put. */
 static void give_up_place(struct swarm_program *program)
 {
-    (void)cluster_key(program->task, &(mu_kv_ask){
+    (void)cluster_key(program->task, &(mu_kv_request){
         .operation = MU_KV_DELETE, .key = program->lock.key, .timeout_ms = -1});
 }
 

@@ -41,7 +41,7 @@ static void note_stop(struct swarm_program *program, uint64_t step)
                       round->number);
 }
 
-/* As mu_preempt_reached does it. */
+/* As mu_preemption_reached does it. */
 void swarm_reach(struct swarm_program *program)
 {
     struct mu__agent_shared *shared = &program->task->member.agent;

@@ -135,7 +135,7 @@ struct cluster_call *swarm_send_txn(struct swarm_program *program,
     assert_true(head <= sizeof packed && tail == 0);
     mu__value_pack(content, packed, head, NULL, 0);
     mu_value_free(content);
-    return cluster_key(program->task, &(mu_kv_ask){
+    return cluster_key(program->task, &(mu_kv_request){
         .operation = MU__KV_TRANSACT,
         .key = key,
         .value = packed,

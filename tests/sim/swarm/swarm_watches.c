@@ -24,7 +24,7 @@ void swarm_note_event(struct swarm_program *program, const mu_kv_event *event)
     run->reached[WATCHED]++;
     for (unsigned i = 0; event->key != NULL && i < KEYS; i++)
         if (strcmp(event->key, swarm_key_names[i]) == 0)
-            program->seen[i] = event->type == MU_KV_DELETED
+            program->seen[i] = event->type == MU_KV_EVENT_DELETED
                                    ? -1 : strtoll(event->item.value, NULL, 10);
     free(event->key);
     free(event->item.value);

@@ -85,7 +85,7 @@ static void test_answers_that_nobody_has(void **state)
     const struct mu__key_done *done;
 
     (void)state;
-    for (uint64_t token = 10; token < 10 + MU__ASKED_MAX; token++) {
+    for (uint64_t token = 10; token < 10 + MU__RESULTS_MAX; token++) {
         tell_increment(p.w0, token, 10);
         (void)service_next(p.w0, 0);
     }
@@ -96,7 +96,7 @@ static void test_answers_that_nobody_has(void **state)
     tell_increment(p.w0, 1 << 20, 11);
     said = service_next(p.w0, 0);
     done = (const void *)said->msg->body;
-    assert_int_equal(done->number, MU__ASKED_MAX + 1);
+    assert_int_equal(done->number, MU__RESULTS_MAX + 1);
     service_end(p.s);
 }
 
@@ -185,7 +185,7 @@ static void test_once_for_who_is_back(void **state)
     p.w0->beats = false;
     service_run_until(p.s, 1000);
     expect_ok(p.w0, service_register(p.w0, false, 0));
-    for (unsigned i = 0; i < MU__ASKED_GONE_MAX + 4; i++) {
+    for (unsigned i = 0; i < MU__RESULTS_CLOSED_MAX + 4; i++) {
         tell_increment(p.w1, 10, 10);
         service_agent_restart(p.w1);
         expect_ok(p.w1, service_register(p.w1, false, 0));

@@ -1,6 +1,6 @@
 /* Memory that is missing anywhere on the way of a key: what was asked fails or is not
  * answered, what was answered is there, nothing leaks, and the service goes on. */
-#include "actors/coordination/asked.h"
+#include "actors/coordination/request_results.h"
 #include "actors/coordination/coordination.h"
 #include "actors/coordination/keys/key_values.h"
 #include "actors/coordination/keys/transaction.h"
@@ -147,7 +147,7 @@ static void tell(struct world *w, uint16_t kind, const void *body, size_t size)
 static bool begin(struct world *w, const struct mu__store_kind *kind, struct file *file)
 {
     const struct mu__coordination_config config = {
-        .store = kind, .store_place = "x", .storage = &file->base,
+        .store = kind, .store_location = "x", .storage = &file->base,
         .cluster_name = "oom", .task = "/job:chief/task:0", .incarnation = 1,
         .tasks = "chief:0,worker:0", .recoverable = "all", .suspect_ms = 100000,
         .dead_ms = 300000, .reconnect_ms = 300000,
@@ -373,20 +373,20 @@ static void test_asked(void **state)
 
     (void)state;
     for (n = 0; failed; n++) {
-        struct mu__asked *asked;
-        struct mu__asked_agent *agent;
+        struct mu__results *asked;
+        struct mu__results_agent *agent;
 
         fault_arm(n);
-        asked = mu__asked_new();
+        asked = mu__results_new();
         for (uint64_t i = 1; asked != NULL && i <= 20; i++) {
-            agent = mu__asked_agent(asked, 1 + i % 2);
-            if (agent == NULL || mu__asked_reserve(agent, NULL) != 0)
+            agent = mu__results_agent(asked, 1 + i % 2);
+            if (agent == NULL || mu__results_reserve(agent, NULL) != 0)
                 continue;
-            mu__asked_add(agent, &(struct mu__asked_result){.token = i});
+            mu__results_add(agent, &(struct mu__request_result){.token = i});
         }
         failed = fault_disarm();
-        assert_true(failed || mu__asked_count(asked) == 20);
-        mu__asked_free(asked);
+        assert_true(failed || mu__results_count(asked) == 20);
+        mu__results_free(asked);
         assert_true(n < FAULTS_MAX);
     }
     assert_true(n > 6);

@@ -148,7 +148,7 @@ static int slow_open(const struct mu__store_config *config, mu_error *ret_error,
 }
 
 static const struct mu__store_kind slow_kind = {
-    .name = "slow", .takes_place = true, .lasting = true, .open = slow_open};
+    .name = "slow", .has_location = true, .lasting = true, .open = slow_open};
 
 /* ---- Clients ---- */
 

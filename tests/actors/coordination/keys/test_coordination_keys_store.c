@@ -399,7 +399,7 @@ static void test_answers_that_wait_are_bounded(void **state)
     (void)state;
     (void)service_text(p.w0);
     is_slow = true;
-    for (unsigned i = 0; i < COORD_LATER_ASKS; i++)
+    for (unsigned i = 0; i < COORD_LATER_REQUESTS; i++)
         (void)put(p.w0, "a", "x", OVER);
     expect_said(p.w0, "");
     (void)put(p.w1, "b", "x", ONCE);
@@ -414,7 +414,7 @@ static void test_answers_that_wait_are_bounded(void **state)
 #undef WORDS
     is_slow = false;
     service_run_until(p.s, 1000);
-    assert_int_equal(service_state(p.s, 0)->later_count, COORD_LATER_ASKS);
+    assert_int_equal(service_state(p.s, 0)->later_count, COORD_LATER_REQUESTS);
     service_end(p.s);
 }
 

@@ -68,7 +68,7 @@ static void fill_scheduled(struct mu__journal_scheduled *body, uint64_t id)
 static struct mu__msg *make(struct mu__pool *pool, uint64_t id)
 {
     static const uint16_t kinds[] = {MU__JOURNAL_SCHEDULED, MU__JOURNAL_FINISHED,
-                                     MU__JOURNAL_GONE, MU__JOURNAL_BEGIN};
+                                     MU__JOURNAL_REMOVED, MU__JOURNAL_BEGIN};
     uint16_t kind = kinds[id % 4];
     struct mu__msg *msg = mu__pool_get(pool, kind, mu__messages.rows[kind].body_size);
     void *body;
@@ -82,8 +82,8 @@ static struct mu__msg *make(struct mu__pool *pool, uint64_t id)
             .number = id,
             .result = id % 8 == 1 ? blob_value(9, 33) : (struct mu__packed){0},
         };
-    else if (kind == MU__JOURNAL_GONE)
-        ((struct mu__journal_gone *)body)->number = id;
+    else if (kind == MU__JOURNAL_REMOVED)
+        ((struct mu__journal_removed *)body)->number = id;
     else
         *(struct mu__journal_begin *)body = (struct mu__journal_begin){
             .origin = id, .epoch = id + 1, .effect_next = id << 32};
@@ -488,7 +488,7 @@ static struct mu__schema other_schema(struct mu__row *rows, uint16_t kind, uint1
 {
     memcpy(rows, mu__messages.rows, MU__KINDS_END * sizeof *rows);
     rows[kind] = mu__messages.rows[like];
-    return (struct mu__schema){rows, MU__KINDS_END};
+    return (struct mu__schema){.rows = rows, .rows_count = MU__KINDS_END};
 }
 
 /* One more message, by another version that calls it `kind`. */
@@ -512,7 +512,7 @@ static void test_unknown_kind(void **state)
 {
     struct fixture *f = *state;
     struct mu__row rows[MU__KINDS_END];
-    struct mu__schema newer = other_schema(rows, MU__KINDS_END - 1, MU__JOURNAL_GONE);
+    struct mu__schema newer = other_schema(rows, MU__KINDS_END - 1, MU__JOURNAL_REMOVED);
 
     write_some(f, 2);
     append_as(f, &newer, MU__KINDS_END - 1, 2);
@@ -534,7 +534,7 @@ static void test_whole_message_that_does_not_fit(void **state)
 {
     struct fixture *f = *state;
     struct mu__row rows[MU__KINDS_END];
-    struct mu__schema other = other_schema(rows, MU__JOURNAL_BEGIN, MU__JOURNAL_GONE);
+    struct mu__schema other = other_schema(rows, MU__JOURNAL_BEGIN, MU__JOURNAL_REMOVED);
     size_t size;
 
     write_some(f, 2);
@@ -565,7 +565,7 @@ static void set_record(struct fixture *f, const uint8_t *bytes, size_t size)
     sim_storage_set(f->storage, content, HEADER_BYTES + 8 + size);
 }
 
-/* [57, 0, 0, 6], the message journal_gone, and what is wrong with other bytes. */
+/* [57, 0, 0, 6], the message journal_removed, and what is wrong with other bytes. */
 static void test_records_made_by_hand(void **state)
 {
     static const struct {
@@ -575,9 +575,9 @@ static void test_records_made_by_hand(void **state)
         const char *words;
     } rows[] = {
         {{5, 0, 0, 0, 0, 0, 0, 0, 0x94, 57, 0, 0, 6}, 13, 0, ""},
-        {{4, 0, 0, 0, 0, 0, 0, 0, 0x93, 57, 0, 0}, 12, -MU_EDATALOSS, "journal_gone"},
-        {{5, 0, 0, 0, 0, 0, 0, 0, 0x94, 48, 0, 0, 6}, 13, -MU_EDATALOSS,
-         "does not travel"},
+        {{4, 0, 0, 0, 0, 0, 0, 0, 0x93, 57, 0, 0}, 12, -MU_EDATALOSS, "journal_removed"},
+        {{7, 0, 0, 0, 0, 0, 0, 0, 0x94, 0xcd, 1, 16, 0, 0, 6}, 15, -MU_EDATALOSS,
+         "call_msg does not travel"},
     };
     struct fixture *f = *state;
 

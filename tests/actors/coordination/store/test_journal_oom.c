@@ -89,7 +89,7 @@ static int visit(void *owner, struct mu__msg *msg)
 {
     struct session *s = owner;
 
-    assert_int_equal(msg->kind, MU__JOURNAL_GONE);
+    assert_int_equal(msg->kind, MU__JOURNAL_REMOVED);
     s->seen++;
     return 0;
 }
@@ -143,7 +143,7 @@ static void begin_session(struct session *s, struct fixed *storage)
     *s = (struct session){.storage = storage, .acknowledged = 2};
     storage->base = (struct mu__storage){&fixed_ops, "fixed"};
     storage->size = 0;
-    s->gone = mu__msg_heap(MU__JOURNAL_GONE, sizeof(struct mu__journal_gone));
+    s->gone = mu__msg_heap(MU__JOURNAL_REMOVED, sizeof(struct mu__journal_removed));
     assert_non_null(s->gone);
     mu__pool_init(&s->pool);
     assert_int_equal(open_journal(s), 0);

@@ -12,7 +12,7 @@
 
 static void test_find(void **state)
 {
-    static const struct mu__store_kind third = {.name = "third", .takes_place = true};
+    static const struct mu__store_kind third = {.name = "third", .has_location = true};
     static const struct mu__store_kind *const registry[] = {
         &mu__store_memory, &mu__store_journal, &third, NULL};
     static const struct {
@@ -68,7 +68,7 @@ static void memory_begin(void *place, struct sim_node *node, struct mu__kernel *
 {
     (void)place;
     (void)kernel;
-    assert_string_equal(config->place, "");
+    assert_string_equal(config->location, "");
     assert_string_equal(config->task, sim_node_name(node));
 }
 

@@ -74,7 +74,7 @@ static void place_begin(void *arg, struct sim_node *node, struct mu__kernel *ker
     assert_true(i < CONTRACT_NODES);
     place->doors[i].node = node;
     place->doors[i].door = sim_etcd_door(place->etcd, node);
-    config->place = SIM_ETCD_PLACE;
+    config->location = SIM_ETCD_PLACE;
     config->http = place->doors[i].door;
     if (place->visits_any)
         config->up.visit = visit_any;
@@ -229,8 +229,10 @@ static void test_places(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        const struct mu__store_config config = {
-            .place = rows[i].place, .cluster_name = "a/b%", .task = "t", .http = &http};
+        const struct mu__store_config config = {.location = rows[i].place,
+                                                .cluster_name = "a/b%",
+                                                .task = "t",
+                                                .http = &http};
         struct mu__store *store = NULL;
         mu_error error = {.message = ""};
         int rv = mu__store_etcd.open(&config, &error, &store);
@@ -250,7 +252,7 @@ static void test_place_bounds(void **state)
     char url[400];
     struct mu__http http = {NULL};
     struct mu__store_config config = {
-        .place = text, .cluster_name = "c", .task = "t", .http = &http};
+        .location = text, .cluster_name = "c", .task = "t", .http = &http};
     struct mu__store *store = NULL;
     mu_error error;
 
@@ -262,10 +264,10 @@ static void test_place_bounds(void **state)
     memset(url, 'h', sizeof url);
     memcpy(url, "http://", 7);
     url[sizeof url - 1] = '\0';
-    config.place = url;
+    config.location = url;
     assert_int_equal(mu__store_etcd.open(&config, &error, &store), -MU_EINVALID);
     assert_non_null(strstr(error.message, "too long"));
-    config.place = "http://h";
+    config.location = "http://h";
     config.http = NULL;
     assert_int_equal(mu__store_etcd.open(&config, &error, &store), -MU_EINVALID);
     assert_non_null(strstr(error.message, "no door"));

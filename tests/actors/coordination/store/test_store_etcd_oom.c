@@ -179,7 +179,7 @@ static int shell_open(const struct mu__store_config *config, mu_error *ret_error
 }
 
 static const struct mu__store_kind shell_kind = {
-    .name = "shell", .takes_place = true, .shared = true, .lasting = true,
+    .name = "shell", .has_location = true, .shared = true, .lasting = true,
     .open = shell_open,
 };
 
@@ -214,7 +214,7 @@ static void place_begin(void *arg, struct sim_node *node, struct mu__kernel *ker
 
     (void)kernel;
     place->door = sim_etcd_door(place->etcd, node);
-    config->place = SIM_ETCD_PLACE;
+    config->location = SIM_ETCD_PLACE;
     config->http = place->door;
 }
 
@@ -309,7 +309,7 @@ static void test_open(void **state)
 {
     struct mu__http http = {NULL};
     const struct mu__store_config config = {
-        .place = "http://h", .cluster_name = "c", .task = "t", .http = &http};
+        .location = "http://h", .cluster_name = "c", .task = "t", .http = &http};
     struct mu__store *store = NULL;
     mu_error error;
     int rv;

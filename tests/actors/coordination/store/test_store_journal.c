@@ -35,7 +35,7 @@ static void place_begin(void *place, struct sim_node *node, struct mu__kernel *k
 
     (void)node;
     (void)kernel;
-    config->place = "keys";
+    config->location = "keys";
     config->storage = &storage->base;
 }
 

@@ -1,6 +1,6 @@
 /* A packed value behind a header of 32 bytes:
  *
- *     0   "mu deal\n"
+ *     0   "mu data\n"
  *     8   format, 1                        (32 bits, as all numbers little end first)
  *     12  bytes of the value's head
  *     16  bytes of the value's tail
@@ -8,7 +8,7 @@
  *     24  checksum of what follows         (64 bits)
  *
  * Then the tail, filled up to a multiple of 16, and the head. */
-#include "node/deal_file.h"
+#include "node/dataset_file.h"
 
 #include "actors/packing.h"
 #include "node/files.h"
@@ -33,7 +33,7 @@ enum {
     PATH_BYTES = 4096
 };
 
-static const char magic[] = "mu deal\n";
+static const char magic[] = "mu data\n";
 
 /* ---- parts ---- */
 
@@ -141,7 +141,7 @@ static void make_header(uint8_t *header, const struct mu__buf *buf,
     put(header + AT_CHECKSUM, checksum(buf->data, buf->size), 8);
 }
 
-int mu__deal_file_write(const char *path, const mu_value *value, mu_error *ret_error)
+int mu__dataset_file_write(const char *path, const mu_value *value, mu_error *ret_error)
 {
     uint8_t header[HEADER_BYTES];
     char beside[PATH_BYTES];
@@ -187,8 +187,8 @@ static ssize_t read_all(int fd, uint8_t *data, size_t size)
 
 static int broken(const char *path, const char *why, mu_error *error)
 {
-    return mu_error_set(error, -MU_EDATALOSS, "\"%.200s\" is no deal that was saved: %s",
-                        path, why);
+    return mu_error_set(error, -MU_EDATALOSS,
+                        "\"%.200s\" is no dataset that was saved: %s", path, why);
 }
 
 static int unpack(const char *path, const uint8_t *header, struct mu__buf *buf,
@@ -254,7 +254,7 @@ static int read_open(const char *path, int fd, mu_error *error, mu_value **ret_v
     return read_content(path, fd, header, error, ret_value);
 }
 
-int mu__deal_file_read(const char *path, mu_error *ret_error, mu_value **ret_value)
+int mu__dataset_file_read(const char *path, mu_error *ret_error, mu_value **ret_value)
 {
     int fd = -1;
     int rv = mu__file_open(path, ret_error, &fd);

@@ -1,36 +1,36 @@
-/* Deals out the shards of a dataset: each one once per epoch, and again only when it was
+/* Hands out the shards of a dataset: each one once per epoch, and again only when it was
  * given back. Keeps a record of which closure consumed which shard. Plain data; no thread
  * safety of its own.
  *
- *     FREE --deal--> DEALT --consume--> CONSUMED
+ *     FREE --next--> OUT --consume--> CONSUMED
  *       ^--give back---'
  *
  * An epoch begins when every shard of the one before is consumed. Shards that were given
- * back are dealt first, in the order in which they came.
+ * back are handed out first, in the order in which they came.
  *
  * Memory: 24 bytes for each shard and each epoch of the record, taken when it is made;
  * nothing that is done with it later can fail for lack of memory. */
-#ifndef MU_ACTORS_DEALER_H
-#define MU_ACTORS_DEALER_H
+#ifndef MU_CLIENT_SHARD_DISPENSER_H
+#define MU_CLIENT_SHARD_DISPENSER_H
 
 #include "muster/value.h"
 
 #include <stdbool.h>
 
 enum {
-    MU__DEALER_SHARDS_MAX = 1 << 20,
-    MU__DEALER_RECORDS_MAX = 1 << 24    /* shards times epochs on record */
+    MU__DISPENSER_SHARDS_MAX = 1 << 20,
+    MU__DISPENSER_RECORDS_MAX = 1 << 24    /* shards times epochs on record */
 };
 
-struct mu__dealer_options {
+struct mu__dispenser_options {
     uint32_t shards;    /* at least 1 */
     uint32_t epochs;    /* 0: endless */
     uint32_t records;   /* epochs on record, the current one included; at least 1 */
     uint64_t seed;      /* of a new order for each epoch; 0: in order */
 };
 
-/* One shard that is out. `ticket` is this dealing's own. */
-struct mu__dealt {
+/* One shard that is out. `ticket` is this hand-out's own. */
+struct mu__dispensed {
     uint64_t epoch;     /* from 1 */
     uint64_t ticket;
     uint32_t shard;     /* from 0 */
@@ -43,47 +43,49 @@ struct mu__consumer {
     int32_t worker;     /* task index; -1: not known */
 };
 
-enum mu__dealer_answer {
-    MU__DEALER_DEALT,
-    MU__DEALER_NONE_FREE,   /* some are out, and may come back */
-    MU__DEALER_OVER         /* every shard of every epoch is consumed */
+enum mu__dispenser_outcome {
+    MU__SHARD_DISPENSED,
+    MU__SHARD_NONE_FREE,   /* some are out, and may come back */
+    MU__SHARD_ALL_CONSUMED         /* every shard of every epoch is consumed */
 };
 
-struct mu__dealer;
+struct mu__dispenser;
 
 /* -MU_EINVALID names the option, -MU_ENOMEM. */
-int mu__dealer_new(const struct mu__dealer_options *options, mu_error *ret_error,
-                   struct mu__dealer **ret_dealer);
-void mu__dealer_free(struct mu__dealer *dealer);
+int mu__dispenser_new(const struct mu__dispenser_options *options, mu_error *ret_error,
+                   struct mu__dispenser **ret_dispenser);
+void mu__dispenser_free(struct mu__dispenser *dispenser);
 
-enum mu__dealer_answer mu__dealer_deal(struct mu__dealer *dealer,
-                                       struct mu__dealt *ret_dealt);
+enum mu__dispenser_outcome mu__dispenser_next(struct mu__dispenser *dispenser,
+                                       struct mu__dispensed *ret_shard);
 
-/* A shard comes back unused: it is the next one to be dealt. False when it is not out
+/* A shard comes back unused: it is the next one to be handed out. False when it is not out
  * under this ticket. */
-bool mu__dealer_give_back(struct mu__dealer *dealer, const struct mu__dealt *dealt);
+bool mu__dispenser_give_back(struct mu__dispenser *dispenser,
+                             const struct mu__dispensed *dispensed);
 
 /* A shard is consumed. False when it is not out under this ticket. */
-bool mu__dealer_consume(struct mu__dealer *dealer, const struct mu__dealt *dealt,
-                        const struct mu__consumer *consumer);
+bool mu__dispenser_consume(struct mu__dispenser *dispenser,
+                           const struct mu__dispensed *dispensed,
+                           const struct mu__consumer *consumer);
 
 /* What is open to see. */
-struct mu__dealer_counts {
+struct mu__dispenser_counts {
     uint64_t epoch;     /* the current one, from 1; the last one when all is over */
     uint64_t consumed;  /* shards, of all epochs */
     uint32_t shards;
     uint32_t out;
 };
 
-void mu__dealer_counts(const struct mu__dealer *dealer,
-                       struct mu__dealer_counts *ret_counts);
+void mu__dispenser_counts(const struct mu__dispenser *dispenser,
+                       struct mu__dispenser_counts *ret_counts);
 
 /* The lowest shard that is out; how many there are when none is. */
-uint32_t mu__dealer_first_out(const struct mu__dealer *dealer);
+uint32_t mu__dispenser_first_out(const struct mu__dispenser *dispenser);
 
 /* Everything, but for what is out, as a map:
  *
- *     format    "muster deal"
+ *     format    "muster dataset"
  *     version   1
  *     shards, epochs, records, seed    the options
  *     epoch     the current one
@@ -94,11 +96,11 @@ uint32_t mu__dealer_first_out(const struct mu__dealer *dealer);
  *                       each shard that was consumed, in the order of that
  *
  * The caller's; NULL: out of memory. */
-mu_value *mu__dealer_value(const struct mu__dealer *dealer);
+mu_value *mu__dispenser_value(const struct mu__dispenser *dispenser);
 
 /* The other way; shards that were out are free. -MU_EDATALOSS with the place and what was
  * expected, -MU_ENOMEM. */
-int mu__dealer_read(const mu_value *value, mu_error *ret_error,
-                    struct mu__dealer **ret_dealer);
+int mu__dispenser_read(const mu_value *value, mu_error *ret_error,
+                    struct mu__dispenser **ret_dispenser);
 
 #endif

@@ -13,10 +13,10 @@
 #include <string.h>
 
 #ifdef MUSTER_TINY
-enum { QUESTIONS_MAX = 256, GROUPS_MAX = 16 };
+enum { PENDING_MAX = 256, GROUPS_MAX = 16 };
 #else
 enum {
-    QUESTIONS_MAX = 1 << 17,    /* that wait at a time; more are refused, as are more */
+    PENDING_MAX = 1 << 17,    /* that wait at a time; more are refused, as are more */
     GROUPS_MAX = 1024           /* different sets */
 };
 #endif
@@ -36,104 +36,105 @@ struct group {
     uint64_t total;
     uint64_t connected;
     uint64_t version;           /* of the task that changed last */
-    uint64_t told_ms;           /* when watches were answered last; 0: never */
+    uint64_t answered_ms;           /* when watches were answered last; 0: never */
     uint64_t note_ms;           /* when those who wait are told next who is missing; 0:
                                    nobody waits */
-    struct question *first;
+    struct pending_request *first;
 };
 
-struct question {
-    struct coord_ask ask;
+struct pending_request {
+    struct coord_request request;
     struct mu__roster_task *task;
     struct group *group;
     uint64_t since_ms;
     uint64_t due_ms;            /* UINT64_MAX: it has no limit */
-    struct question *next[3];   /* in the group, of the task, by due_ms */
-    struct question *prev[3];
+    struct pending_request *next[3];   /* in the group, of the task, by due_ms */
+    struct pending_request *prev[3];
 };
 
 enum { BY_GROUP, BY_TASK, BY_DUE };
 
-struct coord_questions {
+struct coord_requests {
     struct group *groups;
     uint32_t groups_count;
     struct group *all;          /* the coordinated ones */
-    struct question *due_first;
-    struct question *due_last;
+    struct pending_request *due_first;
+    struct pending_request *due_last;
     uint32_t count;
     struct mu__map of_tasks;    /* slot + 1 -> its first question */
-    char words[320];            /* who was missing in a group, at a time */
-    const struct group *words_group;
-    uint64_t words_ms;
-    uint64_t words_version;
+    char missing_text[320];            /* who was missing in a group, at a time */
+    const struct group *missing_group;
+    uint64_t missing_ms;
+    uint64_t missing_version;
 };
 
 /* ---- lists ---- */
 
-static void link_after(struct question *question, struct question *before,
-                       struct question *after, int which)
+static void link_after(struct pending_request *pending, struct pending_request *before,
+                       struct pending_request *after, int which)
 {
-    question->prev[which] = before;
-    question->next[which] = after;
+    pending->prev[which] = before;
+    pending->next[which] = after;
     if (before != NULL)
-        before->next[which] = question;
+        before->next[which] = pending;
     if (after != NULL)
-        after->prev[which] = question;
+        after->prev[which] = pending;
 }
 
-static void unlink_from(struct question *question, int which)
+static void unlink_from(struct pending_request *pending, int which)
 {
-    if (question->prev[which] != NULL)
-        question->prev[which]->next[which] = question->next[which];
-    if (question->next[which] != NULL)
-        question->next[which]->prev[which] = question->prev[which];
+    if (pending->prev[which] != NULL)
+        pending->prev[which]->next[which] = pending->next[which];
+    if (pending->next[which] != NULL)
+        pending->next[which]->prev[which] = pending->prev[which];
 }
 
 /* Limits are mostly alike: a new one is near the end. */
-static void enlist_due(struct coord_questions *qs, struct question *question)
+static void enlist_due(struct coord_requests *rs, struct pending_request *pending)
 {
-    struct question *before = qs->due_last;
+    struct pending_request *before = rs->due_last;
 
-    while (before != NULL && before->due_ms > question->due_ms)
+    while (before != NULL && before->due_ms > pending->due_ms)
         before = before->prev[BY_DUE];
-    link_after(question, before, before == NULL ? qs->due_first : before->next[BY_DUE],
+    link_after(pending, before, before == NULL ? rs->due_first : before->next[BY_DUE],
                BY_DUE);
     if (before == NULL)
-        qs->due_first = question;
-    if (question->next[BY_DUE] == NULL)
-        qs->due_last = question;
+        rs->due_first = pending;
+    if (pending->next[BY_DUE] == NULL)
+        rs->due_last = pending;
 }
 
-static struct question *first_of(const struct coord_questions *qs,
+static struct pending_request *first_of(const struct coord_requests *rs,
                                  const struct mu__roster_task *task)
 {
-    return mu__map_get(&qs->of_tasks, (uint64_t)task->slot + 1);
+    return mu__map_get(&rs->of_tasks, (uint64_t)task->slot + 1);
 }
 
-static int enlist(struct coord_questions *qs, struct question *question)
+static int enlist(struct coord_requests *rs, struct pending_request *pending)
 {
-    struct question *first = first_of(qs, question->task);
+    struct pending_request *first = first_of(rs, pending->task);
 
-    if (mu__map_set(&qs->of_tasks, (uint64_t)question->task->slot + 1, question) != 0)
+    if (mu__map_set(&rs->of_tasks, (uint64_t)pending->task->slot + 1, pending) != 0)
         return -MU_ENOMEM;
-    link_after(question, NULL, first, BY_TASK);
-    link_after(question, NULL, question->group->first, BY_GROUP);
-    question->group->first = question;
-    enlist_due(qs, question);
-    qs->count++;
+    link_after(pending, NULL, first, BY_TASK);
+    link_after(pending, NULL, pending->group->first, BY_GROUP);
+    pending->group->first = pending;
+    enlist_due(rs, pending);
+    rs->count++;
     return 0;
 }
 
-static void unlist_of_task(struct coord_questions *qs, const struct question *question)
+static void unlist_of_task(struct coord_requests *rs,
+                           const struct pending_request *pending)
 {
-    uint64_t key = (uint64_t)question->task->slot + 1;
+    uint64_t key = (uint64_t)pending->task->slot + 1;
 
-    if (mu__map_get(&qs->of_tasks, key) != question)
+    if (mu__map_get(&rs->of_tasks, key) != pending)
         return;
-    if (question->next[BY_TASK] == NULL)
-        (void)mu__map_remove(&qs->of_tasks, key);
+    if (pending->next[BY_TASK] == NULL)
+        (void)mu__map_remove(&rs->of_tasks, key);
     else    /* takes no memory: the key is there */
-        (void)mu__map_set(&qs->of_tasks, key, question->next[BY_TASK]);
+        (void)mu__map_set(&rs->of_tasks, key, pending->next[BY_TASK]);
 }
 
 /* ---- groups ---- */
@@ -158,18 +159,18 @@ static void group_free(struct group *group)
     free(group);
 }
 
-static void group_drop(struct coord_questions *qs, struct group *group)
+static void group_drop(struct coord_requests *rs, struct group *group)
 {
-    struct group **link = &qs->groups;
+    struct group **link = &rs->groups;
 
     if (group->first != NULL || group->stays)
         return;
     while (*link != group)
         link = &(*link)->next;
     *link = group->next;
-    qs->groups_count--;
-    if (qs->words_group == group)
-        qs->words_group = NULL;
+    rs->groups_count--;
+    if (rs->missing_group == group)
+        rs->missing_group = NULL;
     group_free(group);
 }
 
@@ -226,66 +227,66 @@ static int group_new(const struct coordination *c, struct mu__view tasks, bool g
     return 0;
 }
 
-static struct group *group_find(const struct coord_questions *qs, struct mu__view tasks,
+static struct group *group_find(const struct coord_requests *rs, struct mu__view tasks,
                                 bool guests)
 {
-    for (struct group *group = qs->groups; group != NULL; group = group->next)
+    for (struct group *group = rs->groups; group != NULL; group = group->next)
         if (group->guests == guests && mu__view_is(tasks, group->text))
             return group;
     return NULL;
 }
 
 /* The group of a question: that of before, or a new one. */
-static int group_of(const struct coordination *c, const struct coord_ask *ask,
+static int group_of(const struct coordination *c, const struct coord_request *request,
                     mu_error *ret_error, struct group **ret_group)
 {
-    struct coord_questions *qs = c->questions;
-    bool guests = ask->kind == COORD_ASKS_WATCH && ask->tasks.size == 0;
+    struct coord_requests *rs = c->questions;
+    bool guests = request->kind == COORD_REQUEST_WATCH && request->tasks.size == 0;
     int rv;
 
-    if (ask->tasks.size == 0 && !guests) {
-        *ret_group = qs->all;
+    if (request->tasks.size == 0 && !guests) {
+        *ret_group = rs->all;
         return 0;
     }
-    *ret_group = group_find(qs, ask->tasks, guests);
+    *ret_group = group_find(rs, request->tasks, guests);
     if (*ret_group != NULL)
         return 0;
-    if (qs->groups_count == GROUPS_MAX)
+    if (rs->groups_count == GROUPS_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "questions about %d sets of tasks wait already", GROUPS_MAX);
-    rv = group_new(c, ask->tasks, guests, ret_error, ret_group);
+    rv = group_new(c, request->tasks, guests, ret_error, ret_group);
     if (rv != 0)
         return rv;
-    (*ret_group)->next = qs->groups;
-    qs->groups = *ret_group;
-    qs->groups_count++;
+    (*ret_group)->next = rs->groups;
+    rs->groups = *ret_group;
+    rs->groups_count++;
     return 0;
 }
 
 /* ---- answers ---- */
 
-static void drop(struct coord_questions *qs, struct question *question)
+static void drop(struct coord_requests *rs, struct pending_request *pending)
 {
-    struct group *group = question->group;
+    struct group *group = pending->group;
 
-    if (group->first == question)
-        group->first = question->next[BY_GROUP];
-    if (qs->due_first == question)
-        qs->due_first = question->next[BY_DUE];
-    if (qs->due_last == question)
-        qs->due_last = question->prev[BY_DUE];
-    unlist_of_task(qs, question);
+    if (group->first == pending)
+        group->first = pending->next[BY_GROUP];
+    if (rs->due_first == pending)
+        rs->due_first = pending->next[BY_DUE];
+    if (rs->due_last == pending)
+        rs->due_last = pending->prev[BY_DUE];
+    unlist_of_task(rs, pending);
     for (int which = BY_GROUP; which <= BY_DUE; which++)
-        unlink_from(question, which);
-    qs->count--;
-    free(question);
+        unlink_from(pending, which);
+    rs->count--;
+    free(pending);
 }
 
-static void answer(struct mu__ctx *ctx, struct coordination *c, struct question *question,
-                   const mu_error *error)
+static void answer(struct mu__ctx *ctx, struct coordination *c,
+                   struct pending_request *pending, const mu_error *error)
 {
-    mu__coord_answer(ctx, c, question->ask.node, question->ask.token, error);
-    drop(c->questions, question);
+    mu__coord_answer(ctx, c, pending->request.node, pending->request.token, error);
+    drop(c->questions, pending);
 }
 
 /* The content of a group, made when the first of its questions is answered. */
@@ -295,61 +296,64 @@ struct packed {
 };
 
 static void answer_packed(struct mu__ctx *ctx, struct coordination *c,
-                          struct question *question, struct packed *packed)
+                          struct pending_request *pending, struct packed *packed)
 {
     if (packed->buf == NULL) {
-        mu_value *value = content_of(ctx, c, question->group,
-                                     question->ask.kind == COORD_ASKS_WAIT
+        mu_value *value = content_of(ctx, c, pending->group,
+                                     pending->request.kind == COORD_REQUEST_WAIT
                                          ? MU__TASKS_WAIT
                                          : MU__TASKS_STATES);
 
         packed->buf = value == NULL ? NULL : mu__pack_value(value, &packed->content);
         mu_value_free(value);
     }
-    mu__coord_answer_packed(ctx, c, question->ask.node,
+    mu__coord_answer_packed(ctx, c, pending->request.node,
                             &(struct mu__tasks_answer){
-                                .token = question->ask.token,
-                                .version = question->group->version,
+                                .token = pending->request.token,
+                                .version = pending->group->version,
                                 .content = packed->content,
                             },
                             packed->buf);
-    drop(c->questions, question);
+    drop(c->questions, pending);
 }
 
-static bool is_ready(const struct question *question, bool watches_too)
+static bool is_ready(const struct pending_request *pending, bool watches_too)
 {
-    const struct group *group = question->group;
+    const struct group *group = pending->group;
 
-    if (question->ask.kind == COORD_ASKS_WATCH)
-        return watches_too && group->version != question->ask.version;
-    return question->ask.kind != COORD_ASKS_LEAVE && group->connected == group->total;
+    if (pending->request.kind == COORD_REQUEST_WATCH)
+        return watches_too && group->version != pending->request.version;
+    return pending->request.kind != COORD_REQUEST_LEAVE &&
+           group->connected == group->total;
 }
 
 /* Answer those that are ready; true when watches must wait for a while. */
 static bool settle(struct mu__ctx *ctx, struct coordination *c, struct group *group)
 {
     uint64_t now_ms = mu__coord_clock(ctx, c);
-    bool watches_too = group->told_ms == 0 || now_ms - group->told_ms >= WATCH_PAUSE_MS;
-    struct packed packed[COORD_ASKS_LEAVE] = {{0}};
-    struct question *next;
+    bool watches_too =
+        group->answered_ms == 0 || now_ms - group->answered_ms >= WATCH_PAUSE_MS;
+    struct packed packed[COORD_REQUEST_LEAVE] = {{0}};
+    struct pending_request *next;
     bool later = false;
 
-    for (struct question *question = group->first; question != NULL; question = next) {
-        enum coord_question_kind kind = question->ask.kind;
+    for (struct pending_request *pending = group->first; pending != NULL;
+         pending = next) {
+        enum coord_request_kind kind = pending->request.kind;
 
-        next = question->next[BY_GROUP];
-        later = later || (kind == COORD_ASKS_WATCH && !watches_too &&
-                          is_ready(question, true));
-        if (!is_ready(question, watches_too))
+        next = pending->next[BY_GROUP];
+        later = later || (kind == COORD_REQUEST_WATCH && !watches_too &&
+                          is_ready(pending, true));
+        if (!is_ready(pending, watches_too))
             continue;
-        if (kind == COORD_ASKS_WATCH)
-            group->told_ms = now_ms;
-        if (kind == COORD_ASKS_REGISTER)
-            answer(ctx, c, question, NULL);
+        if (kind == COORD_REQUEST_WATCH)
+            group->answered_ms = now_ms;
+        if (kind == COORD_REQUEST_REGISTER)
+            answer(ctx, c, pending, NULL);
         else
-            answer_packed(ctx, c, question, &packed[kind]);
+            answer_packed(ctx, c, pending, &packed[kind]);
     }
-    for (int kind = 0; kind < COORD_ASKS_LEAVE; kind++)
+    for (int kind = 0; kind < COORD_REQUEST_LEAVE; kind++)
         mu__buf_unref(packed[kind].buf);
     return later;
 }
@@ -373,73 +377,77 @@ static bool is_not_leaving(void *user, const struct mu__roster_task *task)
 static const char *missing_of(struct coordination *c, struct group *group,
                               uint64_t now_ms)
 {
-    struct coord_questions *qs = c->questions;
+    struct coord_requests *rs = c->questions;
 
-    if (qs->words_group == group && qs->words_ms == now_ms &&
-        qs->words_version == c->roster->version)
-        return qs->words;
-    qs->words_group = group;
-    qs->words_ms = now_ms;
-    qs->words_version = c->roster->version;
-    (void)mu__roster_words(c->roster, now_ms, is_missing, group, NAMED_MAX, qs->words,
-                           sizeof qs->words);
-    return qs->words;
+    if (rs->missing_group == group && rs->missing_ms == now_ms &&
+        rs->missing_version == c->roster->version)
+        return rs->missing_text;
+    rs->missing_group = group;
+    rs->missing_ms = now_ms;
+    rs->missing_version = c->roster->version;
+    (void)mu__roster_describe(c->roster, now_ms, is_missing, group, NAMED_MAX,
+                              rs->missing_text, sizeof rs->missing_text);
+    return rs->missing_text;
 }
 
-static void say_missing(struct coordination *c, const struct question *question,
-                        uint64_t now_ms, mu_error *ret_error)
+static void describe_missing(struct coordination *c,
+                             const struct pending_request *pending, uint64_t now_ms,
+                             mu_error *ret_error)
 {
-    const char *what = question->ask.kind == COORD_ASKS_REGISTER ? "have registered"
+    const char *what = pending->request.kind == COORD_REQUEST_REGISTER ? "have registered"
                                                                  : "are connected";
-    struct group *group = question->group;
+    struct group *group = pending->group;
 
     (void)mu_error_set(ret_error, -MU_EDEADLINE,
                        "%" PRIu64 " of %" PRIu64 " tasks %s after %" PRIu64
                        " ms; missing: %s", group->connected, group->total, what,
-                       now_ms - question->since_ms, missing_of(c, group, now_ms));
+                       now_ms - pending->since_ms, missing_of(c, group, now_ms));
 }
 
-static void say_not_leaving(struct coordination *c, const struct question *question,
-                            uint64_t now_ms, mu_error *ret_error)
+static void describe_not_leaving(struct coordination *c,
+                                 const struct pending_request *pending, uint64_t now_ms,
+                                 mu_error *ret_error)
 {
-    char words[320];
-    uint32_t missing = mu__roster_words(c->roster, now_ms, is_not_leaving, NULL,
-                                        NAMED_MAX, words, sizeof words);
+    char missing_text[320];
+    uint32_t missing = mu__roster_describe(c->roster, now_ms, is_not_leaving, NULL,
+                                        NAMED_MAX, missing_text, sizeof missing_text);
 
     (void)mu_error_set(ret_error, -MU_EDEADLINE,
                        "the others have not left after %" PRIu64 " ms; %" PRIu32
-                       " are missing: %s", now_ms - question->since_ms, missing, words);
+                       " are missing: %s",
+                       now_ms - pending->since_ms, missing, missing_text);
 }
 
-static void say_unchanged(const struct question *question, uint64_t now_ms,
+static void describe_unchanged(const struct pending_request *pending, uint64_t now_ms,
                           mu_error *ret_error)
 {
-    const char *tasks = question->group->text;
+    const char *tasks = pending->group->text;
 
     (void)mu_error_set(ret_error, -MU_EDEADLINE,
                        "no state of %" PRIu64 " tasks (%.100s) has changed for %" PRIu64
-                       " ms: their version is %" PRIu64 " still", question->group->total,
+                       " ms: their version is %" PRIu64 " still", pending->group->total,
                        tasks == NULL || tasks[0] == '\0' ? "all" : tasks,
-                       now_ms - question->since_ms, question->group->version);
+                       now_ms - pending->since_ms, pending->group->version);
 }
 
-static void expire(struct mu__ctx *ctx, struct coordination *c, struct question *question)
+static void expire(struct mu__ctx *ctx, struct coordination *c,
+                   struct pending_request *pending)
 {
     uint64_t now_ms = mu__coord_clock(ctx, c);
-    struct mu__roster_task *task = question->task;
-    enum coord_question_kind kind = question->ask.kind;
+    struct mu__roster_task *task = pending->task;
+    enum coord_request_kind kind = pending->request.kind;
     mu_error error;
 
-    if (kind == COORD_ASKS_LEAVE)
-        say_not_leaving(c, question, now_ms, &error);
-    else if (kind == COORD_ASKS_WATCH)
-        say_unchanged(question, now_ms, &error);
+    if (kind == COORD_REQUEST_LEAVE)
+        describe_not_leaving(c, pending, now_ms, &error);
+    else if (kind == COORD_REQUEST_WATCH)
+        describe_unchanged(pending, now_ms, &error);
     else
-        say_missing(c, question, now_ms, &error);
-    answer(ctx, c, question, &error);
-    if (kind == COORD_ASKS_LEAVE)
-        mu__coord_leave_note(c, task);
-    if (kind == COORD_ASKS_REGISTER && mu__coord_shares_fate(task)) {
+        describe_missing(c, pending, now_ms, &error);
+    answer(ctx, c, pending, &error);
+    if (kind == COORD_REQUEST_LEAVE)
+        mu__coord_leave_update(c, task);
+    if (kind == COORD_REQUEST_REGISTER && mu__coord_shares_fate(task)) {
         (void)snprintf(error.task, sizeof error.task, "%s", task->name);
         mu__coord_fail(ctx, c, task, &error, COORD_FAILED);
     }
@@ -447,10 +455,10 @@ static void expire(struct mu__ctx *ctx, struct coordination *c, struct question 
 
 /* ---- notes ---- */
 
-static bool is_note_wanted(const struct question *question)
+static bool needs_note(const struct pending_request *pending)
 {
-    return question->ask.kind == COORD_ASKS_REGISTER ||
-           question->ask.kind == COORD_ASKS_WAIT;
+    return pending->request.kind == COORD_REQUEST_REGISTER ||
+           pending->request.kind == COORD_REQUEST_WAIT;
 }
 
 /* Those of a group who have waited for long are told at the same time. */
@@ -466,45 +474,45 @@ static void note_waiting(struct mu__ctx *ctx, struct coordination *c, struct gro
         mu__coord_wake_at(ctx, c, group->note_ms);
         return;
     }
-    for (struct question *at = group->first; at != NULL; at = at->next[BY_GROUP]) {
-        if (!is_note_wanted(at))
+    for (struct pending_request *at = group->first; at != NULL; at = at->next[BY_GROUP]) {
+        if (!needs_note(at))
             continue;
         waits = true;
         if (at->since_ms < since_ms)
             since_ms = at->since_ms;
         if (!is_due || now_ms - at->since_ms < COORD_NOTE_FIRST_MS)
             continue;
-        say_missing(c, at, now_ms, &error);
-        mu__coord_note(ctx, at->ask.node, at->ask.token, error.message);
+        describe_missing(c, at, now_ms, &error);
+        mu__coord_note(ctx, at->request.node, at->request.token, error.message);
     }
     group->note_ms = waits ? mu__coord_note_next(since_ms, now_ms) : 0;
     if (waits)
         mu__coord_wake_at(ctx, c, group->note_ms);
 }
 
-void mu__coord_questions_tick(struct mu__ctx *ctx, struct coordination *c)
+void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c)
 {
-    struct coord_questions *qs = c->questions;
+    struct coord_requests *rs = c->questions;
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct group *next;
 
-    for (struct group *group = qs->groups; group != NULL; group = group->next) {
+    for (struct group *group = rs->groups; group != NULL; group = group->next) {
         if (!group->due)
             continue;
         group->due = settle(ctx, c, group);
         if (group->due)
-            mu__coord_wake_at(ctx, c, group->told_ms + WATCH_PAUSE_MS);
+            mu__coord_wake_at(ctx, c, group->answered_ms + WATCH_PAUSE_MS);
     }
-    while (qs->due_first != NULL && qs->due_first->due_ms <= now_ms)
-        expire(ctx, c, qs->due_first);
-    for (struct group *group = qs->groups; group != NULL; group = group->next)
+    while (rs->due_first != NULL && rs->due_first->due_ms <= now_ms)
+        expire(ctx, c, rs->due_first);
+    for (struct group *group = rs->groups; group != NULL; group = group->next)
         note_waiting(ctx, c, group);
-    for (struct group *group = qs->groups; group != NULL; group = next) {
+    for (struct group *group = rs->groups; group != NULL; group = next) {
         next = group->next;
-        group_drop(qs, group);
+        group_drop(rs, group);
     }
-    if (qs->due_first != NULL)
-        mu__coord_wake_at(ctx, c, qs->due_first->due_ms);
+    if (rs->due_first != NULL)
+        mu__coord_wake_at(ctx, c, rs->due_first->due_ms);
 }
 
 /* ---- the cluster changes ---- */
@@ -516,7 +524,7 @@ static int change_set(struct mu__task_set *set, const struct mu__roster_task *ta
                  : mu__task_set_remove(set, task->type, task->index);
 }
 
-int mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
+int mu__coord_requests_cluster(struct mu__ctx *ctx, struct coordination *c,
                                 const struct mu__roster_task *task)
 {
     struct group *all = c->questions->all;
@@ -528,7 +536,7 @@ int mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
     all->connected = c->roster->connected;
     all->version = c->roster->version;
     all->due = true;
-    c->questions->words_group = NULL;
+    c->questions->missing_group = NULL;
     mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c));
     return 0;
 }
@@ -536,12 +544,13 @@ int mu__coord_questions_cluster(struct mu__ctx *ctx, struct coordination *c,
 static void end_waits(struct mu__ctx *ctx, struct coordination *c, struct group *group,
                       const mu_error *error)
 {
-    struct question *next;
+    struct pending_request *next;
 
-    for (struct question *question = group->first; question != NULL; question = next) {
-        next = question->next[BY_GROUP];
-        if (question->ask.kind == COORD_ASKS_WAIT)
-            answer(ctx, c, question, error);
+    for (struct pending_request *pending = group->first; pending != NULL;
+         pending = next) {
+        next = pending->next[BY_GROUP];
+        if (pending->request.kind == COORD_REQUEST_WAIT)
+            answer(ctx, c, pending, error);
     }
 }
 
@@ -557,7 +566,7 @@ static void end_waits_for(struct mu__ctx *ctx, struct coordination *c,
     end_waits(ctx, c, group, &error);
 }
 
-void mu__coord_questions_removed(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_requests_removed(struct mu__ctx *ctx, struct coordination *c,
                                  const struct mu__roster_task *task)
 {
     for (struct group *group = c->questions->groups; group != NULL; group = group->next)
@@ -565,111 +574,112 @@ void mu__coord_questions_removed(struct mu__ctx *ctx, struct coordination *c,
             end_waits_for(ctx, c, group, task);
 }
 
-const struct mu__task_set *mu__coord_questions_all(const struct coordination *c)
+const struct mu__task_set *mu__coord_requests_all(const struct coordination *c)
 {
     return &c->questions->all->set;
 }
 
 /* ---- asking ---- */
 
-static struct question *find(const struct coord_questions *qs,
+static struct pending_request *find(const struct coord_requests *rs,
                              const struct mu__roster_task *task, uint64_t token)
 {
-    struct question *question = first_of(qs, task);
+    struct pending_request *pending = first_of(rs, task);
 
-    while (question != NULL && question->ask.token != token)
-        question = question->next[BY_TASK];
-    return question;
+    while (pending != NULL && pending->request.token != token)
+        pending = pending->next[BY_TASK];
+    return pending;
 }
 
 static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_task *task,
-               const struct coord_ask *ask, mu_error *ret_error)
+               const struct coord_request *request, mu_error *ret_error)
 {
-    struct coord_questions *qs = c->questions;
+    struct coord_requests *rs = c->questions;
     uint64_t now_ms = mu__coord_clock(ctx, c);
-    struct question *question;
+    struct pending_request *pending;
     struct group *group;
     int rv;
 
-    if (qs->count == QUESTIONS_MAX)
+    if (rs->count == PENDING_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "%d questions about tasks wait already", QUESTIONS_MAX);
-    rv = group_of(c, ask, ret_error, &group);
+                            "%d questions about tasks wait already", PENDING_MAX);
+    rv = group_of(c, request, ret_error, &group);
     if (rv != 0)
         return rv;
-    question = calloc(1, sizeof *question);
-    if (question != NULL)
-        *question = (struct question){
-            .ask = *ask,
+    pending = calloc(1, sizeof *pending);
+    if (pending != NULL)
+        *pending = (struct pending_request){
+            .request = *request,
             .task = task,
             .group = group,
             .since_ms = now_ms,
-            .due_ms = ask->timeout_ms == 0 || ask->timeout_ms > UINT64_MAX / 2
+            .due_ms = request->timeout_ms == 0 || request->timeout_ms > UINT64_MAX / 2
                           ? UINT64_MAX
-                          : now_ms + ask->timeout_ms,
+                          : now_ms + request->timeout_ms,
         };
-    if (question == NULL || enlist(qs, question) != 0) {
-        free(question);
+    if (pending == NULL || enlist(rs, pending) != 0) {
+        free(pending);
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     /* The set's text is the message's. */
-    question->ask.tasks = (struct mu__view){0};
+    pending->request.tasks = (struct mu__view){0};
     group->due = true;
-    mu__coord_wake_at(ctx, c, is_ready(question, true) ? 0 : question->due_ms);
+    mu__coord_wake_at(ctx, c, is_ready(pending, true) ? 0 : pending->due_ms);
     return 0;
 }
 
-void mu__coord_question_ask(struct mu__ctx *ctx, struct coordination *c,
-                            struct mu__roster_task *task, const struct coord_ask *ask)
+void mu__coord_request_add(struct mu__ctx *ctx, struct coordination *c,
+                           struct mu__roster_task *task,
+                           const struct coord_request *request)
 {
-    struct question *question = find(c->questions, task, ask->token);
+    struct pending_request *pending = find(c->questions, task, request->token);
     mu_error error;
 
-    if (question != NULL)
-        question->ask.node = ask->node;
-    else if (add(ctx, c, task, ask, &error) != 0)
-        mu__coord_answer(ctx, c, ask->node, ask->token, &error);
+    if (pending != NULL)
+        pending->request.node = request->node;
+    else if (add(ctx, c, task, request, &error) != 0)
+        mu__coord_answer(ctx, c, request->node, request->token, &error);
 }
 
-bool mu__coord_question_waits(const struct coordination *c,
+bool mu__coord_request_waits(const struct coordination *c,
                               const struct mu__roster_task *task,
-                              enum coord_question_kind kind)
+                              enum coord_request_kind kind)
 {
-    const struct question *question = first_of(c->questions, task);
+    const struct pending_request *pending = first_of(c->questions, task);
 
-    while (question != NULL && question->ask.kind != kind)
-        question = question->next[BY_TASK];
-    return question != NULL;
+    while (pending != NULL && pending->request.kind != kind)
+        pending = pending->next[BY_TASK];
+    return pending != NULL;
 }
 
-void mu__coord_questions_answer(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_requests_answer(struct mu__ctx *ctx, struct coordination *c,
                                 const struct mu__roster_task *task, int kind,
                                 const mu_error *error)
 {
-    struct question *next;
+    struct pending_request *next;
 
-    for (struct question *question = first_of(c->questions, task); question != NULL;
-         question = next) {
-        next = question->next[BY_TASK];
-        if (kind < 0 || question->ask.kind == (enum coord_question_kind)kind)
-            answer(ctx, c, question, error);
+    for (struct pending_request *pending = first_of(c->questions, task); pending != NULL;
+         pending = next) {
+        next = pending->next[BY_TASK];
+        if (kind < 0 || pending->request.kind == (enum coord_request_kind)kind)
+            answer(ctx, c, pending, error);
     }
 }
 
-void mu__coord_questions_drop(struct coordination *c, const struct mu__roster_task *task,
+void mu__coord_requests_drop(struct coordination *c, const struct mu__roster_task *task,
                               uint32_t node)
 {
-    struct question *next;
+    struct pending_request *next;
 
-    for (struct question *question = first_of(c->questions, task); question != NULL;
-         question = next) {
-        next = question->next[BY_TASK];
-        if (question->ask.node == node)
-            drop(c->questions, question);
+    for (struct pending_request *pending = first_of(c->questions, task); pending != NULL;
+         pending = next) {
+        next = pending->next[BY_TASK];
+        if (pending->request.node == node)
+            drop(c->questions, pending);
     }
 }
 
-void mu__coord_questions_changed(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
                                  const struct mu__roster_task *task, bool was_connected)
 {
     bool is_connected = task->state == MU__TASK_CONNECTED;
@@ -691,7 +701,7 @@ void mu__coord_questions_changed(struct mu__ctx *ctx, struct coordination *c,
 /* ---- TASKS_GET ---- */
 
 /* Answered at once. */
-static void tell(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+static void answer_now(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                  const struct mu__tasks_get *body)
 {
     struct group *group = NULL;
@@ -716,8 +726,8 @@ static void wait(struct mu__ctx *ctx, struct coordination *c,
                  const struct mu__tasks_get *body)
 {
     bool watches = body->what == MU__TASKS_WATCH;
-    const struct coord_ask ask = {
-        .kind = watches ? COORD_ASKS_WATCH : COORD_ASKS_WAIT,
+    const struct coord_request request = {
+        .kind = watches ? COORD_REQUEST_WATCH : COORD_REQUEST_WAIT,
         .node = node,
         .token = body->token,
         /* 0: none is known, and no set has this one. */
@@ -726,7 +736,7 @@ static void wait(struct mu__ctx *ctx, struct coordination *c,
         .tasks = body->tasks,
     };
 
-    mu__coord_question_ask(ctx, c, task, &ask);
+    mu__coord_request_add(ctx, c, task, &request);
 }
 
 void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -734,7 +744,7 @@ void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     struct coordination *c = state;
     const struct mu__tasks_get *body = mu__body(msg);
     struct mu__roster_task *task =
-        mu__coord_asker(ctx, c, msg->from.node, body->token);
+        mu__coord_requester(ctx, c, msg->from.node, body->token);
     mu_error error;
 
     if (task == NULL)
@@ -742,7 +752,7 @@ void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     switch (body->what) {
     case MU__TASKS_STATES:
     case MU__TASKS_DEVICES:
-        tell(ctx, c, msg->from.node, body);
+        answer_now(ctx, c, msg->from.node, body);
         break;
     case MU__TASKS_WAIT:
     case MU__TASKS_WATCH:
@@ -761,7 +771,7 @@ void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 /* ---- life ---- */
 
 /* The group of all is made when the roster is there. */
-int mu__coord_questions_init(struct mu__ctx *ctx, struct coordination *c)
+int mu__coord_requests_init(struct mu__ctx *ctx, struct coordination *c)
 {
     mu_error error;
     int rv;
@@ -780,37 +790,37 @@ int mu__coord_questions_init(struct mu__ctx *ctx, struct coordination *c)
     return 0;
 }
 
-void mu__coord_questions_forget(struct coordination *c)
+void mu__coord_requests_forget(struct coordination *c)
 {
-    struct coord_questions *qs = c->questions;
+    struct coord_requests *rs = c->questions;
     struct group *next;
 
-    while (qs->due_first != NULL)
-        drop(qs, qs->due_first);
-    for (struct group *group = qs->groups; group != NULL; group = next) {
+    while (rs->due_first != NULL)
+        drop(rs, rs->due_first);
+    for (struct group *group = rs->groups; group != NULL; group = next) {
         next = group->next;
         group->connected = 0;
         group->due = false;
-        group_drop(qs, group);
+        group_drop(rs, group);
     }
 }
 
-void mu__coord_questions_stop(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_requests_stop(struct mu__ctx *ctx, struct coordination *c,
                               const mu_error *error)
 {
     while (c->questions->due_first != NULL)
         answer(ctx, c, c->questions->due_first, error);
 }
 
-void mu__coord_questions_done(struct coordination *c)
+void mu__coord_requests_done(struct coordination *c)
 {
-    struct coord_questions *qs = c->questions;
+    struct coord_requests *rs = c->questions;
 
-    if (qs == NULL)
+    if (rs == NULL)
         return;
-    mu__coord_questions_forget(c);
-    group_free(qs->all);
-    mu__map_done(&qs->of_tasks);
-    free(qs);
+    mu__coord_requests_forget(c);
+    group_free(rs->all);
+    mu__map_done(&rs->of_tasks);
+    free(rs);
     c->questions = NULL;
 }

@@ -1,4 +1,4 @@
-#include "actors/client/dealer.h"
+#include "actors/client/shard_dispenser.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -7,9 +7,9 @@
 
 enum { VERSION = 1 };
 
-static const char format_name[] = "muster deal";
+static const char format_name[] = "muster dataset";
 
-enum shard_state { FREE, DEALT, CONSUMED };
+enum shard_state { FREE, OUT, CONSUMED };
 
 struct shard {
     uint64_t ticket;        /* while it is out */
@@ -24,10 +24,10 @@ struct entry {
     int32_t worker;
 };
 
-struct mu__dealer {
-    struct mu__dealer_options options;
+struct mu__dispenser {
+    struct mu__dispenser_options options;
     uint64_t epoch;
-    uint64_t tickets;       /* dealt so far */
+    uint64_t tickets;       /* handed out so far */
     uint32_t next;          /* in `order`: what is free before it came back */
     uint32_t consumed;      /* of this epoch */
     uint32_t out;
@@ -57,7 +57,7 @@ static uint64_t draw(uint64_t *counter)
 
 /* The order of an epoch follows from the seed and its number alone, so that it need not
  * be saved. */
-static void shuffle(struct mu__dealer *d)
+static void shuffle(struct mu__dispenser *d)
 {
     uint64_t counter = mix(d->options.seed) ^ mix(~d->epoch);
 
@@ -70,7 +70,7 @@ static void shuffle(struct mu__dealer *d)
     }
 }
 
-static void begin_epoch(struct mu__dealer *d, uint64_t epoch)
+static void begin_epoch(struct mu__dispenser *d, uint64_t epoch)
 {
     assert(d->out == 0 && d->back_count == 0);
     d->epoch = epoch;
@@ -96,20 +96,20 @@ static int check_range(const char *name, uint64_t number, uint64_t low, uint64_t
                         " to %" PRIu64, name, number, low, high);
 }
 
-static int check_options(const struct mu__dealer_options *options, mu_error *error)
+static int check_options(const struct mu__dispenser_options *options, mu_error *error)
 {
-    int rv = check_range("shards", options->shards, 1, MU__DEALER_SHARDS_MAX, error);
+    int rv = check_range("shards", options->shards, 1, MU__DISPENSER_SHARDS_MAX, error);
 
     return rv != 0 ? rv
                    : check_range("records", options->records, 1,
-                                 MU__DEALER_RECORDS_MAX / options->shards, error);
+                                 MU__DISPENSER_RECORDS_MAX / options->shards, error);
 }
 
-int mu__dealer_new(const struct mu__dealer_options *options, mu_error *ret_error,
-                   struct mu__dealer **ret_dealer)
+int mu__dispenser_new(const struct mu__dispenser_options *options, mu_error *ret_error,
+                   struct mu__dispenser **ret_dispenser)
 {
     size_t shards = options->shards;
-    struct mu__dealer *d;
+    struct mu__dispenser *d;
     int rv = check_options(options, ret_error);
 
     if (rv != 0)
@@ -123,39 +123,39 @@ int mu__dealer_new(const struct mu__dealer_options *options, mu_error *ret_error
     d->back = calloc(shards, sizeof *d->back);
     d->entries = calloc(shards * options->records, sizeof *d->entries);
     if (d->shards == NULL || d->order == NULL || d->back == NULL || d->entries == NULL) {
-        mu__dealer_free(d);
+        mu__dispenser_free(d);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for %zu shards", shards);
     }
     begin_epoch(d, 1);
-    *ret_dealer = d;
+    *ret_dispenser = d;
     return 0;
 }
 
-void mu__dealer_free(struct mu__dealer *dealer)
+void mu__dispenser_free(struct mu__dispenser *dispenser)
 {
-    if (dealer == NULL)
+    if (dispenser == NULL)
         return;
-    free(dealer->shards);
-    free(dealer->order);
-    free(dealer->back);
-    free(dealer->entries);
-    free(dealer);
+    free(dispenser->shards);
+    free(dispenser->order);
+    free(dispenser->back);
+    free(dispenser->entries);
+    free(dispenser);
 }
 
-/* ---- dealing ---- */
+/* ---- handing out ---- */
 
-static bool is_last_epoch(const struct mu__dealer *d)
+static bool is_last_epoch(const struct mu__dispenser *d)
 {
     return d->options.epochs != 0 && d->epoch == d->options.epochs;
 }
 
-static bool is_over(const struct mu__dealer *d)
+static bool is_over(const struct mu__dispenser *d)
 {
     return d->consumed == d->options.shards;
 }
 
 /* The next shard that is free. False: none is. */
-static bool take_free(struct mu__dealer *d, uint32_t *ret_shard)
+static bool take_free(struct mu__dispenser *d, uint32_t *ret_shard)
 {
     const uint32_t shards = d->options.shards;
 
@@ -173,50 +173,52 @@ static bool take_free(struct mu__dealer *d, uint32_t *ret_shard)
     return true;
 }
 
-enum mu__dealer_answer mu__dealer_deal(struct mu__dealer *d, struct mu__dealt *ret_dealt)
+enum mu__dispenser_outcome mu__dispenser_next(struct mu__dispenser *d,
+                                              struct mu__dispensed *ret_shard)
 {
     uint32_t shard;
 
     if (is_over(d))
-        return MU__DEALER_OVER;
+        return MU__SHARD_ALL_CONSUMED;
     if (!take_free(d, &shard))
-        return MU__DEALER_NONE_FREE;
+        return MU__SHARD_NONE_FREE;
     d->out++;
-    d->shards[shard] = (struct shard){.ticket = ++d->tickets, .state = DEALT};
-    *ret_dealt = (struct mu__dealt){
+    d->shards[shard] = (struct shard){.ticket = ++d->tickets, .state = OUT};
+    *ret_shard = (struct mu__dispensed){
         .epoch = d->epoch,
         .ticket = d->shards[shard].ticket,
         .shard = shard,
     };
-    return MU__DEALER_DEALT;
+    return MU__SHARD_DISPENSED;
 }
 
 /* Tickets are never the same, so neither is a shard of another epoch taken for this
  * one's. */
-static bool is_out(const struct mu__dealer *d, const struct mu__dealt *dealt)
+static bool is_out(const struct mu__dispenser *d, const struct mu__dispensed *dispensed)
 {
-    return dealt->shard < d->options.shards &&
-           d->shards[dealt->shard].state == DEALT &&
-           d->shards[dealt->shard].ticket == dealt->ticket;
+    return dispensed->shard < d->options.shards &&
+           d->shards[dispensed->shard].state == OUT &&
+           d->shards[dispensed->shard].ticket == dispensed->ticket;
 }
 
-bool mu__dealer_give_back(struct mu__dealer *d, const struct mu__dealt *dealt)
+bool mu__dispenser_give_back(struct mu__dispenser *d,
+                             const struct mu__dispensed *dispensed)
 {
-    if (!is_out(d, dealt))
+    if (!is_out(d, dispensed))
         return false;
     d->out--;
-    d->shards[dealt->shard].state = FREE;
-    d->back[(d->back_first + d->back_count) % d->options.shards] = dealt->shard;
+    d->shards[dispensed->shard].state = FREE;
+    d->back[(d->back_first + d->back_count) % d->options.shards] = dispensed->shard;
     d->back_count++;
     return true;
 }
 
-static struct entry *entries_of(const struct mu__dealer *d, uint64_t epoch)
+static struct entry *entries_of(const struct mu__dispenser *d, uint64_t epoch)
 {
     return d->entries + (size_t)(epoch % d->options.records) * d->options.shards;
 }
 
-static void note(struct mu__dealer *d, uint32_t shard,
+static void note(struct mu__dispenser *d, uint32_t shard,
                  const struct mu__consumer *consumer)
 {
     d->shards[shard].state = CONSUMED;
@@ -228,13 +230,13 @@ static void note(struct mu__dealer *d, uint32_t shard,
     };
 }
 
-bool mu__dealer_consume(struct mu__dealer *d, const struct mu__dealt *dealt,
+bool mu__dispenser_consume(struct mu__dispenser *d, const struct mu__dispensed *dispensed,
                         const struct mu__consumer *consumer)
 {
-    if (!is_out(d, dealt))
+    if (!is_out(d, dispensed))
         return false;
     d->out--;
-    note(d, dealt->shard, consumer);
+    note(d, dispensed->shard, consumer);
     if (d->consumed == d->options.shards && !is_last_epoch(d))
         begin_epoch(d, d->epoch + 1);
     return true;
@@ -245,9 +247,10 @@ static uint64_t consumed_of(uint64_t epoch, uint64_t shards, uint64_t consumed)
     return (epoch - 1) * shards + consumed;
 }
 
-void mu__dealer_counts(const struct mu__dealer *d, struct mu__dealer_counts *ret_counts)
+void mu__dispenser_counts(const struct mu__dispenser *d,
+                          struct mu__dispenser_counts *ret_counts)
 {
-    *ret_counts = (struct mu__dealer_counts){
+    *ret_counts = (struct mu__dispenser_counts){
         .epoch = d->epoch,
         .consumed = consumed_of(d->epoch, d->options.shards, d->consumed),
         .shards = d->options.shards,
@@ -255,11 +258,11 @@ void mu__dealer_counts(const struct mu__dealer *d, struct mu__dealer_counts *ret
     };
 }
 
-uint32_t mu__dealer_first_out(const struct mu__dealer *d)
+uint32_t mu__dispenser_first_out(const struct mu__dispenser *d)
 {
     uint32_t shard = 0;
 
-    while (shard < d->options.shards && d->shards[shard].state != DEALT)
+    while (shard < d->options.shards && d->shards[shard].state != OUT)
         shard++;
     return shard;
 }
@@ -300,7 +303,7 @@ static mu_value *column_value(const struct entry *entries, uint64_t count,
     return tensor;
 }
 
-static mu_value *epoch_value(const struct mu__dealer *d, uint64_t epoch)
+static mu_value *epoch_value(const struct mu__dispenser *d, uint64_t epoch)
 {
     uint32_t count = epoch == d->epoch ? d->consumed : d->options.shards;
     mu_value *map = mu_value_map();
@@ -323,7 +326,7 @@ static uint64_t first_on_record(uint64_t epoch, uint64_t records)
     return epoch > records ? epoch - records + 1 : 1;
 }
 
-static mu_value *record_value(const struct mu__dealer *d)
+static mu_value *record_value(const struct mu__dispenser *d)
 {
     mu_value *list = mu_value_list();
     int rv = list == NULL ? -MU_ENOMEM : 0;
@@ -337,7 +340,7 @@ static mu_value *record_value(const struct mu__dealer *d)
     return NULL;
 }
 
-mu_value *mu__dealer_value(const struct mu__dealer *d)
+mu_value *mu__dispenser_value(const struct mu__dispenser *d)
 {
     const struct {
         const char *key;
@@ -402,24 +405,24 @@ static int read_format(const mu_value *value, mu_error *error)
 }
 
 static int read_options(const mu_value *value, mu_error *error,
-                        struct mu__dealer_options *ret_options)
+                        struct mu__dispenser_options *ret_options)
 {
     int64_t shards = 0;
     int64_t epochs = 0;
     int64_t records = 0;
     int64_t seed = 0;
-    int rv = read_number(value, "shards", 1, MU__DEALER_SHARDS_MAX, error, &shards);
+    int rv = read_number(value, "shards", 1, MU__DISPENSER_SHARDS_MAX, error, &shards);
 
     if (rv == 0)
         rv = read_number(value, "epochs", 0, UINT32_MAX, error, &epochs);
     if (rv == 0)
-        rv = read_number(value, "records", 1, MU__DEALER_RECORDS_MAX / shards, error,
+        rv = read_number(value, "records", 1, MU__DISPENSER_RECORDS_MAX / shards, error,
                          &records);
     if (rv == 0)
         rv = read_number(value, "seed", INT64_MIN, INT64_MAX, error, &seed);
     if (rv != 0)
         return rv;
-    *ret_options = (struct mu__dealer_options){
+    *ret_options = (struct mu__dispenser_options){
         .shards = (uint32_t)shards,
         .epochs = (uint32_t)epochs,
         .records = (uint32_t)records,
@@ -459,7 +462,7 @@ static int refuse_cell(const struct page *page, enum column column, uint64_t row
                         page->columns[column][row], expected);
 }
 
-static int read_row(struct mu__dealer *d, const struct page *page, uint64_t row,
+static int read_row(struct mu__dispenser *d, const struct page *page, uint64_t row,
                     mu_error *error)
 {
     const int64_t shard = page->columns[SHARD][row];
@@ -483,8 +486,8 @@ static int read_row(struct mu__dealer *d, const struct page *page, uint64_t row,
     return 0;
 }
 
-/* Into a dealer that has begun this epoch. */
-static int read_page(struct mu__dealer *d, const mu_value *map, struct page *page,
+/* Into a dispenser that has begun this epoch. */
+static int read_page(struct mu__dispenser *d, const mu_value *map, struct page *page,
                      mu_error *error)
 {
     int64_t epoch = 0;
@@ -503,7 +506,7 @@ static int read_page(struct mu__dealer *d, const mu_value *map, struct page *pag
 
 /* How many shards of the current epoch are consumed: of all but the last epoch, not all
  * are. */
-static int read_position(const struct mu__dealer *d, const mu_value *value,
+static int read_position(const struct mu__dispenser *d, const mu_value *value,
                          mu_error *error, uint64_t *ret_epoch, uint64_t *ret_consumed)
 {
     const int64_t shards = d->options.shards;
@@ -526,7 +529,7 @@ static int read_position(const struct mu__dealer *d, const mu_value *value,
     return 0;
 }
 
-static int read_record(struct mu__dealer *d, const mu_value *value, mu_error *error)
+static int read_record(struct mu__dispenser *d, const mu_value *value, mu_error *error)
 {
     const mu_value *record = mu_value_find(value, "record");
     uint64_t last = 1;
@@ -554,24 +557,24 @@ static int read_record(struct mu__dealer *d, const mu_value *value, mu_error *er
     return rv;
 }
 
-int mu__dealer_read(const mu_value *value, mu_error *ret_error,
-                    struct mu__dealer **ret_dealer)
+int mu__dispenser_read(const mu_value *value, mu_error *ret_error,
+                    struct mu__dispenser **ret_dispenser)
 {
-    struct mu__dealer_options options;
-    struct mu__dealer *d = NULL;
+    struct mu__dispenser_options options;
+    struct mu__dispenser *d = NULL;
     int rv = read_format(value, ret_error);
 
     if (rv == 0)
         rv = read_options(value, ret_error, &options);
     if (rv == 0)
-        rv = mu__dealer_new(&options, ret_error, &d);
+        rv = mu__dispenser_new(&options, ret_error, &d);
     if (rv != 0)
         return rv;
     rv = read_record(d, value, ret_error);
     if (rv != 0) {
-        mu__dealer_free(d);
+        mu__dispenser_free(d);
         return rv;
     }
-    *ret_dealer = d;
+    *ret_dispenser = d;
     return 0;
 }

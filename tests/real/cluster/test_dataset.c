@@ -1,4 +1,4 @@
-/* Shards dealt out to a real cluster: each one once per epoch, although functions fail,
+/* Shards handed out to a real cluster: each one once per epoch, although functions fail,
  * closures are cancelled and a worker leaves; and files that are saved, broken, read. */
 #include "tests/real/nodes.h"
 
@@ -29,7 +29,7 @@ static int fn_count(mu_run *run, void *user)
 
     (void)user;
     if (shard < 0 || shard >= SHARDS || number_in(mu_run_args(run), "shards") != SHARDS)
-        return mu_run_fail(run, -MU_EINVALID, "not dealt out");
+        return mu_run_fail(run, -MU_EINVALID, "no shard given");
     atomic_fetch_add(&runs[shard], 1);
     return 0;
 }
@@ -58,7 +58,7 @@ struct fixture {
     mu_node *chief;
     mu_node *workers[2];
     mu_coordinator *coordinator;
-    mu_deal *deal;
+    mu_dataset *dataset;
 };
 
 static mu_node *open_worker(struct fixture *f, int index)
@@ -70,9 +70,10 @@ static mu_node *open_worker(struct fixture *f, int index)
     nodes_options(&f->nodes, "worker", index, &options);
     options.threads = 2;
     worker = nodes_open_with(&f->nodes, &options);
-    assert_int_equal(mu_node_register(worker, "count", fn_count, NULL, 0), 0);
-    assert_int_equal(mu_node_register(worker, "sometimes", fn_sometimes, NULL, 0), 0);
-    assert_int_equal(mu_node_register(worker, "gate", fn_gate, NULL, 0), 0);
+    assert_int_equal(mu_node_register_function(worker, "count", fn_count, NULL, 0), 0);
+    assert_int_equal(
+        mu_node_register_function(worker, "sometimes", fn_sometimes, NULL, 0), 0);
+    assert_int_equal(mu_node_register_function(worker, "gate", fn_gate, NULL, 0), 0);
     assert_int_equal(mu_node_serve(worker), 0);
     return worker;
 }
@@ -101,23 +102,23 @@ static int teardown(void **state)
     struct fixture *f = *state;
 
     atomic_store(&gate_open, true);
-    mu_deal_close(f->deal);
+    mu_dataset_close(f->dataset);
     mu_coordinator_close(f->coordinator);
     nodes_done(&f->nodes);
     free(f);
     return 0;
 }
 
-static void open_deal(struct fixture *f, unsigned epochs, uint64_t seed)
+static void open_dataset(struct fixture *f, unsigned epochs, uint64_t seed)
 {
-    mu_deal_options options;
+    mu_dataset_options options;
     mu_error error = {0};
 
-    mu_deal_options_init(&options);
+    mu_dataset_options_init(&options);
     options.shards = SHARDS;
     options.epochs = epochs;
     options.seed = seed;
-    if (mu_deal_open(f->coordinator, &options, &error, &f->deal) != 0)
+    if (mu_dataset_open(f->coordinator, &options, &error, &f->dataset) != 0)
         fail_msg("%s", error.message);
 }
 
@@ -125,7 +126,7 @@ static int schedule(struct fixture *f, const char *function)
 {
     mu_error error = {0};
 
-    return mu_deal_schedule(f->deal, function, NULL, NULL, SOON_MS, &error);
+    return mu_dataset_schedule(f->dataset, function, NULL, NULL, SOON_MS, &error);
 }
 
 static void check_runs(int expected)
@@ -138,7 +139,7 @@ static void check_runs(int expected)
 
 static void check_consumed(struct fixture *f, int64_t consumed)
 {
-    mu_value *record = mu_deal_record(f->deal);
+    mu_value *record = mu_dataset_record(f->dataset);
 
     assert_int_equal(number_in(record, "consumed"), consumed);
     mu_value_free(record);
@@ -157,7 +158,7 @@ static void wait_for(atomic_int *number, int least)
 /* Each consumed shard of the current epoch names a closure, and its first run. */
 static void check_consumers(struct fixture *f)
 {
-    mu_value *value = mu_deal_record(f->deal);
+    mu_value *value = mu_dataset_record(f->dataset);
     const mu_value *pages = mu_value_find(value, "record");
     const mu_value *page = mu_value_at(pages, mu_value_count(pages) - 1);
     mu_tensor closures;
@@ -182,12 +183,12 @@ static void test_every_shard_once_per_epoch(void **state)
     int scheduled = 0;
     int rv;
 
-    open_deal(f, EPOCHS, 11);
+    open_dataset(f, EPOCHS, 11);
     while ((rv = schedule(f, "count")) == 0)
         scheduled++;
     assert_int_equal(rv, -MU_ERANGE);
     assert_int_equal(scheduled, SHARDS * EPOCHS);
-    assert_int_equal(mu_deal_join(f->deal, 0, &error), 0);
+    assert_int_equal(mu_dataset_join(f->dataset, 0, &error), 0);
     check_runs(EPOCHS);
     check_consumed(f, SHARDS * EPOCHS);
     check_consumers(f);
@@ -200,13 +201,13 @@ static void test_closures_have_options(void **state)
     mu_closure_options options;
     mu_error error = {0};
 
-    open_deal(f, 1, 0);
+    open_dataset(f, 1, 0);
     mu_closure_options_init(&options);
     options.worker = 1;
     for (int i = 0; i < SHARDS; i++)
-        assert_int_equal(mu_deal_schedule(f->deal, "count", NULL, &options, SOON_MS,
+        assert_int_equal(mu_dataset_schedule(f->dataset, "count", NULL, &options, SOON_MS,
                                           &error), 0);
-    assert_int_equal(mu_deal_join(f->deal, SOON_MS, &error), 0);
+    assert_int_equal(mu_dataset_join(f->dataset, SOON_MS, &error), 0);
     check_runs(1);
     assert_int_equal(schedule(f, "count"), -MU_ERANGE);
 }
@@ -217,7 +218,7 @@ static void test_failed_closures_give_back(void **state)
     int errors = 0;
     int rv;
 
-    open_deal(f, EPOCHS, 0);
+    open_dataset(f, EPOCHS, 0);
     atomic_store(&failures_left, 5);
     do {
         rv = schedule(f, "sometimes");
@@ -229,17 +230,17 @@ static void test_failed_closures_give_back(void **state)
     check_consumed(f, SHARDS * EPOCHS);
 }
 
-/* What an error cancels is dealt again, as what failed: nothing is lost. */
+/* What an error cancels is handed out again, as what failed: nothing is lost. */
 static void test_cancelled_closures_give_back(void **state)
 {
     struct fixture *f = *state;
     mu_error error = {0};
 
-    open_deal(f, 1, 0);
+    open_dataset(f, 1, 0);
     assert_int_equal(schedule(f, "gate"), 0);
     assert_int_equal(schedule(f, "none such"), 0);
     assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error), -MU_ENOTFOUND);
-    assert_int_equal(mu_deal_join(f->deal, SOON_MS, &error), 0);
+    assert_int_equal(mu_dataset_join(f->dataset, SOON_MS, &error), 0);
     check_consumed(f, 0);
     for (int i = 0; i < SHARDS; i++)
         assert_int_equal(schedule(f, "count"), 0);
@@ -253,11 +254,11 @@ static void test_worker_leaves_with_shards(void **state)
     struct fixture *f = *state;
     mu_error error = {0};
 
-    open_deal(f, 2, 3);
+    open_dataset(f, 2, 3);
     for (int i = 0; i < SHARDS; i++)
         assert_int_equal(schedule(f, "gate"), 0);
     wait_for(&waiting, 4);
-    assert_int_equal(mu_deal_schedule(f->deal, "gate", NULL, NULL, 0, &error),
+    assert_int_equal(mu_dataset_schedule(f->dataset, "gate", NULL, NULL, 0, &error),
                      -MU_EAGAIN);
     assert_string_equal(error.message,
                         "24 of the 24 shards of epoch 1 are out, the first is 0");
@@ -274,29 +275,29 @@ static void test_limits_tell_what_is_out(void **state)
     struct fixture *f = *state;
     mu_error error = {0};
 
-    open_deal(f, 2, 0);
+    open_dataset(f, 2, 0);
     for (int i = 0; i < SHARDS; i++)
         assert_int_equal(schedule(f, "gate"), 0);
-    assert_int_equal(mu_deal_schedule(f->deal, "gate", NULL, NULL, 5, &error),
+    assert_int_equal(mu_dataset_schedule(f->dataset, "gate", NULL, NULL, 5, &error),
                      -MU_EDEADLINE);
-    assert_int_equal(mu_deal_join(f->deal, 5, &error), -MU_EDEADLINE);
+    assert_int_equal(mu_dataset_join(f->dataset, 5, &error), -MU_EDEADLINE);
     assert_non_null(strstr(error.message, "24 of the 24 shards of epoch 1 are out"));
-    assert_int_equal(mu_deal_join(f->deal, 0, &error), -MU_EAGAIN);
+    assert_int_equal(mu_dataset_join(f->dataset, 0, &error), -MU_EAGAIN);
     atomic_store(&gate_open, true);
-    assert_int_equal(mu_deal_join(f->deal, SOON_MS, &error), 0);
+    assert_int_equal(mu_dataset_join(f->dataset, SOON_MS, &error), 0);
     check_consumed(f, SHARDS);
 }
 
-static void test_deal_may_be_closed_first(void **state)
+static void test_dataset_may_be_closed_first(void **state)
 {
     struct fixture *f = *state;
     mu_error error = {0};
 
-    open_deal(f, 1, 0);
+    open_dataset(f, 1, 0);
     for (int i = 0; i < SHARDS; i++)
         assert_int_equal(schedule(f, "gate"), 0);
-    mu_deal_close(f->deal);
-    f->deal = NULL;
+    mu_dataset_close(f->dataset);
+    f->dataset = NULL;
     atomic_store(&gate_open, true);
     assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error), 0);
     check_runs(1);
@@ -308,17 +309,17 @@ static void test_closed_node_gives_back(void **state)
     struct fixture *f = *state;
     mu_error error = {0};
 
-    open_deal(f, 1, 0);
+    open_dataset(f, 1, 0);
     for (int i = 0; i < 4; i++)
         assert_int_equal(schedule(f, "gate"), 0);
     nodes_close(&f->nodes, f->chief);
-    assert_int_equal(mu_deal_join(f->deal, SOON_MS, &error), 0);
+    assert_int_equal(mu_dataset_join(f->dataset, SOON_MS, &error), 0);
     assert_int_equal(schedule(f, "gate"), -MU_ECLOSED);
     check_consumed(f, 0);
 }
 
-/* Several threads deal from one deal. */
-static void *deal_all(void *arg)
+/* Several threads take shards of one dataset. */
+static void *schedule_all(void *arg)
 {
     while (schedule(arg, "count") == 0)
         continue;
@@ -330,9 +331,9 @@ static void test_many_threads(void **state)
     struct fixture *f = *state;
     pthread_t threads[4];
 
-    open_deal(f, EPOCHS, 2);
+    open_dataset(f, EPOCHS, 2);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, deal_all, f), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, schedule_all, f), 0);
     for (int i = 0; i < 4; i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     check_runs(EPOCHS);
@@ -346,34 +347,34 @@ static void save_half(struct fixture *f)
 {
     mu_error error = {0};
 
-    open_deal(f, 1, 7);
+    open_dataset(f, 1, 7);
     for (int i = 0; i < SHARDS / 2; i++)
         assert_int_equal(schedule(f, "count"), 0);
-    assert_int_equal(mu_deal_join(f->deal, SOON_MS, &error), 0);
+    assert_int_equal(mu_dataset_join(f->dataset, SOON_MS, &error), 0);
     assert_int_equal(schedule(f, "gate"), 0);
-    if (mu_deal_save(f->deal, path, &error) != 0)
+    if (mu_dataset_save(f->dataset, path, &error) != 0)
         fail_msg("%s", error.message);
 }
 
-static void test_saved_deal_goes_on(void **state)
+static void test_saved_dataset_goes_on(void **state)
 {
     struct fixture *f = *state;
     mu_error error = {0};
-    mu_deal *loaded = NULL;
-    mu_deal *first;
+    mu_dataset *loaded = NULL;
+    mu_dataset *first;
     int scheduled = 0;
 
     save_half(f);
-    if (mu_deal_load(f->coordinator, path, &error, &loaded) != 0)
+    if (mu_dataset_load(f->coordinator, path, &error, &loaded) != 0)
         fail_msg("%s", error.message);
-    first = f->deal;
-    f->deal = loaded;
+    first = f->dataset;
+    f->dataset = loaded;
     while (schedule(f, "count") == 0)
         scheduled++;
     assert_int_equal(scheduled, SHARDS / 2);
     check_runs(1);
     check_consumed(f, SHARDS);
-    mu_deal_close(first);
+    mu_dataset_close(first);
 }
 
 static size_t read_saved(char *out, size_t size)
@@ -402,7 +403,7 @@ static void test_broken_files_are_refused(void **state)
     struct fixture *f = *state;
     static char good[8192];
     static char bad[8192];
-    mu_deal *deal = NULL;
+    mu_dataset *dataset = NULL;
     mu_error error = {0};
     size_t size;
 
@@ -411,7 +412,7 @@ static void test_broken_files_are_refused(void **state)
     assert_in_range(size, 100, sizeof good - 1);
     for (size_t i = 0; i < size; i += 7) {
         write_saved(good, i);
-        assert_int_equal(mu_deal_load(f->coordinator, path, &error, &deal),
+        assert_int_equal(mu_dataset_load(f->coordinator, path, &error, &dataset),
                          -MU_EDATALOSS);
         memcpy(bad, good, size);
         bad[i] = (char)(bad[i] ^ 0x41);
@@ -419,42 +420,45 @@ static void test_broken_files_are_refused(void **state)
         if (i >= 20 && i < 24)
             continue;
         write_saved(bad, size);
-        assert_int_equal(mu_deal_load(f->coordinator, path, &error, &deal),
+        assert_int_equal(mu_dataset_load(f->coordinator, path, &error, &dataset),
                          -MU_EDATALOSS);
     }
-    assert_null(deal);
+    assert_null(dataset);
     write_saved(good, size);
-    assert_int_equal(mu_deal_load(f->coordinator, path, &error, &deal), 0);
-    mu_deal_close(deal);
+    assert_int_equal(mu_dataset_load(f->coordinator, path, &error, &dataset), 0);
+    mu_dataset_close(dataset);
 }
 
 static void test_files_that_cannot_be(void **state)
 {
     struct fixture *f = *state;
-    mu_deal *deal = NULL;
+    mu_dataset *dataset = NULL;
     mu_error error = {0};
 
-    open_deal(f, 1, 0);
-    assert_int_equal(mu_deal_load(f->coordinator, "no-folder/deal", &error, &deal),
+    open_dataset(f, 1, 0);
+    assert_int_equal(
+        mu_dataset_load(f->coordinator, "no-folder/dataset", &error, &dataset),
+        -MU_ENOTFOUND);
+    assert_non_null(strstr(error.message, "\"no-folder/dataset\" cannot be read"));
+    assert_int_equal(mu_dataset_save(f->dataset, "no-folder/dataset", &error),
                      -MU_ENOTFOUND);
-    assert_non_null(strstr(error.message, "\"no-folder/deal\" cannot be read"));
-    assert_int_equal(mu_deal_save(f->deal, "no-folder/deal", &error), -MU_ENOTFOUND);
-    assert_non_null(strstr(error.message, "\"no-folder/deal.new\" cannot be written"));
-    assert_null(deal);
+    assert_non_null(strstr(error.message, "\"no-folder/dataset.new\" cannot be written"));
+    assert_null(dataset);
 }
 
 static void test_bad_options(void **state)
 {
     struct fixture *f = *state;
-    mu_deal_options options;
-    mu_deal *deal = NULL;
+    mu_dataset_options options;
+    mu_dataset *dataset = NULL;
     mu_error error = {0};
 
-    mu_deal_options_init(&options);
-    assert_int_equal(mu_deal_open(f->coordinator, &options, &error, &deal), -MU_EINVALID);
+    mu_dataset_options_init(&options);
+    assert_int_equal(mu_dataset_open(f->coordinator, &options, &error, &dataset),
+                     -MU_EINVALID);
     assert_string_equal(error.message,
                         "option shards is 0, expected a number from 1 to 1048576");
-    assert_null(deal);
+    assert_null(dataset);
 }
 
 int main(void)
@@ -467,10 +471,11 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_worker_leaves_with_shards, setup, teardown),
         cmocka_unit_test_setup_teardown(test_limits_tell_what_is_out, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_deal_may_be_closed_first, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_dataset_may_be_closed_first, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(test_closed_node_gives_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_many_threads, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_saved_deal_goes_on, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_saved_dataset_goes_on, setup, teardown),
         cmocka_unit_test_setup_teardown(test_broken_files_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(test_files_that_cannot_be, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_options, setup, teardown),
@@ -478,7 +483,7 @@ int main(void)
     const char *folder = getenv("TMPDIR");
     int rv;
 
-    (void)snprintf(path, sizeof path, "%.200s/muster-deal-%ld",
+    (void)snprintf(path, sizeof path, "%.200s/muster-dataset-%ld",
                    folder == NULL ? "/tmp" : folder, (long)getpid());
     rv = cmocka_run_group_tests(tests, NULL, NULL);
     (void)unlink(path);

@@ -1,6 +1,6 @@
 /* Dealing out shards: rows of steps, a check against a model in random order, and what
- * becomes of a dealer that is saved, broken and read again. */
-#include "actors/client/dealer.h"
+ * becomes of a dispenser that is saved, broken and read again. */
+#include "actors/client/shard_dispenser.h"
 #include "tests/sim/random.h"
 
 #include <setjmp.h>
@@ -13,15 +13,16 @@
 
 enum { STEPS_MAX = 16, HANDS = 8, RANDOM_RUNS = 200, SHARDS_MAX = 20 };
 
-static struct mu__dealer *dealer_new(uint32_t shards, uint32_t epochs, uint64_t seed)
+static struct mu__dispenser *dispenser_new(uint32_t shards, uint32_t epochs,
+                                           uint64_t seed)
 {
-    const struct mu__dealer_options options = {shards, epochs, 2, seed};
-    struct mu__dealer *dealer = NULL;
+    const struct mu__dispenser_options options = {shards, epochs, 2, seed};
+    struct mu__dispenser *dispenser = NULL;
     mu_error error = {0};
 
-    if (mu__dealer_new(&options, &error, &dealer) != 0)
+    if (mu__dispenser_new(&options, &error, &dispenser) != 0)
         fail_msg("%s", error.message);
-    return dealer;
+    return dispenser;
 }
 
 static const struct mu__consumer nobody = {0, 0, -1};
@@ -30,7 +31,7 @@ static const struct mu__consumer nobody = {0, 0, -1};
 
 enum action { END, DEAL, NONE, OVER, BACK, EAT, STALE };
 
-/* `hand` is where the test keeps what was dealt; shard and epoch are what is expected. */
+/* `hand` is where the test keeps what was dispensed; shard and epoch are what is expected. */
 struct step {
     enum action action;
     int hand;
@@ -68,27 +69,27 @@ static const struct story {
       B(0), D(0, 0, 3)}},
 };
 
-static bool take_step(struct mu__dealer *dealer, const struct step *step,
-                      struct mu__dealt *hands)
+static bool take_step(struct mu__dispenser *dispenser, const struct step *step,
+                      struct mu__dispensed *hands)
 {
-    struct mu__dealt *hand = &hands[step->hand];
-    struct mu__dealt unused;
+    struct mu__dispensed *hand = &hands[step->hand];
+    struct mu__dispensed unused;
 
     switch (step->action) {
     case DEAL:
-        return mu__dealer_deal(dealer, hand) == MU__DEALER_DEALT &&
+        return mu__dispenser_next(dispenser, hand) == MU__SHARD_DISPENSED &&
                hand->shard == step->shard && hand->epoch == step->epoch;
     case NONE:
-        return mu__dealer_deal(dealer, &unused) == MU__DEALER_NONE_FREE;
+        return mu__dispenser_next(dispenser, &unused) == MU__SHARD_NONE_FREE;
     case OVER:
-        return mu__dealer_deal(dealer, &unused) == MU__DEALER_OVER;
+        return mu__dispenser_next(dispenser, &unused) == MU__SHARD_ALL_CONSUMED;
     case BACK:
-        return mu__dealer_give_back(dealer, hand);
+        return mu__dispenser_give_back(dispenser, hand);
     case EAT:
-        return mu__dealer_consume(dealer, hand, &nobody);
+        return mu__dispenser_consume(dispenser, hand, &nobody);
     default:
-        return !mu__dealer_consume(dealer, hand, &nobody) &&
-               !mu__dealer_give_back(dealer, hand);
+        return !mu__dispenser_consume(dispenser, hand, &nobody) &&
+               !mu__dispenser_give_back(dispenser, hand);
     }
 }
 
@@ -97,76 +98,78 @@ static void test_stories(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof stories / sizeof stories[0]; i++) {
         const struct story *story = &stories[i];
-        struct mu__dealer *dealer = dealer_new(story->shards, story->epochs, 0);
-        struct mu__dealt hands[HANDS] = {{0}};
+        struct mu__dispenser *dispenser = dispenser_new(story->shards, story->epochs, 0);
+        struct mu__dispensed hands[HANDS] = {{0}};
 
         for (int s = 0; s < STEPS_MAX && story->steps[s].action != END; s++)
-            if (!take_step(dealer, &story->steps[s], hands))
+            if (!take_step(dispenser, &story->steps[s], hands))
                 fail_msg("%s: step %d", story->name, s);
-        mu__dealer_free(dealer);
+        mu__dispenser_free(dispenser);
     }
 }
 
 static void test_options(void **state)
 {
     static const struct {
-        struct mu__dealer_options options;
+        struct mu__dispenser_options options;
         const char *words;
     } rows[] = {
         {{0, 0, 2, 0}, "option shards is 0, expected a number from 1 to 1048576"},
-        {{MU__DEALER_SHARDS_MAX + 1, 0, 1, 0},
+        {{MU__DISPENSER_SHARDS_MAX + 1, 0, 1, 0},
          "option shards is 1048577, expected a number from 1 to 1048576"},
         {{10, 0, 0, 0}, "option records is 0, expected a number from 1 to 1677721"},
-        {{MU__DEALER_SHARDS_MAX, 0, 17, 0},
+        {{MU__DISPENSER_SHARDS_MAX, 0, 17, 0},
          "option records is 17, expected a number from 1 to 16"},
     };
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct mu__dealer *dealer = NULL;
+        struct mu__dispenser *dispenser = NULL;
         mu_error error = {0};
 
-        assert_int_equal(mu__dealer_new(&rows[i].options, &error, &dealer), -MU_EINVALID);
+        assert_int_equal(mu__dispenser_new(&rows[i].options, &error, &dispenser),
+                         -MU_EINVALID);
         assert_string_equal(error.message, rows[i].words);
-        assert_null(dealer);
+        assert_null(dispenser);
     }
 }
 
 /* ---- order ---- */
 
-static void deal_epoch(struct mu__dealer *dealer, uint32_t shards, uint32_t *order)
+static void dataset_epoch(struct mu__dispenser *dispenser, uint32_t shards,
+                          uint32_t *order)
 {
-    struct mu__dealt dealt;
+    struct mu__dispensed dispensed;
 
     for (uint32_t i = 0; i < shards; i++) {
-        assert_int_equal(mu__dealer_deal(dealer, &dealt), MU__DEALER_DEALT);
-        assert_true(mu__dealer_consume(dealer, &dealt, &nobody));
-        order[i] = dealt.shard;
+        assert_int_equal(mu__dispenser_next(dispenser, &dispensed), MU__SHARD_DISPENSED);
+        assert_true(mu__dispenser_consume(dispenser, &dispensed, &nobody));
+        order[i] = dispensed.shard;
     }
 }
 
 static void test_order_follows_from_the_seed(void **state)
 {
     uint32_t orders[4][SHARDS_MAX];
-    struct mu__dealer *a = dealer_new(SHARDS_MAX, 0, 5);
-    struct mu__dealer *b = dealer_new(SHARDS_MAX, 0, 5);
-    struct mu__dealer *c = dealer_new(SHARDS_MAX, 0, 6);
+    struct mu__dispenser *a = dispenser_new(SHARDS_MAX, 0, 5);
+    struct mu__dispenser *b = dispenser_new(SHARDS_MAX, 0, 5);
+    struct mu__dispenser *c = dispenser_new(SHARDS_MAX, 0, 6);
     uint32_t seen = 0;
 
     (void)state;
-    deal_epoch(a, SHARDS_MAX, orders[0]);
-    deal_epoch(a, SHARDS_MAX, orders[1]);
-    deal_epoch(b, SHARDS_MAX, orders[2]);
-    deal_epoch(c, SHARDS_MAX, orders[3]);
+    dataset_epoch(a, SHARDS_MAX, orders[0]);
+    dataset_epoch(a, SHARDS_MAX, orders[1]);
+    dataset_epoch(b, SHARDS_MAX, orders[2]);
+    dataset_epoch(c, SHARDS_MAX, orders[3]);
     assert_memory_equal(orders[0], orders[2], sizeof orders[0]);
     assert_memory_not_equal(orders[0], orders[1], sizeof orders[0]);
     assert_memory_not_equal(orders[0], orders[3], sizeof orders[0]);
     for (int i = 0; i < SHARDS_MAX; i++)
         seen |= 1U << orders[0][i];
     assert_int_equal(seen, (1U << SHARDS_MAX) - 1);
-    mu__dealer_free(a);
-    mu__dealer_free(b);
-    mu__dealer_free(c);
+    mu__dispenser_free(a);
+    mu__dispenser_free(b);
+    mu__dispenser_free(c);
 }
 
 /* ---- the record ---- */
@@ -192,24 +195,24 @@ static int64_t number(const mu_value *map, const char *key)
 }
 
 /* Three epochs of two shards, and one more shard: two epochs are on record. */
-static struct mu__dealer *dealer_in_fourth_epoch(void)
+static struct mu__dispenser *dispenser_in_fourth_epoch(void)
 {
-    struct mu__dealer *dealer = dealer_new(2, 4, 0);
-    struct mu__dealt dealt;
+    struct mu__dispenser *dispenser = dispenser_new(2, 4, 0);
+    struct mu__dispensed dispensed;
 
     for (uint32_t i = 0; i < 7; i++) {
         const struct mu__consumer consumer = {100 + i, i + 1, (int32_t)i - 1};
 
-        assert_int_equal(mu__dealer_deal(dealer, &dealt), MU__DEALER_DEALT);
-        assert_true(mu__dealer_consume(dealer, &dealt, &consumer));
+        assert_int_equal(mu__dispenser_next(dispenser, &dispensed), MU__SHARD_DISPENSED);
+        assert_true(mu__dispenser_consume(dispenser, &dispensed, &consumer));
     }
-    return dealer;
+    return dispenser;
 }
 
 static void test_record(void **state)
 {
-    struct mu__dealer *dealer = dealer_in_fourth_epoch();
-    mu_value *value = mu__dealer_value(dealer);
+    struct mu__dispenser *dispenser = dispenser_in_fourth_epoch();
+    mu_value *value = mu__dispenser_value(dispenser);
 
     (void)state;
     assert_int_equal(number(value, "consumed"), 7);
@@ -221,40 +224,40 @@ static void test_record(void **state)
     assert_int_equal(column(value, 1, "worker", 1)[0], 5);
     assert_int_equal(column(value, 1, "closure", 1)[0], 106);
     mu_value_free(value);
-    mu__dealer_free(dealer);
+    mu__dispenser_free(dispenser);
 }
 
 static void test_what_was_out_is_free_again(void **state)
 {
-    struct mu__dealer *dealer = dealer_new(3, 1, 9);
-    struct mu__dealer *copy = NULL;
-    struct mu__dealer_counts counts;
-    struct mu__dealt first;
-    struct mu__dealt second;
-    struct mu__dealt again;
+    struct mu__dispenser *dispenser = dispenser_new(3, 1, 9);
+    struct mu__dispenser *copy = NULL;
+    struct mu__dispenser_counts counts;
+    struct mu__dispensed first;
+    struct mu__dispensed second;
+    struct mu__dispensed again;
     mu_value *value;
 
     (void)state;
-    assert_int_equal(mu__dealer_deal(dealer, &first), MU__DEALER_DEALT);
-    assert_int_equal(mu__dealer_deal(dealer, &second), MU__DEALER_DEALT);
-    assert_true(mu__dealer_consume(dealer, &second, &nobody));
-    mu__dealer_counts(dealer, &counts);
+    assert_int_equal(mu__dispenser_next(dispenser, &first), MU__SHARD_DISPENSED);
+    assert_int_equal(mu__dispenser_next(dispenser, &second), MU__SHARD_DISPENSED);
+    assert_true(mu__dispenser_consume(dispenser, &second, &nobody));
+    mu__dispenser_counts(dispenser, &counts);
     assert_int_equal(counts.out, 1);
-    assert_int_equal(mu__dealer_first_out(dealer), first.shard);
-    value = mu__dealer_value(dealer);
-    assert_int_equal(mu__dealer_read(value, NULL, &copy), 0);
-    mu__dealer_counts(copy, &counts);
+    assert_int_equal(mu__dispenser_first_out(dispenser), first.shard);
+    value = mu__dispenser_value(dispenser);
+    assert_int_equal(mu__dispenser_read(value, NULL, &copy), 0);
+    mu__dispenser_counts(copy, &counts);
     assert_int_equal(counts.out, 0);
-    assert_int_equal(mu__dealer_first_out(copy), 3);
+    assert_int_equal(mu__dispenser_first_out(copy), 3);
     assert_int_equal(counts.consumed, 1);
-    assert_int_equal(mu__dealer_deal(copy, &again), MU__DEALER_DEALT);
+    assert_int_equal(mu__dispenser_next(copy, &again), MU__SHARD_DISPENSED);
     assert_int_equal(again.shard, first.shard);
-    assert_int_equal(mu__dealer_deal(copy, &again), MU__DEALER_DEALT);
+    assert_int_equal(mu__dispenser_next(copy, &again), MU__SHARD_DISPENSED);
     assert_int_not_equal(again.shard, second.shard);
-    assert_int_equal(mu__dealer_deal(copy, &again), MU__DEALER_NONE_FREE);
+    assert_int_equal(mu__dispenser_next(copy, &again), MU__SHARD_NONE_FREE);
     mu_value_free(value);
-    mu__dealer_free(copy);
-    mu__dealer_free(dealer);
+    mu__dispenser_free(copy);
+    mu__dispenser_free(dispenser);
 }
 
 /* ---- broken records ---- */
@@ -266,7 +269,7 @@ static mu_value *cells(uint64_t count, int64_t a, int64_t b)
     return mu_value_tensor(MU_I64, 1, &count, data);
 }
 
-/* What is put where, into the value of dealer_in_fourth_epoch(), and the words. A count
+/* What is put where, into the value of dispenser_in_fourth_epoch(), and the words. A count
  * of -1 puts the number `a`, else `count` cells a and b. */
 static const struct damage {
     int place;              /* in the record; -1: the whole */
@@ -276,7 +279,7 @@ static const struct damage {
     int64_t b;
     const char *words;
 } damages[] = {
-    {-1, "format", -1, 1, 0, "format: expected a map that says \"muster deal\""},
+    {-1, "format", -1, 1, 0, "format: expected a map that says \"muster dataset\""},
     {-1, "version", -1, 2, 0, "version is 2, expected 1 to 1"},
     {-1, "shards", -1, 0, 0, "shards is 0, expected 1 to 1048576"},
     {-1, "shards", -1, INT64_MAX, 0,
@@ -307,9 +310,9 @@ static void test_broken_records_are_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof damages / sizeof damages[0]; i++) {
         const struct damage *damage = &damages[i];
-        struct mu__dealer *dealer = dealer_in_fourth_epoch();
-        struct mu__dealer *copy = NULL;
-        mu_value *value = mu__dealer_value(dealer);
+        struct mu__dispenser *dispenser = dispenser_in_fourth_epoch();
+        struct mu__dispenser *copy = NULL;
+        mu_value *value = mu__dispenser_value(dispenser);
         mu_value *map = value;
         mu_error error = {0};
 
@@ -322,11 +325,11 @@ static void test_broken_records_are_refused(void **state)
                                           : cells((uint64_t)damage->count, damage->a,
                                                   damage->b)),
                          0);
-        assert_int_equal(mu__dealer_read(value, &error, &copy), -MU_EDATALOSS);
+        assert_int_equal(mu__dispenser_read(value, &error, &copy), -MU_EDATALOSS);
         assert_string_equal(error.message, damage->words);
         assert_null(copy);
         mu_value_free(value);
-        mu__dealer_free(dealer);
+        mu__dispenser_free(dispenser);
     }
 }
 
@@ -337,9 +340,9 @@ static void test_missing_keys_are_named(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        struct mu__dealer *dealer = dealer_in_fourth_epoch();
-        struct mu__dealer *copy = NULL;
-        mu_value *whole = mu__dealer_value(dealer);
+        struct mu__dispenser *dispenser = dispenser_in_fourth_epoch();
+        struct mu__dispenser *copy = NULL;
+        mu_value *whole = mu__dispenser_value(dispenser);
         mu_value *part = mu_value_map();
         char words[64];
         mu_error error = {0};
@@ -349,65 +352,65 @@ static void test_missing_keys_are_named(void **state)
                 (void)mu_value_set(part, mu_value_key(whole, k),
                                    mu_value_ref(mu_value_at(whole, k)));
         (void)snprintf(words, sizeof words, "%s is missing", keys[i]);
-        assert_int_equal(mu__dealer_read(part, &error, &copy), -MU_EDATALOSS);
+        assert_int_equal(mu__dispenser_read(part, &error, &copy), -MU_EDATALOSS);
         assert_string_equal(error.message, words);
         mu_value_free(whole);
         mu_value_free(part);
-        mu__dealer_free(dealer);
+        mu__dispenser_free(dispenser);
     }
-    assert_int_equal(mu__dealer_read(NULL, NULL, NULL), -MU_EDATALOSS);
+    assert_int_equal(mu__dispenser_read(NULL, NULL, NULL), -MU_EDATALOSS);
 }
 
 /* ---- chance ---- */
 
 /* What the test knows: how often each shard was consumed in this epoch, what is out. */
 struct model {
-    struct mu__dealer *dealer;
+    struct mu__dispenser *dispenser;
     struct sim_random random;
     uint32_t shards;
     uint32_t epochs;
     uint64_t epoch;
     uint32_t eaten[SHARDS_MAX];
     uint32_t eaten_count;
-    struct mu__dealt out[SHARDS_MAX];
+    struct mu__dispensed out[SHARDS_MAX];
     uint32_t out_count;
 };
 
-static struct mu__dealt take_out(struct model *m)
+static struct mu__dispensed take_out(struct model *m)
 {
     uint32_t i = (uint32_t)sim_between(&m->random, 0, m->out_count - 1);
-    struct mu__dealt dealt = m->out[i];
+    struct mu__dispensed dispensed = m->out[i];
 
     m->out[i] = m->out[--m->out_count];
-    return dealt;
+    return dispensed;
 }
 
-static void check_deal(struct model *m)
+static void check_dataset(struct model *m)
 {
-    struct mu__dealt dealt;
-    enum mu__dealer_answer answer = mu__dealer_deal(m->dealer, &dealt);
+    struct mu__dispensed dispensed;
+    enum mu__dispenser_outcome answer = mu__dispenser_next(m->dispenser, &dispensed);
     uint32_t free_count = m->shards - m->eaten_count - m->out_count;
 
-    if (answer != MU__DEALER_DEALT) {
-        assert_int_equal(answer, MU__DEALER_NONE_FREE);
+    if (answer != MU__SHARD_DISPENSED) {
+        assert_int_equal(answer, MU__SHARD_NONE_FREE);
         assert_int_equal(free_count, 0);
         return;
     }
     assert_int_not_equal(free_count, 0);
-    assert_int_equal(dealt.epoch, m->epoch);
-    assert_int_equal(m->eaten[dealt.shard], 0);
+    assert_int_equal(dispensed.epoch, m->epoch);
+    assert_int_equal(m->eaten[dispensed.shard], 0);
     for (uint32_t i = 0; i < m->out_count; i++)
-        assert_int_not_equal(m->out[i].shard, dealt.shard);
-    m->out[m->out_count++] = dealt;
+        assert_int_not_equal(m->out[i].shard, dispensed.shard);
+    m->out[m->out_count++] = dispensed;
 }
 
 static void check_consume(struct model *m)
 {
-    struct mu__dealt dealt = take_out(m);
+    struct mu__dispensed dispensed = take_out(m);
 
-    assert_true(mu__dealer_consume(m->dealer, &dealt, &nobody));
-    assert_false(mu__dealer_give_back(m->dealer, &dealt));
-    m->eaten[dealt.shard]++;
+    assert_true(mu__dispenser_consume(m->dispenser, &dispensed, &nobody));
+    assert_false(mu__dispenser_give_back(m->dispenser, &dispensed));
+    m->eaten[dispensed.shard]++;
     m->eaten_count++;
     if (m->eaten_count < m->shards)
         return;
@@ -421,45 +424,47 @@ static void check_consume(struct model *m)
 /* The program dies, and its successor reads what it had saved. */
 static void check_restart(struct model *m)
 {
-    mu_value *value = mu__dealer_value(m->dealer);
-    struct mu__dealer *copy = NULL;
+    mu_value *value = mu__dispenser_value(m->dispenser);
+    struct mu__dispenser *copy = NULL;
     mu_value *again;
     mu_error error = {0};
 
-    if (mu__dealer_read(value, &error, &copy) != 0)
+    if (mu__dispenser_read(value, &error, &copy) != 0)
         fail_msg("%s", error.message);
-    again = mu__dealer_value(copy);
+    again = mu__dispenser_value(copy);
     assert_int_equal(mu_value_equal(value, again), 1);
     mu_value_free(again);
     mu_value_free(value);
-    mu__dealer_free(m->dealer);
-    m->dealer = copy;
+    mu__dispenser_free(m->dispenser);
+    m->dispenser = copy;
     m->out_count = 0;
 }
 
 static void run_model(struct model *m)
 {
-    struct mu__dealt dealt;
+    struct mu__dispensed dispensed;
     mu_value *value;
 
     while (m->epoch <= m->epochs) {
         uint64_t what = sim_between(&m->random, 0, 99);
 
         if (m->out_count == 0 || what < 40) {
-            check_deal(m);
+            check_dataset(m);
         } else if (what < 70) {
             check_consume(m);
         } else if (what < 97) {
-            dealt = take_out(m);
-            assert_true(mu__dealer_give_back(m->dealer, &dealt));
+            dispensed = take_out(m);
+            assert_true(mu__dispenser_give_back(m->dispenser, &dispensed));
         } else {
             check_restart(m);
         }
     }
-    assert_int_equal(mu__dealer_deal(m->dealer, &dealt), MU__DEALER_OVER);
+    assert_int_equal(mu__dispenser_next(m->dispenser, &dispensed),
+                     MU__SHARD_ALL_CONSUMED);
     check_restart(m);
-    assert_int_equal(mu__dealer_deal(m->dealer, &dealt), MU__DEALER_OVER);
-    value = mu__dealer_value(m->dealer);
+    assert_int_equal(mu__dispenser_next(m->dispenser, &dispensed),
+                     MU__SHARD_ALL_CONSUMED);
+    value = mu__dispenser_value(m->dispenser);
     assert_int_equal(number(value, "consumed"), m->shards * m->epochs);
     mu_value_free(value);
 }
@@ -472,10 +477,10 @@ static void test_every_shard_once_in_any_order(void **state)
 
         m.shards = (uint32_t)sim_between(&m.random, 1, SHARDS_MAX);
         m.epochs = (uint32_t)sim_between(&m.random, 1, 5);
-        m.dealer = dealer_new(m.shards, m.epochs, seed % 3 == 0 ? 0 : seed);
+        m.dispenser = dispenser_new(m.shards, m.epochs, seed % 3 == 0 ? 0 : seed);
         run_model(&m);
         assert_int_equal(m.epoch, m.epochs + 1);
-        mu__dealer_free(m.dealer);
+        mu__dispenser_free(m.dispenser);
     }
 }
 

@@ -1,0 +1,317 @@
+/* Results of one agent are a ring in order of tokens: new ones come at its end and old
+ * ones leave at its begin. Only while a store is read may one come in between. */
+#include "actors/coordination/request_results.h"
+
+#include "runtime/base/map.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+enum { RING_FIRST = 4, RING_KEPT_MAX = 1 << 12 };
+
+struct mu__results_agent {
+    uint64_t incarnation;
+    uint64_t done;
+    struct mu__request_result *ring;
+    uint32_t first;
+    uint32_t count;
+    uint32_t capacity;                  /* a power of two, or 0 */
+    bool closed;
+    struct mu__results_agent *next;       /* of all; of those gone, in that order */
+    struct mu__results_agent *before;
+    struct mu__results *results;
+};
+
+/* A list with its ends. */
+struct list {
+    struct mu__results_agent *first;
+    struct mu__results_agent *last;
+};
+
+struct mu__results {
+    struct mu__map agents;
+    struct list open;
+    struct list closed;
+    uint32_t closed_count;
+    uint64_t count;
+};
+
+/* ---- Lists ---- */
+
+static void list_add(struct list *list, struct mu__results_agent *agent)
+{
+    agent->next = NULL;
+    agent->before = list->last;
+    if (list->last != NULL)
+        list->last->next = agent;
+    else
+        list->first = agent;
+    list->last = agent;
+}
+
+static void list_take(struct list *list, struct mu__results_agent *agent)
+{
+    if (agent->before != NULL)
+        agent->before->next = agent->next;
+    else
+        list->first = agent->next;
+    if (agent->next != NULL)
+        agent->next->before = agent->before;
+    else
+        list->last = agent->before;
+}
+
+static void move(struct mu__results_agent *agent, bool closed)
+{
+    struct mu__results *results = agent->results;
+
+    if (agent->closed == closed)
+        return;
+    list_take(closed ? &results->open : &results->closed, agent);
+    list_add(closed ? &results->closed : &results->open, agent);
+    agent->closed = closed;
+    if (closed)
+        results->closed_count++;
+    else
+        results->closed_count--;
+}
+
+/* ---- Rings ---- */
+
+static struct mu__request_result *result_at(const struct mu__results_agent *agent,
+                                            uint32_t i)
+{
+    return &agent->ring[(agent->first + i) & (agent->capacity - 1)];
+}
+
+/* How many results have a lower token. */
+static uint32_t index_of(const struct mu__results_agent *agent, uint64_t token)
+{
+    uint32_t low = 0;
+    uint32_t high = agent->count;
+
+    if (high == 0 || result_at(agent, high - 1)->token < token)
+        return high;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+
+        if (result_at(agent, middle)->token < token)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static int grow(struct mu__results_agent *agent)
+{
+    uint32_t capacity = agent->capacity == 0 ? RING_FIRST : agent->capacity * 2;
+    struct mu__request_result *ring = malloc(capacity * sizeof *ring);
+
+    if (ring == NULL)
+        return -MU_ENOMEM;
+    for (uint32_t i = 0; i < agent->count; i++)
+        ring[i] = *result_at(agent, i);
+    free(agent->ring);
+    agent->ring = ring;
+    agent->first = 0;
+    agent->capacity = capacity;
+    return 0;
+}
+
+/* A large ring that is empty is given back. */
+static void shrink(struct mu__results_agent *agent)
+{
+    if (agent->count > 0 || agent->capacity <= RING_KEPT_MAX)
+        return;
+    free(agent->ring);
+    agent->ring = NULL;
+    agent->capacity = 0;
+    agent->first = 0;
+}
+
+void mu__results_acknowledge(struct mu__results_agent *agent, uint64_t done)
+{
+    uint32_t before = agent->count;
+
+    if (done <= agent->done)
+        return;
+    agent->done = done;
+    while (agent->count > 0 && agent->ring[agent->first].token < done) {
+        agent->first = (agent->first + 1) & (agent->capacity - 1);
+        agent->count--;
+    }
+    agent->results->count -= before - agent->count;
+    shrink(agent);
+}
+
+enum mu__request_state mu__results_find(const struct mu__results_agent *agent,
+                                        uint64_t token,
+                                        struct mu__request_result *ret_result)
+{
+    uint32_t index;
+
+    if (token < agent->done)
+        return MU__REQUEST_ACKNOWLEDGED;
+    index = index_of(agent, token);
+    if (index == agent->count || result_at(agent, index)->token != token)
+        return MU__REQUEST_NEW;
+    *ret_result = *result_at(agent, index);
+    return MU__REQUEST_ANSWERED;
+}
+
+int mu__results_reserve(struct mu__results_agent *agent, mu_error *ret_error)
+{
+    if (agent->count >= MU__RESULTS_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED, "%d changes of this task were "
+                            "answered that it has not said to have the answers of; "
+                            "there may be no more", MU__RESULTS_MAX);
+    if (agent->count < agent->capacity || grow(agent) == 0)
+        return 0;
+    return mu_error_set(ret_error, -MU_ENOMEM, "no memory for the result of a change");
+}
+
+void mu__results_add(struct mu__results_agent *agent,
+                     const struct mu__request_result *result)
+{
+    uint32_t index = index_of(agent, result->token);
+
+    assert(agent->count < agent->capacity && result->token >= agent->done);
+    for (uint32_t i = agent->count; i > index; i--)
+        *result_at(agent, i) = *result_at(agent, i - 1);
+    *result_at(agent, index) = *result;
+    agent->count++;
+    agent->results->count++;
+}
+
+/* ---- Agents ---- */
+
+struct mu__results *mu__results_new(void)
+{
+    return calloc(1, sizeof(struct mu__results));
+}
+
+void mu__results_seed(struct mu__results *results, uint64_t seed)
+{
+    mu__map_seed(&results->agents, seed);
+}
+
+static void free_list(struct list *list)
+{
+    while (list->first != NULL) {
+        struct mu__results_agent *agent = list->first;
+
+        list->first = agent->next;
+        free(agent->ring);
+        free(agent);
+    }
+}
+
+void mu__results_clear(struct mu__results *results)
+{
+    free_list(&results->open);
+    free_list(&results->closed);
+    mu__map_done(&results->agents);
+    *results = (struct mu__results){.agents = results->agents};
+}
+
+void mu__results_free(struct mu__results *results)
+{
+    if (results == NULL)
+        return;
+    mu__results_clear(results);
+    free(results);
+}
+
+static struct mu__results_agent *add_agent(struct mu__results *results,
+                                           uint64_t incarnation)
+{
+    struct mu__results_agent *agent = calloc(1, sizeof *agent);
+
+    if (agent == NULL)
+        return NULL;
+    if (mu__map_set(&results->agents, incarnation, agent) != 0) {
+        free(agent);
+        return NULL;
+    }
+    agent->incarnation = incarnation;
+    agent->results = results;
+    list_add(&results->open, agent);
+    return agent;
+}
+
+struct mu__results_agent *mu__results_agent(struct mu__results *results, uint64_t agent)
+{
+    struct mu__results_agent *found;
+
+    assert(agent != 0);
+    found = mu__map_get(&results->agents, agent);
+    if (found == NULL)
+        return add_agent(results, agent);
+    move(found, false);
+    return found;
+}
+
+static void forget(struct mu__results_agent *agent)
+{
+    struct mu__results *results = agent->results;
+
+    move(agent, true);
+    results->closed_count--;
+    list_take(&results->closed, agent);
+    results->count -= agent->count;
+    (void)mu__map_remove(&results->agents, agent->incarnation);
+    free(agent->ring);
+    free(agent);
+}
+
+void mu__results_agent_back(struct mu__results *results, uint64_t agent)
+{
+    struct mu__results_agent *found = mu__map_get(&results->agents, agent);
+
+    if (found != NULL)
+        move(found, false);
+}
+
+uint64_t mu__results_agent_closed(struct mu__results *results, uint64_t agent,
+                                  uint32_t most)
+{
+    struct mu__results_agent *found = mu__map_get(&results->agents, agent);
+    uint64_t incarnation;
+
+    if (found == NULL)
+        return 0;
+    move(found, true);
+    if (found->count > 0)
+        found = results->closed_count <= most ? NULL : results->closed.first;
+    if (found == NULL)
+        return 0;
+    incarnation = found->incarnation;
+    forget(found);
+    return incarnation;
+}
+
+static int each_of(const struct mu__results_agent *agent, mu__results_each_fn each,
+                   void *user)
+{
+    int rv = 0;
+
+    for (; agent != NULL && rv == 0; agent = agent->next)
+        for (uint32_t i = 0; i < agent->count && rv == 0; i++)
+            rv = each(user, agent->incarnation, agent->done, result_at(agent, i));
+    return rv;
+}
+
+int mu__results_each(const struct mu__results *results, mu__results_each_fn each,
+                     void *user)
+{
+    int rv = each_of(results->closed.first, each, user);
+
+    return rv == 0 ? each_of(results->open.first, each, user) : rv;
+}
+
+uint64_t mu__results_count(const struct mu__results *results)
+{
+    return results->count;
+}

@@ -1,0 +1,94 @@
+/* Results of changes that agents asked for, so that each is made once however often it is
+ * asked for. Plain data.
+ *
+ * An agent numbers what it asks with tokens that ascend, and says below which of them all
+ * were answered; results below that are forgotten. An agent that is gone may come back
+ * and ask again what was not answered, so its results are kept until many others are gone
+ * after it: more than all tasks, which may all be lost at once and come back. */
+#ifndef MU_ACTORS_REQUEST_RESULTS_H
+#define MU_ACTORS_REQUEST_RESULTS_H
+
+#include "muster/error.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef MUSTER_TINY
+enum { MU__RESULTS_MAX = 64, MU__RESULTS_CLOSED_MAX = 4 };
+#else
+enum {
+    MU__RESULTS_MAX = 1 << 16, /* results of one agent that are not done with */
+    MU__RESULTS_CLOSED_MAX =
+        1 << 16 /* agents that are gone, and have results, besides one
+                                       for each task that is known */
+};
+#endif
+
+struct mu__request_result {
+    uint64_t token;
+    uint64_t revision;
+    int64_t number;
+    int code;               /* 0 or negative */
+};
+
+enum mu__request_state {
+    MU__REQUEST_NEW,
+    MU__REQUEST_ANSWERED,    /* there is a result: the answer again */
+    MU__REQUEST_ACKNOWLEDGED /* the agent has the answer: nothing is to be done */
+};
+
+struct mu__results;
+struct mu__results_agent;
+
+/* NULL: out of memory. */
+struct mu__results *mu__results_new(void);
+
+/* Agents choose their incarnations: a number that none of them knows, before there is
+ * any. */
+void mu__results_seed(struct mu__results *results, uint64_t seed);
+void mu__results_free(struct mu__results *results);
+
+/* Forget everything. */
+void mu__results_clear(struct mu__results *results);
+
+/* The agent of that incarnation, which is not 0; it is not gone from now on. NULL: out of
+ * memory. Valid until another one is asked for or something is forgotten. */
+struct mu__results_agent *mu__results_agent(struct mu__results *results, uint64_t agent);
+
+/* All tokens below `done` are done with. */
+void mu__results_acknowledge(struct mu__results_agent *agent, uint64_t done);
+
+/* What is known of a token; *ret_result with MU__REQUEST_ANSWERED only. */
+enum mu__request_state mu__results_find(const struct mu__results_agent *agent,
+                                        uint64_t token,
+                                        struct mu__request_result *ret_result);
+
+/* Room for one more result: the mu__results_add that follows does not fail.
+ * -MU_EEXHAUSTED with words, -MU_ENOMEM. */
+int mu__results_reserve(struct mu__results_agent *agent, mu_error *ret_error);
+
+/* Add the result of a token that has none and is not done with. Cheap when it is the
+ * highest so far. */
+void mu__results_add(struct mu__results_agent *agent,
+                     const struct mu__request_result *result);
+
+/* The agent is gone. One is forgotten, and its incarnation returned: this one when it has
+ * no results, or the one that has been gone for the longest time when there are more than
+ * `most`. 0: none is. */
+uint64_t mu__results_agent_closed(struct mu__results *results, uint64_t agent,
+                                  uint32_t most);
+
+/* It is back, if it has results; it need not ask anything. */
+void mu__results_agent_back(struct mu__results *results, uint64_t agent);
+
+/* Each result, those of one agent in order of tokens. Nonzero from `each` ends it and is
+ * returned. */
+typedef int (*mu__results_each_fn)(void *user, uint64_t agent, uint64_t done,
+                                 const struct mu__request_result *result);
+int mu__results_each(const struct mu__results *results, mu__results_each_fn each,
+                     void *user);
+
+/* How many results there are in all. */
+uint64_t mu__results_count(const struct mu__results *results);
+
+#endif

@@ -1,0 +1,94 @@
+/* Messages between the actors and threads of one process. They are no rows of the table
+ * that the codec reads, so they never leave the node and no peer can forge them. */
+#ifndef MU_ACTORS_LOCAL_MESSAGES_H
+#define MU_ACTORS_LOCAL_MESSAGES_H
+
+#include "runtime/kernel/system_messages.h"
+
+struct mu__http_request;
+struct mu__key_request;
+struct mu__pending_closure;
+struct mu__registered;
+struct mu__reopen;
+struct mu_run;
+
+/* From a thread of the program to an actor: one of the calls that this actor knows, with
+ * a struct mu__call inside (calls.h). */
+struct mu__call_msg {
+    void *call;
+};
+
+/* From the program to its own client: a closure with arguments that are not there yet,
+ * which the client owns from then on. */
+struct mu__schedule_pending {
+    struct mu__pending_closure *pending;
+};
+
+/* From a worker to the effects actor of its node, and back: a run with writes to send.
+ * The worker owns it. */
+struct mu__effects_send {
+    struct mu_run *run;
+};
+
+struct mu__effects_sent {
+    struct mu_run *run;
+};
+
+/* From the effects actor, which owns the request, to the variables actor of its node, and
+ * back. */
+struct mu__var_reopen {
+    struct mu__reopen *request;
+};
+
+struct mu__var_reopened {
+    struct mu__reopen *request;
+};
+
+/* From a thread that runs `function` to the worker: a line for the log, which stands
+ * behind this body. */
+struct mu__run_log {
+    struct mu__registered *function;
+    struct mu__view line;
+};
+
+/* An answer over HTTP, to the actor that asked and owns the request. */
+struct mu__http_done {
+    struct mu__http_request *request;
+};
+
+/* From the program to its own agent, which owns the request from then on. */
+struct mu__key_ask {
+    struct mu__key_request *request;
+};
+
+/* From a node to its own actors: its cluster has changed. The address is the new one. */
+struct mu__cluster_change {
+    struct mu__view type;
+    uint32_t index;
+    struct mu__view address;
+    bool coordinated;   /* one of the tasks that barriers of all wait for */
+    bool own;           /* this node's task */
+};
+
+#define MU__LOCAL_MESSAGES(M)                                               \
+    M(272, CALL, call_msg)                                                  \
+    M(273, SCHEDULE_PENDING, schedule_pending)                              \
+    M(274, EFFECTS_SEND, effects_send)                                      \
+    M(275, EFFECTS_SENT, effects_sent)                                      \
+    M(276, VAR_REOPEN, var_reopen)                                          \
+    M(277, VAR_REOPENED, var_reopened)                                      \
+    M(278, RUN_LOG, run_log)                                                \
+    M(279, HTTP_DONE, http_done)                                            \
+    M(280, KEY_ASK, key_ask)                                                \
+    M(281, CLUSTER_ADDED, cluster_change)                                   \
+    M(282, CLUSTER_REMOVED, cluster_change)                                 \
+    M(283, CLUSTER_MOVED, cluster_change)
+
+enum mu__local_kind {
+#define MU__LOCAL_KIND(number, NAME, name) MU__##NAME = number,
+    MU__LOCAL_MESSAGES(MU__LOCAL_KIND)
+#undef MU__LOCAL_KIND
+    MU__LOCAL_KINDS_END = 284
+};
+
+#endif
