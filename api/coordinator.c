@@ -266,7 +266,8 @@ void mu__coordinator_detach(mu_node *node, int64_t timeout_ms)
 
     /* Outside of the lock its owner may free it. */
     uv_mutex_lock(&node->lock);
-    is_open = node->coordinator != NULL && node->coordinator != node->unclosed_coordinator;
+    is_open =
+        node->coordinator != NULL && node->coordinator != node->unclosed_coordinator;
     if (is_open)
         atomic_store_explicit(&node->coordinator->detached, true, memory_order_release);
     uv_mutex_unlock(&node->lock);

@@ -318,7 +318,8 @@ static size_t copy_records(struct journal_report *r, uint8_t *out)
 }
 
 /* Those of format 1 had smaller heads. */
-static int write_whole(struct journal_report *r, struct mu__storage *storage, mu_error *error)
+static int write_whole(struct journal_report *r, struct mu__storage *storage,
+                       mu_error *error)
 {
     size_t heads = MU__JOURNAL_HEAD_BYTES + MU__JOURNAL_FOOT_BYTES;
     uint8_t *content = malloc(MU__JOURNAL_HEADER_BYTES + r->content->size +

@@ -257,7 +257,8 @@ static int transact(struct cmd_client *client, const struct input *input, mu_err
     const mu_kv_transaction transaction = {input->checks, input->checks_count,
                                            input->changes, input->changes_count};
     mu_kv_transaction_result outcome;
-    int rv = mu_kv_transact(client->node, &transaction, cmd_timeout_ms(client), error, &outcome);
+    int rv = mu_kv_transact(client->node, &transaction, cmd_timeout_ms(client), error,
+                            &outcome);
 
     if (rv == -MU_EPRECONDITION && outcome.failed >= 0)
         return CMD_COMPARED;

@@ -1,31 +1,21 @@
 /* `muster node`: one task, from its flags to its exit code.
  *
- * The main thread does the task's work; a second one waits for signals, which a handler
- * writes into a pipe. The first signal begins the node's end: every call that waits
- * returns, so that the work on the main thread comes to its end too, and it alone frees
- * the node. The second signal ends the process.
- *
- * With --preempt-on-sigterm a first SIGTERM is a notice before all that: the program ends
- * by itself, at the step that the tasks agree on, or the grace does, or the next signal
- * is the first one. */
+ * The main thread does the task's work, and it alone frees the node; a second one waits
+ * for signals (cli/run/task_signals.c), of which the first makes every call return. */
 #include "api/server.h"
 #include "cli/output/log.h"
 #include "cli/resolve/cluster_flags.h"
 #include "cli/resolve/resolver_flags.h"
 #include "cli/run/python.h"
+#include "cli/run/task_signals.h"
 #include "cli/verbs.h"
 #include "node/node.h"
 #include "node/supervision_pipe.h"
 #include "resolver/spec/cluster.h"
-#include "runtime/uv/thread.h"
 
-#include "muster/coordination.h"
 #include "muster/node.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <malloc.h>
-#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -37,272 +27,8 @@
 enum {
     KEEP_BYTES = 64 << 20,      /* blocks up to this size are kept for the next one */
     KEEP_BYTES_LESS = 32 << 20, /* where the allocator allows no more */
-    ARENAS = 2,
-    CLOSING_MS = 1500           /* what closing takes beyond the grace */
+    ARENAS = 2
 };
-
-struct task {
-    const struct cmd_options *options;
-    struct cmd_log log;
-    struct cmd_spec spec;
-    struct mu__server_offered offered;  /* with --wait-cluster: where `spec` is from */
-    int grace_ms;
-    atomic_int closing_ms;      /* what is left of it for the node's closing */
-    pthread_mutex_t lock;       /* guards `node` against the watcher */
-    mu_node *node;              /* NULL before it is open, and once its owner closes it */
-    char names[2][64];          /* "/job:worker/task:1"; of a server that waits, too */
-    _Atomic(const char *) name; /* one of them */
-    atomic_bool drains;         /* it is a worker */
-    atomic_bool opens;          /* a node is opened: there is nothing to end yet */
-    struct mu__find_stop find_stop; /* but its search for the cluster */
-    atomic_int signal;          /* the first one, 0: none */
-    pthread_t watcher;
-    pthread_t notifier;         /* the watcher's, which gives a preemption notice */
-    bool notifies;
-    uint64_t opened_ms;
-};
-
-/* Handlers can reach nothing else. */
-static int signal_pipe[2] = {-1, -1};
-static pid_t signal_owner;
-
-static uint64_t now_ms(void)
-{
-    return uv_hrtime() / 1000000;
-}
-
-/* ---- signals ---- */
-
-/* As a signal for the watcher; 0: there is no more to watch. */
-static void notify_watcher(int number)
-{
-    unsigned char byte = (unsigned char)number;
-
-    (void)!write(signal_pipe[1], &byte, 1);
-}
-
-/* A child that a function has forked shares the pipe: what ends the child is not meant
- * for this task. */
-static void on_signal(int number)
-{
-    int saved = errno;
-
-    if (getpid() == signal_owner) {
-        notify_watcher(number);
-    } else {
-        (void)signal(number, SIG_DFL);
-        (void)raise(number);
-    }
-    errno = saved;
-}
-
-/* The next signal, 0 when none will come, -1 when there is none within the limit. */
-static int next_signal(int timeout_ms)
-{
-    struct pollfd readable = {.fd = signal_pipe[0], .events = POLLIN};
-    unsigned char byte = 0;
-    int rv;
-
-    do
-        rv = poll(&readable, 1, timeout_ms);
-    while (rv < 0 && errno == EINTR);
-    if (rv <= 0)
-        return -1;
-    return read(signal_pipe[0], &byte, 1) == 1 ? byte : 0;
-}
-
-/* What mu_node_close begins, without its waiting and freeing: calls are answered with
- * -MU_ECLOSED from then on, and the node stays until its owner closes it. */
-static void begin_end(mu_node *node, int grace_ms)
-{
-    atomic_store(&node->lifecycle.timeout_ms, grace_ms);
-    (void)uv_async_send(&node->lifecycle.stop);
-}
-
-/* The node as it is now, held so that it may be used while its owner closes it. */
-static mu_node *hold_node(struct task *task)
-{
-    mu_node *node;
-
-    pthread_mutex_lock(&task->lock);
-    node = task->node;
-    if (node != NULL)
-        mu__node_ref(node);
-    pthread_mutex_unlock(&task->lock);
-    return node;
-}
-
-/* Half of the grace for what a worker has to be finished, the rest for its functions to
- * end once they are told to. */
-static void drain(struct task *task)
-{
-    mu_node *node = hold_node(task);
-    mu_error error;
-
-    if (node == NULL)
-        return;
-    if (mu_node_drain(node, task->grace_ms / 2, &error) == 0)
-        cmd_log_say(&task->log, MU_LOG_INFO, task->name, "has finished what it had");
-    else if (error.code != -MU_ECLOSED)
-        cmd_log_say(&task->log, MU_LOG_INFO, task->name, "leaves as it is: %s",
-                    error.message);
-    mu__node_unref(node);
-}
-
-static void leave_run(struct task *task)
-{
-    mu_node *node = hold_node(task);
-
-    if (node == NULL)
-        return;
-    mu__node_leave_run(node);
-    mu__node_unref(node);
-}
-
-static void *end_task(void *arg)
-{
-    struct task *task = arg;
-    uint64_t began_ms = now_ms();
-    int left_ms = task->grace_ms;
-
-    if (atomic_load(&task->drains)) {
-        drain(task);
-        left_ms -= (int)(now_ms() - began_ms);
-    }
-    leave_run(task);
-    atomic_store(&task->closing_ms, left_ms < 0 ? 0 : left_ms);
-    pthread_mutex_lock(&task->lock);
-    if (task->node != NULL)
-        begin_end(task->node, atomic_load(&task->closing_ms));
-    pthread_mutex_unlock(&task->lock);
-    return NULL;
-}
-
-/* Another signal ends the process at once, and so does the end of all patience. */
-static void watch_end(struct task *task)
-{
-    int number = next_signal(task->grace_ms + CLOSING_MS);
-
-    if (number > 0) {
-        cmd_log_say(&task->log, MU_LOG_WARN, task->name,
-                    "signal %d (%s) again: ends at once", number, strsignal(number));
-        _exit(CMD_SIGNAL + number);
-    }
-    if (number < 0) {
-        cmd_log_say(&task->log, MU_LOG_ERROR, task->name,
-                    "the program of %s did not end within %d ms", task->name,
-                    task->grace_ms);
-        _exit(CMD_UNENDED);
-    }
-}
-
-static void *give_notice(void *arg)
-{
-    struct task *task = arg;
-    mu_node *node = hold_node(task);
-    mu_error error;
-
-    if (node == NULL) {
-        notify_watcher(SIGTERM);
-        return NULL;
-    }
-    if (mu_preemption_notify(node, "SIGTERM", task->grace_ms, task->grace_ms, &error) !=
-            0 &&
-        error.code != -MU_ECLOSED) {
-        cmd_log_say(&task->log, MU_LOG_WARN, task->name,
-                    "the preemption notice was not given: %s", error.message);
-        notify_watcher(SIGTERM);
-    }
-    mu__node_unref(node);
-    return NULL;
-}
-
-/* Give the program its grace to end at the step that the tasks agree on. Returns the
- * signal that the task's end begins with, at once if nobody can be told; 0: the task has
- * ended by itself. */
-static int preempt(struct task *task)
-{
-    int number;
-
-    cmd_log_say(&task->log, MU_LOG_INFO, task->name,
-                "SIGTERM: all tasks agree on a step to stop at, within %d ms",
-                task->grace_ms);
-    task->notifies = mu__thread_start(give_notice, task, &task->notifier) == 0;
-    if (!task->notifies)
-        return SIGTERM;
-    number = next_signal(task->grace_ms);
-    return number < 0 ? SIGTERM : number;
-}
-
-/* The main thread takes back what it has told of this task, and ends. Another signal ends
- * the process at once, and so does the end of all patience. */
-static void end_opening(struct task *task, int number)
-{
-    if (mu__find_stop(&task->find_stop)) {
-        if (next_signal(task->grace_ms + CLOSING_MS) == 0)
-            return;
-        cmd_log_say(&task->log, MU_LOG_WARN, task->name,
-                    "ends at once: others may look for it for a while");
-    }
-    _exit(CMD_SIGNAL + number);
-}
-
-static void *watch(void *arg)
-{
-    struct task *task = arg;
-    int number = next_signal(-1);
-    pthread_t job_owner;
-
-    if (number == SIGTERM && !atomic_load(&task->opens) &&
-        cmd_number(task->options, CMD_FLAG_PREEMPT_ON_SIGTERM) == 1)
-        number = preempt(task);
-    if (number <= 0)
-        return NULL;
-    atomic_store(&task->signal, number);
-    cmd_log_say(&task->log, MU_LOG_INFO, task->name,
-                "signal %d (%s): ends within %d ms", number, strsignal(number),
-                task->grace_ms);
-    if (atomic_load(&task->opens)) {
-        end_opening(task, number);
-        return NULL;
-    }
-    if (mu__thread_start(end_task, task, &job_owner) != 0) {
-        (void)end_task(task);
-        watch_end(task);
-        return NULL;
-    }
-    watch_end(task);
-    (void)pthread_join(job_owner, NULL);
-    return NULL;
-}
-
-static int watch_signals(struct task *task, mu_error *error)
-{
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
-    int rv;
-
-    (void)sigemptyset(&action.sa_mask);
-    signal_owner = getpid();
-    if (pipe(signal_pipe) != 0 || fcntl(signal_pipe[0], F_SETFD, FD_CLOEXEC) != 0 ||
-        fcntl(signal_pipe[1], F_SETFD, FD_CLOEXEC) != 0)
-        return mu_error_set(error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
-                            strerror(errno));
-    rv = mu__thread_start(watch, task, &task->watcher);
-    if (rv != 0)
-        return mu_error_set(error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
-                            strerror(rv));
-    (void)sigaction(SIGTERM, &action, NULL);
-    (void)sigaction(SIGINT, &action, NULL);
-    return 0;
-}
-
-static void unwatch_signals(struct task *task)
-{
-    notify_watcher(0);
-    (void)pthread_join(task->watcher, NULL);
-    if (task->notifies)
-        (void)pthread_join(task->notifier, NULL);
-}
 
 /* ---- birth ---- */
 
@@ -318,7 +44,7 @@ static void tune_memory(void)
 
 /* Where a resolver is asked, and nobody says an index: the one that it knows or takes. Of
  * a chief and an evaluator there is one. */
-static int index_of(const struct task *task)
+static int index_of(const struct cmd_task *task)
 {
     const struct cmd_options *o = task->options;
     bool said = o->values[CMD_FLAG_TASK].text != NULL ||
@@ -331,7 +57,7 @@ static int index_of(const struct task *task)
                : -1;
 }
 
-static mu_node_options options_of(struct task *task)
+static mu_node_options options_of(struct cmd_task *task)
 {
     const struct cmd_options *o = task->options;
     mu_node_options options;
@@ -357,7 +83,7 @@ static mu_node_options options_of(struct task *task)
 }
 
 /* The watcher sees it from now on. */
-static void show_node(struct task *task, mu_node *node)
+static void show_node(struct cmd_task *task, mu_node *node)
 {
     pthread_mutex_lock(&task->lock);
     task->node = node;
@@ -371,7 +97,7 @@ static int open_code(int rv)
                : CMD_USAGE;
 }
 
-static void name_task(struct task *task, int which)
+static void name_task(struct cmd_task *task, int which)
 {
     if (task->spec.index >= 0)
         mu__task_name(task->names[which], sizeof task->names[which], task->spec.type,
@@ -384,7 +110,7 @@ static void name_task(struct task *task, int which)
 }
 
 /* What its resolver has found out is this task's from now on, before any plugin. */
-static int become_found(struct task *task, const mu_node *node, mu_error *error)
+static int become_found(struct cmd_task *task, const mu_node *node, mu_error *error)
 {
     struct cmd_spec *spec = &task->spec;
 
@@ -405,7 +131,7 @@ static int become_found(struct task *task, const mu_node *node, mu_error *error)
                : mu_error_set(error, -MU_ENOMEM, "out of memory");
 }
 
-static int open_node(struct task *task, mu_error *error)
+static int open_node(struct cmd_task *task, mu_error *error)
 {
     const mu_node_options options = options_of(task);
     mu_node *node;
@@ -426,12 +152,12 @@ static int open_node(struct task *task, mu_error *error)
         (void)mu_node_close(node, 0, NULL);
         return CMD_FAILED;
     }
-    task->opened_ms = now_ms();
+    task->opened_ms = uv_hrtime() / 1000000;
     show_node(task, node);
     return CMD_FINE;
 }
 
-static int apply_setting(struct task *task, const char *text, mu_error *error)
+static int apply_setting(struct cmd_task *task, const char *text, mu_error *error)
 {
     const char *value;
     char *key;
@@ -444,7 +170,7 @@ static int apply_setting(struct task *task, const char *text, mu_error *error)
     return rv == 0 ? 0 : mu_error_set(error, rv, "out of memory");
 }
 
-static int prepare(struct task *task, mu_error *error)
+static int prepare(struct cmd_task *task, mu_error *error)
 {
     const struct cmd_value *settings = &task->options->values[CMD_FLAG_SET];
     const struct cmd_value *plugins = &task->options->values[CMD_FLAG_PLUGIN];
@@ -477,7 +203,7 @@ static bool is_up(const mu_value *tasks, const char *type, int index)
     return false;
 }
 
-static bool all_are_up(const struct task *task, const mu_value *tasks)
+static bool all_are_up(const struct cmd_task *task, const mu_value *tasks)
 {
     const char *type;
     const char *address;
@@ -494,13 +220,13 @@ static bool all_are_up(const struct task *task, const mu_value *tasks)
 /* Tasks start in any order, and a short program may end before the last one is there to
  * be told: until the grace has passed since our own start, those missing are waited
  * for. */
-static void await_tasks(const struct task *task)
+static void await_tasks(const struct cmd_task *task)
 {
     const struct timespec moment = {0, 20000000};
     uint64_t timeout_ms = task->opened_ms + (uint64_t)task->grace_ms;
     bool complete = false;
 
-    while (!complete && now_ms() < timeout_ms) {
+    while (!complete && uv_hrtime() / 1000000 < timeout_ms) {
         mu_value *status;
 
         if (mu_node_status(task->node, task->grace_ms, NULL, &status) != 0)
@@ -514,7 +240,7 @@ static void await_tasks(const struct task *task)
 
 /* The chief's program has ended, so the job has. One that was distributed has waited for
  * the others itself, and knows who of them has ended before. */
-static void end_job(struct task *task, int rv, const mu_error *why)
+static void end_job(struct cmd_task *task, int rv, const mu_error *why)
 {
     mu_error error;
     int code = rv < -255 ? -MU_EUNKNOWN : rv;
@@ -529,14 +255,14 @@ static void end_job(struct task *task, int rv, const mu_error *why)
 
 /* A chief whose program needs a server that is away, and whom somebody would start again,
  * leaves the others as they are. */
-static bool needs_restart(const struct task *task, int rv)
+static bool needs_restart(const struct cmd_task *task, int rv)
 {
     return rv == -MU_EUNAVAILABLE && strcmp(task->spec.type, "chief") == 0 &&
            task->options->values[CMD_FLAG_RESTART_EXIT_CODE].source != CMD_FROM_DEFAULT;
 }
 
 /* Said by the task whose error it is; the others have it from that one. */
-static void say_failure(struct task *task, const char *why)
+static void say_failure(struct cmd_task *task, const char *why)
 {
     if (task->node->program.reasons.by_job) {
         cmd_log_say(&task->log, MU_LOG_INFO, task->name, "the job has failed: %s", why);
@@ -547,7 +273,7 @@ static void say_failure(struct task *task, const char *why)
     mu__supervision_report(MU__SUPERVISION_REASON, why);
 }
 
-static int work(struct task *task)
+static int work(struct cmd_task *task)
 {
     mu_error error = {0};
     int rv = prepare(task, &error);
@@ -584,7 +310,7 @@ static int work(struct task *task)
     return rv == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-static int close_node(struct task *task)
+static int close_node(struct cmd_task *task)
 {
     mu_node *node = task->node;
     mu_error error;
@@ -617,7 +343,7 @@ static int check_waiting(const struct cmd_options *options, mu_error *error)
     return 0;
 }
 
-static int become_offered(struct task *task, mu_error *error)
+static int become_offered(struct cmd_task *task, mu_error *error)
 {
     task->spec.cluster = mu_cluster_copy(task->offered.cluster);
     if (task->spec.cluster == NULL)
@@ -629,7 +355,7 @@ static int become_offered(struct task *task, mu_error *error)
 }
 
 /* The exit code when nothing comes of it. */
-static int wait_for_cluster(struct task *task, mu_error *error)
+static int wait_for_cluster(struct cmd_task *task, mu_error *error)
 {
     const mu_node_options options = options_of(task);
     mu_node *node;
@@ -654,14 +380,14 @@ static int wait_for_cluster(struct task *task, mu_error *error)
     return rv == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-static bool waits(const struct task *task)
+static bool waits(const struct cmd_task *task)
 {
     return cmd_number(task->options, CMD_FLAG_WAIT_CLUSTER) != 0;
 }
 
 /* ---- all of it ---- */
 
-static int open_and_work(struct task *task)
+static int open_and_work(struct cmd_task *task)
 {
     mu_error error = {.message = "a signal came"};
     int code = waits(task) ? wait_for_cluster(task, &error) : CMD_FINE;
@@ -682,19 +408,19 @@ static int open_and_work(struct task *task)
 }
 
 /* Signals first: as soon as the node is open, others see it, and may want it to end. */
-static int run_node(struct task *task)
+static int run_node(struct cmd_task *task)
 {
     mu_error error;
     int code;
 
     if (task->spec.type[0] != '\0')
         name_task(task, 0);
-    if (watch_signals(task, &error) != 0) {
+    if (cmd_task_watch_signals(task, &error) != 0) {
         cmd_log_say(&task->log, MU_LOG_ERROR, task->name, "%s", error.message);
         return CMD_FAILED;
     }
     code = open_and_work(task);
-    unwatch_signals(task);
+    cmd_task_unwatch_signals(task);
     return code;
 }
 
@@ -711,7 +437,7 @@ static int set_devices(const struct cmd_spec *spec, mu_error *error)
 
 int cmd_node(struct cmd_options *options)
 {
-    struct task task = {
+    struct cmd_task task = {
         .options = options,
         .grace_ms = (int)cmd_number(options, CMD_FLAG_GRACE_MS),
         .closing_ms = (int)cmd_number(options, CMD_FLAG_GRACE_MS),

@@ -205,7 +205,7 @@ static void drain(mu_node *node)
 
     mu__worker_cancel_all(worker_state(node));
     (void)mu__worker_running(worker_state(node), node->lifecycle.running,
-                             sizeof *node->lifecycle.running);
+                             sizeof node->lifecycle.running);
     mu__kernel_counters(node->member.kernel, &counters);
     if ((mu__world_uv_busy(node->world) == 0 && counters.queued == 0) ||
         (timeout_ms >= 0 && spent_ms >= (uint64_t)timeout_ms))
@@ -326,7 +326,8 @@ int mu_node_close(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
     if (state_of(node) == MU__NODE_ABANDONED)
         rv = mu_error_set(ret_error, -MU_EDEADLINE,
                           "function \"%s\" on %s did not end within %lld ms",
-node->lifecycle.running, node->member.task, (long long)timeout_ms);
+                          node->lifecycle.running, node->member.task,
+                          (long long)timeout_ms);
     drop(node);
     return rv;
 }

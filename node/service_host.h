@@ -15,7 +15,7 @@ struct mu__service_host {
     char *tasks;                /* the coordinated ones */
     char recoverable[MU__SERVICE_TYPES_BYTES];
     bool is_host;               /* this task is one of them */
-    char *store;                /* the option's text, which `store_location` points into */
+    char *store; /* the option's text, which `store_location` points into */
     const struct mu__store_kind *kind;
     const char *store_location;
     bool sync;

@@ -110,7 +110,8 @@ static int assign_addresses(const struct task_count *counts, int ipc, mu_error *
         rv = make_folder(ret_folder, ret_error);
     for (; rv == 0 && counts->type != NULL; counts++)
         for (int index = 0; rv == 0 && index < counts->count; index++)
-            rv = assign_address(cluster, &ports, ret_folder, counts->type, index, ret_error);
+            rv = assign_address(cluster, &ports, ret_folder, counts->type, index,
+                                ret_error);
     for (int i = 0; i < ports.count; i++)
         (void)close(ports.fds[i]);
     free(ports.fds);
@@ -306,7 +307,8 @@ int cmd_local_cluster_new(const struct cmd_options *options, mu_error *ret_error
         rv = read_counts(options, ret_error, &own);
     if (rv == 0)
         rv = add_counts(options, &own, counts, ret_error);
-    return rv != 0 ? rv
-                   : assign_addresses(counts, cmd_number(options, CMD_FLAG_TRANSPORT) == 1,
-                                 ret_error, ret_folder, ret_cluster);
+    return rv != 0
+               ? rv
+               : assign_addresses(counts, cmd_number(options, CMD_FLAG_TRANSPORT) == 1,
+                                  ret_error, ret_folder, ret_cluster);
 }

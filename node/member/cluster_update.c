@@ -254,8 +254,8 @@ static void end_taking(struct mu__member *member)
 
     member->taking = (struct mu__taking){0};
     mu__member_name_leaders(member);
-    if (member->news != NULL && taken.changes.count > taken.changes.refused_count)
-        member->news(member->news_owner, &taken.changes, member->cluster);
+    if (member->upcalls.news != NULL && taken.changes.count > taken.changes.refused_count)
+        member->upcalls.news(member->upcalls.news_owner, &taken.changes, member->cluster);
     taking_done(&taken, present);
 }
 

@@ -57,6 +57,6 @@ void mu__member_on_taken(void *owner, const char *type, uint32_t index,
                    "another process is %s: this one ends (/job:%s/task:%u: %s)",
                    member->task, type, (unsigned)index, reason);
     member->world->ops->log(member->world, MU__LOG_ERROR, "links", words);
-    if (member->taken != NULL)
-        member->taken(member->taken_owner, words);
+    if (member->upcalls.taken != NULL)
+        member->upcalls.taken(member->upcalls.taken_owner, words);
 }

@@ -82,6 +82,13 @@ struct mu__taking {
     uint64_t retry_ms;          /* no more are taken before */
 };
 
+struct mu__member_upcalls {
+    mu__cluster_news_fn news;   /* may be NULL */
+    void *news_owner;
+    mu__identity_taken_fn taken;    /* may be NULL */
+    void *taken_owner;
+};
+
 struct mu__member {
     struct mu__world *world;
     struct mu__kernel *kernel;
@@ -104,10 +111,7 @@ struct mu__member {
     struct mu__worker_types worker_types;
     uint32_t refused;           /* hash of the changes that were refused last; 0: none */
     bool is_unlisted_worker;    /* a worker that the cluster did not list at start */
-    mu__cluster_news_fn news;
-    void *news_owner;
-    mu__identity_taken_fn taken;
-    void *taken_owner;
+    struct mu__member_upcalls upcalls;
     bool fails;                 /* its program has failed: when it leaves, the
                                    coordination service counts that as a failure */
     bool is_taken;              /* it has been called, or the log has said so */
