@@ -5,11 +5,13 @@
 
 #include "runtime/kernel/system_messages.h"
 
+struct mu__held;
 struct mu__http_request;
 struct mu__key_request;
 struct mu__pending_closure;
 struct mu__registered;
 struct mu__reopen;
+struct mu_remote_value;
 struct mu_run;
 
 /* From a thread of the program to an actor: one of the calls that this actor knows, with
@@ -22,6 +24,17 @@ struct mu__call_msg {
  * which the client owns from then on. */
 struct mu__schedule_pending {
     struct mu__pending_closure *pending;
+};
+
+/* From the program to its own client: cancel the closure of `future`, of which the
+ * message has a reference. */
+struct mu__cancel_future {
+    struct mu_remote_value *future;
+};
+
+/* From the program to its own client: nobody holds `held` any more. */
+struct mu__release_held {
+    struct mu__held *held;
 };
 
 /* From a worker to the effects actor of its node, and back: a run with writes to send.
@@ -82,13 +95,16 @@ struct mu__cluster_change {
     M(280, KEY_ASK, key_ask)                                                \
     M(281, CLUSTER_ADDED, cluster_change)                                   \
     M(282, CLUSTER_REMOVED, cluster_change)                                 \
-    M(283, CLUSTER_MOVED, cluster_change)
+    M(283, CLUSTER_MOVED, cluster_change)                                   \
+    M(284, SUBMIT, submit)                                                  \
+    M(285, CANCEL_FUTURE, cancel_future)                                    \
+    M(286, RELEASE_HELD, release_held)
 
 enum mu__local_kind {
 #define MU__LOCAL_KIND(number, NAME, name) MU__##NAME = number,
     MU__LOCAL_MESSAGES(MU__LOCAL_KIND)
 #undef MU__LOCAL_KIND
-    MU__LOCAL_KINDS_END = 284
+    MU__LOCAL_KINDS_END = 287
 };
 
 #endif

@@ -873,6 +873,15 @@ enum mu__kind {
 MU__MESSAGES(MU__BODY)
 #undef MU__BODY
 
+/* Local, from the program to its own client: a closure, and its future (NULL: nobody
+ * wants the result). With MU__CLOSURE_HOLDS the inputs are pointers
+ * (actors/client/holds.h). When it leaves for the supervisor, the same message becomes a
+ * SCHEDULE: the body begins as that one's. */
+struct mu__submit {
+    MU__SCHEDULE_FIELDS(MU__STRUCT_FIELD, schedule)
+    struct mu_remote_value *future;
+};
+
 /* Both tables, the kernel's rows included. */
 extern const struct mu__schema mu__messages;
 

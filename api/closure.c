@@ -195,7 +195,7 @@ static int collect_inputs(struct making *making, const mu_value *args,
     if (rv == -MU_ENOMEM)
         return mu_error_set(ret_error, rv, "no memory for the arguments' references");
     for (size_t i = 0; rv == 0 && i < making->inputs.count; i++)
-        if (making->inputs.held[i]->home != &making->node->home)
+        if (making->inputs.held[i]->owner != &making->node->future_owner)
             rv = -MU_EINVALID;
     if (rv != 0)
         return mu_error_set(ret_error, rv,
@@ -253,21 +253,22 @@ static void set_options(struct mu__schedule *body, const mu_closure_options *o)
     body->not_worker = (uint32_t)(o->not_worker + 1);
 }
 
-/* A SCHEDULE message, with names behind its body, and then room for the numbers of its
+/* A SUBMIT message, with names behind its body, and then room for the numbers of its
  * inputs. */
 static int make_message(struct making *making, mu_error *ret_error)
 {
-    size_t size = sizeof(struct mu__schedule) + making->function.size +
+    size_t size = sizeof(struct mu__submit) + making->function.size +
                   making->name.size + making->worker_type.size +
                   sizeof(uint64_t) * making->inputs.count;
     struct mu__schedule *body;
 
-    making->msg = mu__msg_heap(MU__SCHEDULE, size);
+    making->msg = mu__msg_heap(MU__SUBMIT, size);
     if (making->msg == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a closure");
     body = mu__body(making->msg);
     body->function = making->function;
-    making->numbers = mu__pack_view((uint8_t *)(body + 1), &body->function);
+    making->numbers = mu__pack_view((uint8_t *)body + sizeof(struct mu__submit),
+                                    &body->function);
     if (making->options == NULL)
         return 0;
     set_options(body, making->options);
@@ -312,7 +313,7 @@ static int fill_in(struct making *making, const mu_value *args, mu_remote_value 
     bool refers = making->inputs.count > 0 && making->whole == NULL;
     int rv;
 
-    body->token = (uint64_t)(uintptr_t)future;
+    ((struct mu__submit *)mu__body(making->msg))->future = future;
     if (refers && !mu__holds_suffice(&making->inputs))
         return defer(making, args, future, ret_error);
     body->args = making->sizes;
@@ -364,7 +365,7 @@ static int make_and_post(mu_coordinator *c, struct making *making, const mu_valu
     int rv = make_message(making, ret_error);
 
     if (rv == 0 && ret_value != NULL) {
-        future = mu__future_new(&making->node->home);
+        future = mu__future_new(&making->node->future_owner);
         if (future == NULL)
             rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for a remote value");
     }

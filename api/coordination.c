@@ -2,7 +2,7 @@
  * the node's agent. */
 #include "api/coordination.h"
 
-#include "actors/coordination/keys/key_values.h"
+#include "actors/coordination/keys/key_map.h"
 #include "actors/messages.h"
 #include "actors/task_set.h"
 #include "runtime/message/arguments.h"
@@ -455,7 +455,7 @@ int mu_preemption_notify(mu_node *node, const char *reason, int64_t grace_ms,
     return mu__agent_ask_node(node, &call, MU__AGENT_NOTICE, timeout_ms, ret_error);
 }
 
-/* First the step is written down, then the gate is looked at: see agent_preempt.c. */
+/* First the step is written down, then the gate is looked at: see preemption_calls.c. */
 int mu_preemption_reached(mu_node *node, uint64_t step, mu_error *ret_error,
                           int *ret_stop)
 {

@@ -488,7 +488,7 @@ size_t mu_coordinator_take_errors(mu_coordinator *c, mu_error *errors, size_t ma
         free(entry);
     }
     uv_mutex_unlock(&c->node->lock);
-    (void)atomic_fetch_sub_explicit(&c->session.errors_kept, (unsigned)count,
+    (void)atomic_fetch_sub_explicit(&c->session.errors_stored, (unsigned)count,
                                     memory_order_relaxed);
     if (ret_lost != NULL)
         *ret_lost = atomic_exchange_explicit(&c->session.errors_lost, 0,

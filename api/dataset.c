@@ -1,4 +1,5 @@
-/* A dataset: the shard dispenser behind a lock, and what becomes of each shard that is out.
+/* A dataset: the shard dispenser behind a lock, and what becomes of each shard that is
+ * out.
  *
  * A shard that is out belongs to an order, which is what the future of its closure calls
  * when it is resolved, on the loop. Orders hold the dataset, so it may be closed before

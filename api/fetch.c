@@ -8,44 +8,35 @@
 
 #include <stdlib.h>
 
-/* ---- their home ---- */
+/* ---- their owner ---- */
 
-static void home_ref(struct mu__home *home)
+static void owner_ref(struct mu__future_owner *owner)
 {
-    mu__node_ref(home->node);
+    mu__node_ref(owner->node);
 }
 
-static void home_unref(struct mu__home *home)
+static void owner_unref(struct mu__future_owner *owner)
 {
-    mu__node_unref(home->node);
+    mu__node_unref(owner->node);
 }
 
-/* A message to the client actor with a pointer instead of its first number. */
-static int post_pointer(mu_node *node, uint16_t kind, size_t body_size, void *pointer)
+static void owner_give_back(struct mu__future_owner *owner, struct mu__held *held)
 {
-    struct mu__msg *msg = mu__msg_heap(kind, body_size);
-    uint64_t *number;
+    struct mu__msg *msg = mu__msg_heap(MU__RELEASE_HELD, sizeof(struct mu__release_held));
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
-    number = mu__body(msg);
-    *number = (uint64_t)(uintptr_t)pointer;
-    return mu__node_post(node, MU__CLIENT, msg);
-}
-
-static void home_give_back(struct mu__home *home, struct mu__held *held)
-{
-    if (post_pointer(home->node, MU__RELEASE, sizeof(struct mu__release), held) != 0)
+    if (msg != NULL)
+        ((struct mu__release_held *)mu__body(msg))->held = held;
+    if (msg == NULL || mu__node_post(owner->node, MU__CLIENT, msg) != 0)
         mu__held_free(held);
 }
 
-void mu__node_init_home(mu_node *node)
+void mu__node_init_future_owner(mu_node *node)
 {
-    node->home = (struct mu__home){
+    node->future_owner = (struct mu__future_owner){
         .node = node,
-        .ref = home_ref,
-        .unref = home_unref,
-        .give_back = home_give_back,
+        .ref = owner_ref,
+        .unref = owner_unref,
+        .give_back = owner_give_back,
     };
 }
 
@@ -53,13 +44,17 @@ int mu_remote_value_cancel(mu_remote_value *value)
 {
     MU__REQUIRE(NULL, value);
 
+    struct mu__msg *msg;
     int rv;
 
     if (mu_remote_value_state(value) != MU_REMOTE_NOT_READY)
         return 0;
+    msg = mu__msg_heap(MU__CANCEL_FUTURE, sizeof(struct mu__cancel_future));
+    if (msg == NULL)
+        return -MU_ENOMEM;
+    ((struct mu__cancel_future *)mu__body(msg))->future = value;
     mu__held_ref(&value->held);
-    rv = post_pointer(value->held.home->node, MU__CANCEL_CLOSURE,
-                      sizeof(struct mu__cancel_closure), value);
+    rv = mu__node_post(value->held.owner->node, MU__CLIENT, msg);
     if (rv != 0)
         mu__held_unref(&value->held);
     return rv;
@@ -101,7 +96,7 @@ static int fetch_one(mu_remote_value *value, bool until_ready, int64_t timeout_m
         .until_ready = until_ready,
     };
 
-    return mu__client_call(value->held.home->node, &call, timeout_ms, ret_error);
+    return mu__client_call(value->held.owner->node, &call, timeout_ms, ret_error);
 }
 
 int mu_remote_value_fetch(mu_remote_value *value, int64_t timeout_ms, mu_error *ret_error,
@@ -136,7 +131,7 @@ static int fetch_missing(mu_remote_value *const *values, size_t count, int64_t t
         waiters[i].future = values[i];
     call->waiters = waiters;
     call->waiters_count = count;
-    rv = mu__client_call(values[0]->held.home->node, call, timeout_ms, NULL);
+    rv = mu__client_call(values[0]->held.owner->node, call, timeout_ms, NULL);
     free(waiters);
     return rv;
 }
@@ -144,7 +139,8 @@ static int fetch_missing(mu_remote_value *const *values, size_t count, int64_t t
 /* Whether nothing is to be waited for. */
 static bool is_settled(const mu_remote_value *value, const struct mu__client_call *call)
 {
-    return is_here(value) || (call->until_ready && mu__future_is(value, MU__REMOTE_KEPT));
+    return is_here(value) ||
+           (call->until_ready && mu__future_is(value, MU__REMOTE_PINNED));
 }
 
 static bool all_settled(mu_remote_value *const *values, size_t count,
@@ -156,10 +152,10 @@ static bool all_settled(mu_remote_value *const *values, size_t count,
     return true;
 }
 
-static bool same_home(mu_remote_value *const *values, size_t count)
+static bool same_owner(mu_remote_value *const *values, size_t count)
 {
     for (size_t i = 1; i < count; i++)
-        if (values[i]->held.home != values[0]->held.home)
+        if (values[i]->held.owner != values[0]->held.owner)
             return false;
     return true;
 }
@@ -191,7 +187,7 @@ int mu_remote_value_fetch_all(mu_remote_value *const *values, size_t count,
     int waited = 0;
     int first = 0;
 
-    if (!same_home(values, count))
+    if (!same_owner(values, count))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "values of several nodes are fetched one by one");
     if (!all_settled(values, count, &call))
@@ -276,7 +272,7 @@ int mu_coordinator_fetch(mu_coordinator *c, const mu_value *structure, int64_t t
     mu__references_init(&references);
     rv = mu__references_collect(structure, &references);
     for (size_t i = 0; rv == 0 && i < references.count; i++)
-        if (references.held[i]->home != &c->node->home)
+        if (references.held[i]->owner != &c->node->future_owner)
             rv = -MU_EINVALID;
     if (rv == 0)
         rv = fetch_references(structure, &references, timeout_ms, ret_error, ret_value);
@@ -331,7 +327,7 @@ int mu_remote_value_on_ready(mu_remote_value *value,
     notice->call.until_ready = true;
     notice->pending.call = &notice->call.call;
     notice->pending.finished = notice_finished;
-    rv = mu__node_call_later(value->held.home->node, MU__CLIENT, &notice->pending);
+    rv = mu__node_call_later(value->held.owner->node, MU__CLIENT, &notice->pending);
     if (rv != 0) {
         mu_remote_value_free(value);
         free(notice);

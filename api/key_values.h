@@ -4,7 +4,8 @@
 
 #include "api/coordination.h"
 
-/* A request as mu_kv_request_async makes it, of which all was checked: its key is normalized. */
+/* A request as mu_kv_request_async makes it, of which all was checked: its key is
+ * normalized. */
 int mu__kv_post(mu_node *node, const mu_kv_request *ask, mu_kv_done_fn done, void *user,
                 mu_error *ret_error, uint64_t *ret_request);
 

@@ -20,7 +20,7 @@ int mu__ask_chief(mu_node *node, struct mu__client_call *call, struct mu__msg *r
 
     if (request == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a question");
-    call->call.operation = MU__CLIENT_ASK;
+    call->call.operation = MU__CLIENT_REQUEST;
     call->request = request;
     rv = mu__client_call(node, call, timeout_ms, ret_error);
     mu__node_drop_msg(call->request);
@@ -32,7 +32,7 @@ int mu__ask_chief(mu_node *node, struct mu__client_call *call, struct mu__msg *r
 static int ask_to_make(mu_node *node, struct mu__msg *request, int64_t timeout_ms,
                        mu_error *ret_error, mu_per_worker **ret_per_worker)
 {
-    mu_per_worker *per_worker = mu__per_worker_new(&node->home);
+    mu_per_worker *per_worker = mu__per_worker_new(&node->future_owner);
     struct mu__client_call call = {0};
     int rv;
 
@@ -49,7 +49,7 @@ static int ask_to_make(mu_node *node, struct mu__msg *request, int64_t timeout_m
         mu__held_free(&per_worker->held);
         return rv;
     }
-    per_worker->held.life = call.life;
+    per_worker->held.chief_epoch = call.chief_epoch;
     per_worker->held.number = call.input;
     *ret_per_worker = per_worker;
     return 0;
@@ -226,7 +226,7 @@ int mu_coordinator_explain(mu_coordinator *c, const mu_remote_value *value,
         return -MU_ECLOSED;
     if (value == NULL)
         return mu_node_explain(node, 0, name, timeout_ms, ret_error, ret_reasons);
-    if (value->held.home != &node->home)
+    if (value->held.owner != &node->future_owner)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "the value is not of this coordinator");
     return explain_value(node, value, timeout_ms, ret_error, ret_reasons);

@@ -3,7 +3,7 @@
 #include "api/variable.h"
 
 #include "actors/ps/variable_store.h"
-#include "actors/ps/variables.h"
+#include "actors/variables/variables.h"
 #include "actors/worker/run.h"
 #include "runtime/message/arguments.h"
 

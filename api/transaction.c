@@ -1,5 +1,5 @@
 /* The public transactions over keys. */
-#include "actors/coordination/keys/transaction.h"
+#include "actors/coordination/keys/txn.h"
 #include "actors/messages.h"
 #include "api/key_values.h"
 #include "runtime/message/arguments.h"

@@ -2,7 +2,7 @@
 #include "api/variable.h"
 
 #include "actors/ps/optimizer.h"
-#include "actors/ps/variables.h"
+#include "actors/variables/variables.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
 

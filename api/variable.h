@@ -2,7 +2,7 @@
 #ifndef MU_NODE_VARIABLE_H
 #define MU_NODE_VARIABLE_H
 
-#include "actors/ps/opened_variable.h"
+#include "actors/variables/opened_variable.h"
 
 #include "muster/variable.h"
 

@@ -8,7 +8,7 @@
 #include "node/discovery/route.h"
 #include "resolver/spec/cluster.h"
 
-#include "muster/server.h"
+#include "muster/compat/server.h"
 
 #include <stdio.h>
 #include <string.h>

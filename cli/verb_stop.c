@@ -7,7 +7,7 @@
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
-#include "muster/server.h"
+#include "muster/compat/server.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -121,7 +121,7 @@ struct mu__node_extra {
 
 struct mu_node {
     struct mu__member member;
-    struct mu__home home;           /* of remote and per-worker values */
+    struct mu__future_owner future_owner;   /* of remote and per-worker values */
     struct mu__world_uv *world;
     struct mu__wire_uv *wire;
     uv_loop_t *loop;                /* `own_loop`, or the program's */
@@ -162,7 +162,7 @@ void mu__node_ref(mu_node *node);
 void mu__node_unref(mu_node *node);
 
 /* Let remote and per-worker values be this node's. */
-void mu__node_init_home(mu_node *node);
+void mu__node_init_future_owner(mu_node *node);
 
 /* The cluster as it is now; the caller frees it. NULL: out of memory. Any thread. */
 mu_cluster *mu__node_cluster(mu_node *node);
@@ -227,7 +227,8 @@ unsigned mu__node_ps_count(mu_node *node);
 /* A call on this node has failed: it may be why its program does. Any thread. */
 void mu__node_note_error(mu_node *node, const mu_error *error);
 
-/* The mode in which mu_node_main runs what mu_node_set_distribute has set, if that is so. */
+/* The mode in which mu_node_main runs what mu_node_set_distribute has set, if that is
+ * so. */
 void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment);
 
 /* Run it, as this node's task. */

@@ -1,6 +1,6 @@
 #include "node/service_host.h"
 
-#include "actors/coordination/store/etcd.h"
+#include "actors/coordination/store/etcd_store.h"
 #include "actors/coordination/store/journal.h"
 #include "actors/coordination/store/store_run.h"
 #include "actors/messages.h"

@@ -355,7 +355,7 @@ static mu_node *node_new(const mu_node_options *o)
     atomic_init(&node->refs, 1);
     mu__process_watch();
     node->forks = mu__process_forks();
-    mu__node_init_home(node);
+    mu__node_init_future_owner(node);
     node->program.plugin_timeout_ms = o->plugin_timeout_ms;
     node->log.write = o->log == NULL ? mu__log_text : o->log;
     node->log.user = o->log_user;

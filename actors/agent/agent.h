@@ -103,16 +103,16 @@ enum mu__agent_operation {
 /* One watch of the program. The program and, from WATCH to WATCH_CLOSE or its own end,
  * the actor have a hold on it each; what is inside is the actor's. */
 struct mu__agent_watch;
-struct mu__asked_kind;
+struct mu__request_kind;
 
 /* Something that was asked, or is to be, under a token: the actor's part of a call or a
  * request, from its arrival to its answer. */
-struct mu__asked {
-    struct mu__asked *next;         /* in the order of tokens */
-    struct mu__asked *prev;
-    struct mu__asked *later;        /* in its queue of limits */
-    struct mu__asked *sooner;
-    const struct mu__asked_kind *kind;
+struct mu__request {
+    struct mu__request *next;         /* in the order of tokens */
+    struct mu__request *prev;
+    struct mu__request *later;        /* in its queue of limits */
+    struct mu__request *sooner;
+    const struct mu__request_kind *kind;
     uint64_t token;                 /* 0: it is in no list */
     uint64_t due_ms;                /* UINT64_MAX: no limit */
     int64_t timeout_ms;
@@ -146,7 +146,7 @@ struct mu__agent_call {
     mu_preemption preemption;
     mu_kv_event event;
 
-    struct mu__asked asked;     /* the actor's, as what follows */
+    struct mu__request pending;     /* the actor's, as what follows */
     struct mu__agent_call *next;
     struct mu__agent_barrier *meeting;
     char *after;                /* LIST: the last key of the page before */
@@ -155,7 +155,7 @@ struct mu__agent_call {
 /* A request about one key, with its key and value: in one block of memory, that of the
  * KEY_ASK message which brings it to the agent. */
 struct mu__key_request {
-    struct mu__asked asked;
+    struct mu__request pending;
     struct mu__key_request *change_next;    /* of those that change something */
     struct mu__key_request *change_prev;
     struct mu__buf bytes;       /* what messages about it borrow */

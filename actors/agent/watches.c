@@ -23,7 +23,7 @@ struct watch_key {
 
 struct mu__agent_watch {
     atomic_uint refs;
-    struct mu__asked asked;
+    struct mu__request pending;
     struct mu__agent_watch *next;   /* of the agent's */
     bool held;                  /* by the agent, which has it in its list */
     bool below;
@@ -42,10 +42,10 @@ struct mu__agent_watch {
     mu_error over;              /* its code is not 0: the service ended it */
 };
 
-static struct mu__agent_watch *watch_of(struct mu__asked *asked)
+static struct mu__agent_watch *watch_of(struct mu__request *pending)
 {
-    return (struct mu__agent_watch *)(void *)((char *)asked -
-                                              offsetof(struct mu__agent_watch, asked));
+    return (struct mu__agent_watch *)(void *)((char *)pending -
+                                              offsetof(struct mu__agent_watch, pending));
 }
 
 struct mu__agent_watch *mu__agent_watch_new(void)
@@ -284,11 +284,11 @@ static void unlist_next(struct mu__agent_call *call)
         *link = call->next;
 }
 
-static void end_next(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
+static void end_next(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
                      const mu_error *error)
 {
-    unlist_next(agent_call_of(asked));
-    mu__agent_call_fail(ctx, a, asked, error);
+    unlist_next(agent_call_of(pending));
+    mu__agent_call_fail(ctx, a, pending, error);
 }
 
 /* Those who wait are told what there is. */
@@ -297,18 +297,18 @@ static void serve(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *
     mu_error error = {0};
 
     while (watch->nexts != NULL && read_event(ctx, a, watch, watch->nexts, &error)) {
-        end_next(ctx, a, &watch->nexts->asked, error.code == 0 ? NULL : &error);
+        end_next(ctx, a, &watch->nexts->pending, error.code == 0 ? NULL : &error);
         error.code = 0;
     }
 }
 
-static void name_next(const struct mu__asked *asked, char *out, size_t size)
+static void name_next(const struct mu__request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "what is watched as \"%.100s\"",
-                   agent_call_in(asked)->watch->key);
+                   agent_call_in(pending)->watch->key);
 }
 
-static const struct mu__asked_kind reading = {
+static const struct mu__request_kind reading = {
     .name = name_next,
     .fail = end_next,
     .late = "did not change",
@@ -335,7 +335,7 @@ void mu__agent_call_watch_next(struct mu__ctx *ctx, struct agent *a,
         link = &(*link)->next;
     call->next = NULL;
     *link = call;
-    if (mu__agent_ask(ctx, a, &call->asked, &reading, call->call.timeout_ms, 0))
+    if (mu__agent_submit(ctx, a, &call->pending, &reading, call->call.timeout_ms, 0))
         serve(ctx, a, call->watch);
 }
 
@@ -346,19 +346,20 @@ static void say_unwatch(struct mu__ctx *ctx, struct agent *a,
 {
     struct mu__msg *msg;
 
-    if (!a->registered || watch->asked.token == 0 || watch->asked.session != a->session)
+    if (!a->registration.registered || watch->pending.token == 0 ||
+        watch->pending.session != a->registration.session)
         return;
     msg = mu__msg_new(ctx, MU__KEY_UNWATCH);
     if (msg != NULL)
-        ((struct mu__key_unwatch *)mu__body(msg))->token = watch->asked.token;
-    (void)mu__send(ctx, agent_service(a), msg);
+        ((struct mu__key_unwatch *)mu__body(msg))->token = watch->pending.token;
+    (void)mu__send(ctx, mu__agent_service(a), msg);
 }
 
 /* Nothing is watched from here on. */
 static void stop(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch)
 {
     say_unwatch(ctx, a, watch);
-    mu__agent_forget(ctx, a, &watch->asked);
+    mu__agent_remove(ctx, a, &watch->pending);
     forget_keys(watch);
 }
 
@@ -371,7 +372,7 @@ static void drop(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *w
     stop(ctx, a, watch);
     (void)not_open(&error);
     while (watch->nexts != NULL)
-        end_next(ctx, a, &watch->nexts->asked, &error);
+        end_next(ctx, a, &watch->nexts->pending, &error);
     while (*link != watch)
         link = &(*link)->next;
     *link = watch->next;
@@ -381,30 +382,30 @@ static void drop(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *w
     mu__agent_watch_unref(watch);
 }
 
-static void name_watch(const struct mu__asked *asked, char *out, size_t size)
+static void name_watch(const struct mu__request *pending, char *out, size_t size)
 {
     const struct mu__agent_watch *watch =
-        (const struct mu__agent_watch *)(const void *)((const char *)asked -
+        (const struct mu__agent_watch *)(const void *)((const char *)pending -
                                                        offsetof(struct mu__agent_watch,
-                                                                asked));
+                                                                pending));
 
     (void)snprintf(out, size, "the watch of \"%.100s\"", watch->key);
 }
 
-static struct mu__msg *say_watch(struct mu__ctx *ctx, struct agent *a,
-                                 struct mu__asked *asked);
+static struct mu__msg *make_watch(struct mu__ctx *ctx, struct agent *a,
+                                 struct mu__request *pending);
 
 /* Not before it was opened: the call fails, and the watch is no watch. */
-static void fail_opening(struct mu__ctx *ctx, struct agent *a, struct mu__asked *asked,
-                         const mu_error *error)
+static void fail_opening(struct mu__ctx *ctx, struct agent *a,
+                         struct mu__request *pending, const mu_error *error)
 {
-    struct mu__agent_watch *watch = watch_of(asked);
+    struct mu__agent_watch *watch = watch_of(pending);
     struct mu__agent_call *call = watch->opening;
 
     watch->opening = NULL;
     if (call == NULL) {
         watch->over = *error;
-        mu__agent_forget(ctx, a, asked);
+        mu__agent_remove(ctx, a, pending);
         serve(ctx, a, watch);
         return;
     }
@@ -412,19 +413,19 @@ static void fail_opening(struct mu__ctx *ctx, struct agent *a, struct mu__asked 
     mu__agent_complete(call, error);
 }
 
-static const struct mu__asked_kind opening = {
-    .say = say_watch,
+static const struct mu__request_kind opening = {
+    .make_message = make_watch,
     .name = name_watch,
     .fail = fail_opening,
     .late = "was not begun",
 };
 
-static const struct mu__asked_kind watching = {
-    .say = say_watch,
+static const struct mu__request_kind watching = {
+    .make_message = make_watch,
     .name = name_watch,
     .fail = fail_opening,
     .late = "was not begun",
-    .stays = true,
+    .survives_error = true,
 };
 
 /* The same revision means another change in another store. */
@@ -440,10 +441,10 @@ static void note_store(struct mu__agent_watch *watch, uint64_t store)
 }
 
 /* It is open when the service is asked for the first time. */
-static struct mu__msg *say_watch(struct mu__ctx *ctx, struct agent *a,
-                                 struct mu__asked *asked)
+static struct mu__msg *make_watch(struct mu__ctx *ctx, struct agent *a,
+                                 struct mu__request *pending)
 {
-    struct mu__agent_watch *watch = watch_of(asked);
+    struct mu__agent_watch *watch = watch_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_WATCH);
     struct mu__agent_call *call = watch->opening;
     struct mu__key_watch *body;
@@ -451,19 +452,19 @@ static struct mu__msg *say_watch(struct mu__ctx *ctx, struct agent *a,
     if (msg == NULL)
         return NULL;
     body = mu__body(msg);
-    body->token = asked->token;
+    body->token = pending->token;
     body->key = mu__view_str(watch->key);
     body->below = watch->below;
-    msg = mu__agent_hold(ctx, msg, &body->key, NULL);
+    msg = mu__agent_copy_views(ctx, msg, &body->key, NULL);
     if (msg == NULL)
         return NULL;
-    a->used = true;
-    note_store(watch, a->store);
+    a->registration.used = true;
+    note_store(watch, a->registration.store);
     watch->turn++;
     if (call != NULL) {
         watch->opening = NULL;
-        asked->kind = &watching;
-        mu__agent_unlimit(a, asked);
+        pending->kind = &watching;
+        mu__agent_clear_timeout(a, pending);
         mu__agent_complete(call, NULL);
     }
     return msg;
@@ -472,7 +473,7 @@ static struct mu__msg *say_watch(struct mu__ctx *ctx, struct agent *a,
 static void begin(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch,
                   int64_t timeout_ms)
 {
-    (void)mu__agent_ask(ctx, a, &watch->asked,
+    (void)mu__agent_submit(ctx, a, &watch->pending,
                         watch->opening == NULL ? &watching : &opening, timeout_ms, 0);
 }
 
@@ -491,7 +492,7 @@ void mu__agent_call_watch(struct mu__ctx *ctx, struct agent *a,
     }
     memcpy(watch->key, call->name, size);
     watch->below = call->below;
-    watch->keys.secret = a->barriers.secret;
+    watch->keys.secret = a->barriers.by_name.secret;
     watch->opening = call;
     watch->held = true;
     (void)atomic_fetch_add_explicit(&watch->refs, 1, memory_order_relaxed);
@@ -543,27 +544,27 @@ void mu__agent_on_key_event(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 {
     struct agent *a = state;
     const struct mu__key_event *body = mu__body(msg);
-    struct mu__asked *asked;
+    struct mu__request *pending;
     mu_error error;
 
-    if (a->host == NULL || msg->from.node != a->host->node)
+    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)
         return;
-    asked = mu__agent_find(a, body->token);
-    if (asked == NULL || asked->kind != &watching)
+    pending = mu__agent_find_request(a, body->token);
+    if (pending == NULL || pending->kind != &watching)
         return;
     /* Events count in any session: a service that has not changed goes on with them, and
      * begins no watch anew that it has. */
-    if (body->code != 0 && !mu__agent_is_asked(a, asked))
+    if (body->code != 0 && !mu__agent_is_current(a, pending))
         return;
     /* Errors of this task pass; the watch goes on when it is registered again. */
     if (body->code == MU_EUNAVAILABLE || body->code == MU_EABORTED) {
-        mu__agent_again(a, asked);
+        mu__agent_resend(a, pending);
         return;
     }
     if (body->code == 0) {
-        on_event(ctx, a, watch_of(asked), body);
+        on_event(ctx, a, watch_of(pending), body);
         return;
     }
     error = mu__agent_error_of(body->code, body->message, (struct mu__view){0}, 0);
-    fail_opening(ctx, a, asked, &error);
+    fail_opening(ctx, a, pending, &error);
 }

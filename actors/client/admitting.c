@@ -10,7 +10,7 @@ static struct mu__client_call *client_call(struct mu__call *call)
     return (struct mu__client_call *)call;
 }
 
-static void complete(struct mu__ctx *ctx, struct client *c, struct mu__call *call,
+static void complete(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
                      bool admitted)
 {
     client_call(call)->admitted = admitted;
@@ -19,17 +19,17 @@ static void complete(struct mu__ctx *ctx, struct client *c, struct mu__call *cal
 
 /* Room is made in steps, so that a full queue does not wake its threads each time; what
  * is left below a step is given after REVIEW_MS. */
-static bool has_step(const struct client *c)
+static bool has_step(const struct client_actor *c)
 {
-    uint64_t max = c->session->closures_max;
-    uint64_t used = mu__admission_closures(c->session);
+    uint64_t max = c->session.shared->closures_max;
+    uint64_t used = mu__admission_closures(c->session.shared);
 
     return max == 0 || used <= max - max / 8 - (max < 8 ? 1 : 0);
 }
 
-static bool has_room(const struct client *c, const struct mu__client_call *call)
+static bool has_room(const struct client_actor *c, const struct mu__client_call *call)
 {
-    const struct mu__session *s = c->session;
+    const struct mu__session *s = c->session.shared;
 
     return mu__admission_fits(mu__admission_closures(s), 1, s->closures_max) &&
            (call->bytes == 0 ||
@@ -37,9 +37,9 @@ static bool has_room(const struct client *c, const struct mu__client_call *call)
 }
 
 /* Somebody is between being admitted and sending, or withdraws: nothing tells when. */
-static bool is_settling(const struct client *c)
+static bool is_settling(const struct client_actor *c)
 {
-    return mu__admission_closures(c->session) != mu__client_outstanding(c);
+    return mu__admission_closures(c->session.shared) != mu__client_outstanding(c);
 }
 
 static void remove_first(struct mu__room *room)
@@ -59,7 +59,7 @@ static void add_last(struct mu__room *room, struct mu__call *call)
     room->last = call;
 }
 
-bool mu__client_room_unlist(struct client *c, const struct mu__call *call)
+bool mu__client_room_unlist(struct client_actor *c, const struct mu__call *call)
 {
     struct mu__call *before = NULL;
     struct mu__call *at = c->room.first;
@@ -80,7 +80,7 @@ bool mu__client_room_unlist(struct client *c, const struct mu__call *call)
 }
 
 /* True when the call was answered. */
-static bool try_answer(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
+static bool try_answer(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call)
 {
     struct mu__client_call *wanted = client_call(call);
 
@@ -89,13 +89,13 @@ static bool try_answer(struct mu__ctx *ctx, struct client *c, struct mu__call *c
         return true;
     }
     if (!has_room(c, wanted) ||
-        (wanted->admits && !mu__admission_take(c->session, wanted->bytes)))
+        (wanted->admits && !mu__admission_take(c->session.shared, wanted->bytes)))
         return false;
     complete(ctx, c, call, wanted->admits);
     return true;
 }
 
-static void answer_all(struct mu__ctx *ctx, struct client *c)
+static void answer_all(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__room *room = &c->room;
 
@@ -114,7 +114,7 @@ static void answer_all(struct mu__ctx *ctx, struct client *c)
 }
 
 /* When nothing else will tell that there is room for the first one. */
-static void arm(struct mu__ctx *ctx, struct client *c)
+static void arm(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__room *room = &c->room;
 
@@ -124,36 +124,36 @@ static void arm(struct mu__ctx *ctx, struct client *c)
     room->review_timer = mu__timer_set(ctx, REVIEW_MS, 0);
 }
 
-void mu__client_room_review(struct mu__ctx *ctx, struct client *c)
+void mu__client_room_review(struct mu__ctx *ctx, struct client_actor *c)
 {
-    if (c->room.first == NULL || c->session == NULL)
+    if (c->room.first == NULL || c->session.shared == NULL)
         return;
     if (has_step(c) || mu__client_phase(c) != MU__SESSION_FINE)
         answer_all(ctx, c);
     arm(ctx, c);
 }
 
-void mu__client_room_late(struct mu__ctx *ctx, struct client *c)
+void mu__client_room_late(struct mu__ctx *ctx, struct client_actor *c)
 {
     c->room.review_timer = 0;
-    if (c->session == NULL)
+    if (c->session.shared == NULL)
         return;
     answer_all(ctx, c);
     arm(ctx, c);
 }
 
-void mu__client_room_wait(struct mu__ctx *ctx, struct client *c,
+void mu__client_room_wait(struct mu__ctx *ctx, struct client_actor *c,
                           struct mu__client_call *call)
 {
     if (c->room.first == NULL && try_answer(ctx, c, &call->call))
         return;
-    if (!mu__client_limit(ctx, c, &call->call, call->call.timeout_ms))
+    if (!mu__client_start_timeout(ctx, c, &call->call, call->call.timeout_ms))
         return;
     add_last(&c->room, &call->call);
     arm(ctx, c);
 }
 
-void mu__client_room_end(struct mu__ctx *ctx, struct client *c, const char *words)
+void mu__client_room_end(struct mu__ctx *ctx, struct client_actor *c, const char *words)
 {
     while (c->room.first != NULL) {
         struct mu__call *call = c->room.first;

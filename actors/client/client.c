@@ -11,8 +11,8 @@
 #include <string.h>
 
 /* What it hears. */
-static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_cancel_closure(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_submit(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_cancel_future(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_fault(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -23,12 +23,12 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
-    {MU__SCHEDULE, on_schedule},
+    {MU__SUBMIT, on_submit},
     {MU__SCHEDULE_PENDING, mu__client_on_pending},
-    {MU__CANCEL_CLOSURE, on_cancel_closure},
+    {MU__CANCEL_FUTURE, on_cancel_future},
     {MU__RESOLVED, on_resolved},
     {MU__FETCHED, mu__client_on_fetched},
-    {MU__RELEASE, mu__client_on_release},
+    {MU__RELEASE_HELD, mu__client_on_release},
     {MU__FAULT, on_fault},
     {MU__REPORT, on_report},
     {MU__STATUS, mu__client_on_status},
@@ -48,66 +48,64 @@ enum { SLOTS_FIRST = 1024 };
 
 /* ---- slots ---- */
 
-static uintptr_t link_to(uint32_t slot)
+static bool make_slots(struct client_actor *c)
 {
-    return ((uintptr_t)slot + 1) * 2 + SLOT_FREE;
-}
+    uint32_t count = c->slots.count == 0 ? SLOTS_FIRST : c->slots.count * 2;
 
-static bool make_slots(struct client *c)
-{
-    uint32_t count = c->slots_count == 0 ? SLOTS_FIRST : c->slots_count * 2;
-
-    if (!mu__grow_array((void **)&c->slots, count, sizeof *c->slots))
+    if (!mu__grow_array((void **)&c->slots.items, count, sizeof *c->slots.items))
         return false;
-    for (uint32_t i = count; i-- > c->slots_count;) {
-        c->slots[i].of = c->free_first;
-        c->free_first = link_to(i);
+    for (uint32_t i = count; i-- > c->slots.count;) {
+        c->slots.items[i] =
+            (struct closure_slot){.next_free = c->slots.free_first, .state = SLOT_FREE};
+        c->slots.free_first = i + 1;
     }
-    c->slots_count = count;
+    c->slots.count = count;
     return true;
 }
 
-uint64_t mu__client_add_slot(struct client *c, const struct slot *slot)
+uint64_t mu__client_add_slot(struct client_actor *c, const struct closure_slot *slot)
 {
     mu_remote_value *future;
     uint32_t i;
 
-    if (c->free_first == SLOT_FREE && !make_slots(c))
+    if (c->slots.free_first == 0 && !make_slots(c))
         return 0;
-    i = (uint32_t)(c->free_first / 2 - 1);
-    c->free_first = c->slots[i].of;
-    c->slots[i] = *slot;
-    future = mu__slot_future(&c->slots[i]);
+    i = c->slots.free_first - 1;
+    c->slots.free_first = c->slots.items[i].next_free;
+    c->slots.items[i] = *slot;
+    future = mu__slot_future(&c->slots.items[i]);
     if (future != NULL)
-        future->place = i + 1;
+        future->token = i + 1;
     return (uint64_t)i + 1;
 }
 
-static bool is_taken(const struct client *c, uint64_t token)
+static bool is_taken(const struct client_actor *c, uint64_t token)
 {
-    return token > 0 && token <= c->slots_count &&
-           (c->slots[token - 1].of & SLOT_FREE) == 0;
+    return token > 0 && token <= c->slots.count &&
+           c->slots.items[token - 1].state != SLOT_FREE;
 }
 
-struct slot mu__client_take_slot(struct mu__ctx *ctx, struct client *c, uint64_t token)
+struct closure_slot mu__client_take_slot(struct mu__ctx *ctx, struct client_actor *c,
+                                         uint64_t token)
 {
     uint32_t i = (uint32_t)(token - 1);
-    struct slot slot = c->slots[i];
+    struct closure_slot slot = c->slots.items[i];
 
     if (slot.state == SLOT_SENT)
         mu__room_sent_done(&c->room, slot.bytes);
     else if (slot.state == SLOT_WAITS)
         mu__client_room_drop(ctx, c, i);
-    c->slots[i].of = c->free_first;
-    c->free_first = link_to(i);
+    c->slots.items[i].next_free = c->slots.free_first;
+    c->slots.items[i].state = SLOT_FREE;
+    c->slots.free_first = i + 1;
     return slot;
 }
 
 /* ---- scheduling ---- */
 
 /* One that no session counts. */
-static void abort_slot(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
-                        const char *words)
+static void abort_slot(struct mu__ctx *ctx, struct client_actor *c,
+                       const struct closure_slot *slot, const char *words)
 {
     struct mu__pending_closure *closure = mu__slot_pending(slot);
     mu_error error = {0};
@@ -120,16 +118,16 @@ static void abort_slot(struct mu__ctx *ctx, struct client *c, const struct slot 
 
 /* What keeps one closure from being scheduled keeps the others: only the first one tells
  * the program. */
-static void refuse(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
-                   const mu_error *error)
+static void refuse(struct mu__ctx *ctx, struct client_actor *c,
+                   const struct closure_slot *slot, const mu_error *error)
 {
     if (mu__client_phase(c) == MU__SESSION_FINE && !slot->own_error)
         mu__client_note_error(c, error);
     mu__client_cancelled(ctx, c, slot, error);
 }
 
-static void refuse_no_chief(struct mu__ctx *ctx, struct client *c,
-                            const struct slot *slot, const char *why)
+static void refuse_no_chief(struct mu__ctx *ctx, struct client_actor *c,
+                            const struct closure_slot *slot, const char *why)
 {
     mu_error error = {0};
 
@@ -140,8 +138,8 @@ static void refuse_no_chief(struct mu__ctx *ctx, struct client *c,
 }
 
 /* An error is large: every function that has one is off the way of those that go well. */
-static void refuse_cancelled(struct mu__ctx *ctx, struct client *c,
-                             const struct slot *slot)
+static void refuse_cancelled(struct mu__ctx *ctx, struct client_actor *c,
+                             const struct closure_slot *slot)
 {
     mu_error error = {0};
 
@@ -149,8 +147,8 @@ static void refuse_cancelled(struct mu__ctx *ctx, struct client *c,
     mu__client_cancelled(ctx, c, slot, &error);
 }
 
-static void refuse_no_memory(struct mu__ctx *ctx, struct client *c,
-                             const struct slot *slot)
+static void refuse_no_memory(struct mu__ctx *ctx, struct client_actor *c,
+                             const struct closure_slot *slot)
 {
     mu_error error = {0};
 
@@ -158,41 +156,43 @@ static void refuse_no_memory(struct mu__ctx *ctx, struct client *c,
     refuse(ctx, c, slot, &error);
 }
 
-bool mu__client_admits(struct mu__ctx *ctx, struct client *c, const struct slot *slot)
+bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c,
+                       const struct closure_slot *slot)
 {
-    if (c->session == NULL) {
+    if (c->session.shared == NULL) {
         abort_slot(ctx, c, slot, "the coordinator was closed");
         return false;
     }
-    c->arrived++;
+    c->session.arrived++;
     if (mu__client_phase(c) >= MU__SESSION_CANCELLING)
         refuse_cancelled(ctx, c, slot);
-    else if (!c->has_chief)
+    else if (!c->chief.connected)
         refuse_no_chief(ctx, c, slot, "is not connected");
     else
         return true;
     return false;
 }
 
-void mu__client_not_sent(struct mu__ctx *ctx, struct client *c, uint64_t token, int code)
+void mu__client_not_sent(struct mu__ctx *ctx, struct client_actor *c, uint64_t token,
+                         int code)
 {
-    struct slot slot = mu__client_take_slot(ctx, c, token);
+    struct closure_slot slot = mu__client_take_slot(ctx, c, token);
     char why[96];
 
     (void)snprintf(why, sizeof why, "could not be sent a closure: %s", mu_strerror(code));
     refuse_no_chief(ctx, c, &slot, why);
 }
 
-void mu__client_not_kept(struct mu__ctx *ctx, struct client *c, uint64_t token)
+void mu__client_not_stored(struct mu__ctx *ctx, struct client_actor *c, uint64_t token)
 {
-    struct slot slot = mu__client_take_slot(ctx, c, token);
+    struct closure_slot slot = mu__client_take_slot(ctx, c, token);
 
     refuse_no_memory(ctx, c, &slot);
 }
 
-struct slot mu__client_make_slot(struct mu__schedule *body, uintptr_t of, uint64_t bytes)
+struct closure_slot mu__client_make_slot(struct mu__schedule *body, uint64_t bytes)
 {
-    struct slot slot = {.of = of, .bytes = (uint32_t)bytes, .state = SLOT_BLOCKED};
+    struct closure_slot slot = {.bytes = (uint32_t)bytes, .state = SLOT_BLOCKED};
 
     slot.own_error = (body->flags & MU__CLOSURE_OWN_ERROR) != 0;
     slot.has_holds = (body->flags & MU__CLOSURE_HOLDS) != 0;
@@ -200,8 +200,9 @@ struct slot mu__client_make_slot(struct mu__schedule *body, uintptr_t of, uint64
     return slot;
 }
 
-static void fail_lost(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
-                      const struct mu__schedule *body, uint32_t lost)
+static void fail_lost(struct mu__ctx *ctx, struct client_actor *c,
+                      const struct closure_slot *slot, const struct mu__schedule *body,
+                      uint32_t lost)
 {
     mu_error error = {0};
 
@@ -213,37 +214,34 @@ static void fail_lost(struct mu__ctx *ctx, struct client *c, const struct slot *
 }
 
 /* Whether the closure has a slot: then its token stands in the message. */
-static bool take_in(struct mu__ctx *ctx, struct client *c, struct mu__schedule *body,
-                    const struct slot *slot)
+static bool take_in(struct mu__ctx *ctx, struct client_actor *c,
+                    struct mu__schedule *body, const struct closure_slot *slot)
 {
     uint32_t lost;
 
     if (!mu__client_admits(ctx, c, slot))
         return false;
-    lost = slot->has_holds ? mu__holds_lost(body, c->life) : 0;
+    lost = slot->has_holds ? mu__holds_lost(body, c->chief.epoch) : 0;
     if (lost > 0) {
         fail_lost(ctx, c, slot, body, lost);
         return false;
     }
-    body->drop_result = slot->of == 0;
+    body->drop_result = slot->future == NULL;
     body->token = mu__client_add_slot(c, slot);
     if (body->token == 0)
         refuse_no_memory(ctx, c, slot);
     return body->token != 0;
 }
 
-/* From the program, which put its future where the token goes, and holds where the
- * numbers of inputs go. */
-static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+/* From the program. */
+static void on_submit(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__schedule *body = mu__body(msg);
-    struct slot slot;
+    struct closure_slot slot = mu__client_make_slot(body, (uint64_t)body->args.head_size +
+                                                      body->args.tail_size);
 
-    if (msg->from.node != MU__NODE_SELF)
-        return;
-    slot = mu__client_make_slot(body, (uintptr_t)body->token,
-                                (uint64_t)body->args.head_size + body->args.tail_size);
+    slot.future = ((struct mu__submit *)mu__body(msg))->future;
     if (take_in(ctx, c, body, &slot))
         mu__client_dispatch(ctx, c, body->token, mu__claim(ctx));
     else if (slot.has_holds)
@@ -252,7 +250,7 @@ static void on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- cancelling ---- */
 
-static void cancel_at_chief(struct mu__ctx *ctx, struct client *c, uint64_t token)
+static void cancel_at_chief(struct mu__ctx *ctx, struct client_actor *c, uint64_t token)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__CANCEL_CLOSURE);
     struct mu__cancel_closure *body;
@@ -261,16 +259,16 @@ static void cancel_at_chief(struct mu__ctx *ctx, struct client *c, uint64_t toke
         body = mu__body(msg);
         body->token = token;
     }
-    if (mu__send(ctx, c->chief, msg) != 0)
+    if (mu__send(ctx, c->chief.pid, msg) != 0)
         mu__log(ctx, MU__LOG_WARN, "the chief was not told to cancel a closure");
 }
 
-static void cancel(struct mu__ctx *ctx, struct client *c, uint64_t token)
+static void cancel(struct mu__ctx *ctx, struct client_actor *c, uint64_t token)
 {
-    struct slot slot;
+    struct closure_slot slot;
     mu_error error = {0};
 
-    if (c->slots[token - 1].state == SLOT_SENT) {
+    if (c->slots.items[token - 1].state == SLOT_SENT) {
         cancel_at_chief(ctx, c, token);
         return;
     }
@@ -280,18 +278,14 @@ static void cancel(struct mu__ctx *ctx, struct client *c, uint64_t token)
     mu__client_settle(ctx, c);
 }
 
-/* From the program, which put its future where the token goes, with a reference. */
-static void on_cancel_closure(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+/* From the program. */
+static void on_cancel_future(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
-    struct mu__cancel_closure *body = mu__body(msg);
-    mu_remote_value *future;
+    struct client_actor *c = state;
+    mu_remote_value *future = ((struct mu__cancel_future *)mu__body(msg))->future;
 
-    if (msg->from.node != MU__NODE_SELF)
-        return;
-    future = (mu_remote_value *)(uintptr_t)body->token;
-    if (future->place != 0)
-        cancel(ctx, c, future->place);
+    if (future->token != 0)
+        cancel(ctx, c, future->token);
     mu__held_unref(&future->held);
 }
 
@@ -313,23 +307,23 @@ static void read_error(const struct mu__resolved *body, mu_error *ret_error)
     mu__make_utf8(ret_error->detail);
 }
 
-static void finish(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
-                   const struct mu__resolved *body)
+static void finish(struct mu__ctx *ctx, struct client_actor *c,
+                   const struct closure_slot *slot, const struct mu__resolved *body)
 {
     mu_remote_value *future = mu__slot_future(slot);
     bool kept = body->kept && body->closure != 0;
 
-    mu__client_add(&c->session->finished, 1);
+    mu__client_add(&c->session.shared->finished, 1);
     if (future != NULL) {
         future->closure = body->closure;
         future->attempt = body->attempt;
     }
     if (future != NULL && kept) {
         future->held.number = body->closure;
-        future->held.life = c->life;
+        future->held.chief_epoch = c->chief.epoch;
     }
     if (future != NULL)
-        mu__client_resolve(ctx, c, future, kept ? MU__REMOTE_KEPT : MU_REMOTE_READY);
+        mu__client_resolve(ctx, c, future, kept ? MU__REMOTE_PINNED : MU_REMOTE_READY);
     else if (kept)
         mu__client_release(ctx, c, body->closure);
     mu__client_count_resolved(ctx, c, slot->bytes);
@@ -349,8 +343,8 @@ static bool read_result(const struct mu__resolved *body, mu_remote_value *future
     return false;
 }
 
-static void fail(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
-                 const mu_error *error)
+static void fail(struct mu__ctx *ctx, struct client_actor *c,
+                 const struct closure_slot *slot, const mu_error *error)
 {
     if (error->code == -MU_ECANCELLED)
         mu__client_cancelled(ctx, c, slot, error);
@@ -360,17 +354,17 @@ static void fail(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
 
 static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__resolved *body = mu__body(msg);
-    struct slot slot;
+    struct closure_slot slot;
     mu_error error;
 
-    if (!c->has_chief || !mu__pid_equal(msg->from, c->chief) ||
-        !is_taken(c, body->token) || c->slots[body->token - 1].state != SLOT_SENT)
+    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid) ||
+        !is_taken(c, body->token) || c->slots.items[body->token - 1].state != SLOT_SENT)
         return;
     slot = mu__client_take_slot(ctx, c, body->token);
     if (body->attempt > 1)
-        mu__client_add(&c->session->retried, body->attempt - 1);
+        mu__client_add(&c->session.shared->retried, body->attempt - 1);
     if (body->code != 0) {
         read_error(body, &error);
         fail(ctx, c, &slot, &error);
@@ -385,11 +379,11 @@ static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 /* An error of no closure. A chief that tells of itself goes on, and so do closures. */
 static void on_fault(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__fault *body = mu__body(msg);
     mu_error error = {.code = -(int)body->code, .kind = (int)body->error_kind};
 
-    if (!c->has_chief || !mu__pid_equal(msg->from, c->chief) || body->code == 0)
+    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid) || body->code == 0)
         return;
     mu__view_copy(body->task, error.task, sizeof error.task);
     mu__view_copy(body->message, error.message, sizeof error.message);
@@ -403,22 +397,22 @@ static void on_fault(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- calls of the program ---- */
 
-static bool begin_session(struct mu__ctx *ctx, struct client *c,
+static bool begin_session(struct mu__ctx *ctx, struct client_actor *c,
                           struct mu__client_call *call)
 {
-    if (c->session != NULL) {
+    if (c->session.shared != NULL) {
         mu__call_complete(&call->call,
                           mu_error_set(&call->call.error, -MU_EEXISTS,
                                        "this node's coordinator is open already"));
         return false;
     }
-    c->session = call->session;
-    c->ending = false;
-    c->arrived = 0;
-    c->notice.code = 0;
-    c->resolved = 0;
-    c->bytes_resolved = 0;
-    if (c->has_chief)
+    c->session.shared = call->session;
+    c->session.ending = false;
+    c->session.arrived = 0;
+    c->session.notice.code = 0;
+    c->session.resolved = 0;
+    c->session.bytes_resolved = 0;
+    if (c->chief.connected)
         mu__client_room_open(ctx, c);
     return true;
 }
@@ -429,7 +423,8 @@ static bool is_about_session(const struct mu__call *call)
            call->operation == MU__CLIENT_ROOM;
 }
 
-static void complete_closed(struct mu__ctx *ctx, struct client *c, struct mu__call *call)
+static void complete_closed(struct mu__ctx *ctx, struct client_actor *c,
+                            struct mu__call *call)
 {
     mu__client_complete(ctx, c, call,
                         mu_error_set(&call->error, -MU_ECLOSED,
@@ -438,11 +433,11 @@ static void complete_closed(struct mu__ctx *ctx, struct client *c, struct mu__ca
 
 /* An open session is cancelled as a whole, as after an error. Those who wait for it hear
  * so, and nobody hears of it later than the one who ends it. */
-static void end_session(struct mu__ctx *ctx, struct client *c)
+static void end_session(struct mu__ctx *ctx, struct client_actor *c)
 {
-    struct mu__call **at = &c->waiting;
+    struct mu__call **at = &c->calls.waiting;
 
-    if (c->session != NULL && mu__client_phase(c) == MU__SESSION_FINE)
+    if (c->session.shared != NULL && mu__client_phase(c) == MU__SESSION_FINE)
         mu__client_set_phase(c, MU__SESSION_FAILED);
     while (*at != NULL) {
         struct mu__call *call = *at;
@@ -455,17 +450,17 @@ static void end_session(struct mu__ctx *ctx, struct client *c)
         complete_closed(ctx, c, call);
     }
     mu__client_room_end(ctx, c, "the coordinator is being closed");
-    c->ending = true;
+    c->session.ending = true;
     mu__client_start_cancelling(ctx, c);
     mu__client_settle(ctx, c);
 }
 
 /* Calls that are about the session as a whole. */
-static void ask_session(struct mu__ctx *ctx, struct client *c,
+static void call_session(struct mu__ctx *ctx, struct client_actor *c,
                         struct mu__client_call *call)
 {
     call->call.timer = 0;
-    if (is_about_session(&call->call) && (c->session == NULL || c->ending))
+    if (is_about_session(&call->call) && (c->session.shared == NULL || c->session.ending))
         complete_closed(ctx, c, &call->call);
     else if (call->call.operation == MU__CLIENT_ROOM)
         mu__client_room_wait(ctx, c, call);
@@ -474,12 +469,12 @@ static void ask_session(struct mu__ctx *ctx, struct client *c,
     else if (call->at_once)
         mu__call_complete(&call->call, -MU_EAGAIN);
     else
-        mu__client_hold(ctx, c, &c->waiting, &call->call);
+        mu__client_call_wait(ctx, c, &c->calls.waiting, &call->call);
 }
 
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__call_msg *body = mu__body(msg);
     struct mu__client_call *call = body->call;
 
@@ -489,19 +484,19 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         break;
     case MU__CLIENT_STATUS:
     case MU__CLIENT_EXPLAIN:
-    case MU__CLIENT_ASK:
-        mu__client_ask(ctx, c, call);
+    case MU__CLIENT_REQUEST:
+        mu__client_request(ctx, c, call);
         break;
     case MU__CLIENT_OPEN:
         if (begin_session(ctx, c, call))
-            ask_session(ctx, c, call);
+            call_session(ctx, c, call);
         break;
     case MU__CLIENT_CLOSE:
         end_session(ctx, c);
-        ask_session(ctx, c, call);
+        call_session(ctx, c, call);
         break;
     default:
-        ask_session(ctx, c, call);
+        call_session(ctx, c, call);
         break;
     }
     mu__client_settle(ctx, c);
@@ -509,18 +504,18 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
 
-    if (msg->from.node == MU__NODE_SELF && c->has_chief)
-        (void)mu__send(ctx, c->chief, mu__claim(ctx));
+    if (msg->from.node == MU__NODE_SELF && c->chief.connected)
+        (void)mu__send(ctx, c->chief.pid, mu__claim(ctx));
 }
 
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__timer *body = mu__body(msg);
 
-    if (!mu__client_over_limit(ctx, c, body->timer) &&
+    if (!mu__client_timeout_passed(ctx, c, body->timer) &&
         !mu__client_room_timer(ctx, c, body->timer))
         mu__client_over_deadline(ctx, c, body->timer);
     mu__client_settle(ctx, c);
@@ -530,27 +525,27 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__node_up *body = mu__body(msg);
 
     if (c->config.is_chief || !mu__view_is(body->type, "chief"))
         return;
-    c->has_chief = true;
-    c->chief = (mu__pid){body->node, MU__SUPERVISOR};
-    c->trouble[0] = '\0';
-    if (c->session != NULL)
+    c->chief.connected = true;
+    c->chief.pid = (mu__pid){body->node, MU__SUPERVISOR};
+    c->chief.reported_error[0] = '\0';
+    if (c->session.shared != NULL)
         mu__client_room_open(ctx, c);
-    mu__client_ask_waiting(ctx, c);
+    mu__client_send_waiting(ctx, c);
     mu__client_review(ctx, c);
 }
 
 /* What was scheduled there is aborted, and so is what waits here for that. */
-static void abort_all(struct mu__ctx *ctx, struct client *c, const mu_error *error)
+static void abort_all(struct mu__ctx *ctx, struct client_actor *c, const mu_error *error)
 {
     bool is_told = false;
 
-    for (uint32_t i = 0; i < c->slots_count; i++) {
-        struct slot slot;
+    for (uint32_t i = 0; i < c->slots.count; i++) {
+        struct closure_slot slot;
 
         if (!is_taken(c, (uint64_t)i + 1))
             continue;
@@ -564,15 +559,15 @@ static void abort_all(struct mu__ctx *ctx, struct client *c, const mu_error *err
 
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__node_down *body = mu__body(msg);
-    char words[TROUBLE_BYTES_MAX];
+    char words[CHIEF_ERROR_BYTES_MAX];
     mu_error error = {0};
 
-    if (!c->has_chief || c->chief.node != body->node)
+    if (!c->chief.connected || c->chief.pid.node != body->node)
         return;
-    c->has_chief = false;
-    c->life++;
+    c->chief.connected = false;
+    c->chief.epoch++;
     mu__view_copy(body->reason, words, sizeof words);
     (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s is lost: %s", c->config.chief,
                        words);
@@ -580,35 +575,35 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     (void)snprintf(error.task, sizeof error.task, "/job:chief/task:0");
     abort_all(ctx, c, &error);
     mu__client_room_forget(c);
-    mu__client_forget_kept(ctx, c, &error);
-    mu__client_end_questions(ctx, c, &error);
+    mu__client_forget_pinned(ctx, c, &error);
+    mu__client_fail_requests(ctx, c, &error);
     mu__client_settle(ctx, c);
 }
 
 static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__node_trouble *body = mu__body(msg);
 
     (void)ctx;
     if (mu__view_is(body->type, "chief"))
-        mu__view_copy(body->reason, c->trouble, sizeof c->trouble);
+        mu__view_copy(body->reason, c->chief.reported_error,
+                      sizeof c->chief.reported_error);
 }
 
 /* ---- life ---- */
 
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
 
     c->config = *(const struct mu__client_config *)arg;
     assert(c->config.queue_max > 0);
     if (c->config.queue_bytes_max == 0)
         c->config.queue_bytes_max = QUEUE_BYTES_DEFAULT;
-    c->free_first = SLOT_FREE;
     if (c->config.is_chief) {
-        c->has_chief = true;
-        c->chief = (mu__pid){MU__NODE_SELF, MU__SUPERVISOR};
+        c->chief.connected = true;
+        c->chief.pid = (mu__pid){MU__NODE_SELF, MU__SUPERVISOR};
     }
     return mu__watch_nodes(ctx);
 }
@@ -616,31 +611,31 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 /* Whoever waits hears why; a closure that waits for another one hears nothing more. */
 static void done(struct mu__ctx *ctx, void *state)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     mu_error error = {0};
 
-    c->has_chief = false;
-    for (uint32_t i = 0; i < c->slots_count; i++)
+    c->chief.connected = false;
+    for (uint32_t i = 0; i < c->slots.count; i++)
         if (is_taken(c, (uint64_t)i + 1)) {
-            struct slot slot = mu__client_take_slot(ctx, c, (uint64_t)i + 1);
+            struct closure_slot slot = mu__client_take_slot(ctx, c, (uint64_t)i + 1);
 
             abort_slot(ctx, c, &slot, "the node was closed");
         }
     (void)mu_error_set(&error, -MU_ECLOSED, "the node was closed");
-    mu__client_forget_kept(ctx, c, &error);
-    mu__client_close_calls(ctx, c, &c->waiting);
-    mu__client_close_calls(ctx, c, &c->asking);
+    mu__client_forget_pinned(ctx, c, &error);
+    mu__client_close_calls(ctx, c, &c->calls.waiting);
+    mu__client_close_calls(ctx, c, &c->calls.requested);
     mu__client_room_end(ctx, c, "the node is being closed");
     mu__client_room_done(c);
-    mu__map_done(&c->limits);
-    mu__map_done(&c->deadlines);
+    mu__map_done(&c->calls.timeouts);
+    mu__map_done(&c->pending.deadlines);
     mu__map_done(&c->fetching);
-    mu__free_array(c->slots);
+    mu__free_array(c->slots.items);
 }
 
 const struct mu__behavior mu__client = {
     .name = "client",
-    .state_size = sizeof(struct client),
+    .state_size = sizeof(struct client_actor),
     .mailbox_max = MU__MAILBOX_BY_SENDERS, /* queue_max bounds what is scheduled */
     .handlers = handlers,
     .handlers_count = sizeof handlers / sizeof handlers[0],

@@ -1,7 +1,7 @@
 /* The program's side of the supervisor. One on every node. A closure goes to the chief
  * when that has room for it (ROOM_ALLOW), and waits here until then.
  *
- * Hears:  SCHEDULE, SCHEDULE_PENDING, CANCEL_CLOSURE, RELEASE and CALL from the node's
+ * Hears:  SUBMIT, SCHEDULE_PENDING, CANCEL_FUTURE, RELEASE_HELD and CALL from the node's
  *         own program; RESOLVED, FETCHED, FAULT and the answers to questions (STATUS,
  *         PER_WORKER_MADE, DRAINED) and ROOM_ALLOW from the supervisor; node news; its
  *         timers
@@ -16,7 +16,7 @@
 #include "actors/client/future.h"
 #include "runtime/kernel/kernel.h"
 
-enum { MU__ERRORS_KEPT_MAX = 1024 };
+enum { MU__ERRORS_STORED_MAX = 1024 };
 
 struct mu__client_config {
     bool is_chief;          /* the supervisor is on this node */
@@ -55,7 +55,7 @@ struct mu__session {
     atomic_uint_fast64_t bytes_resolved;    /* by the loop */
     _Atomic(struct mu__error_entry *) errors; /* the latest first: put there by the loop,
                                                  taken as a whole by the program */
-    atomic_uint errors_kept;        /* there, or taken and not read: by both sides */
+    atomic_uint errors_stored;        /* there, or taken and not read: by both sides */
     atomic_uint_fast64_t errors_lost;
 };
 
@@ -70,7 +70,7 @@ enum mu__client_operation {
     MU__CLIENT_FETCH,   /* until the contents of futures are here */
     MU__CLIENT_STATUS,
     MU__CLIENT_EXPLAIN, /* why a future is not resolved */
-    MU__CLIENT_ASK,     /* a question to the supervisor that the caller has written */
+    MU__CLIENT_REQUEST, /* a request to the supervisor that the caller has written */
     MU__CLIENT_OPERATIONS_COUNT
 };
 
@@ -105,11 +105,11 @@ struct mu__client_call {
     struct mu__msg *request;        /* ASK, and EXPLAIN if it is to be passed on: begins
                                        with a token; the caller's again if it is not NULL
                                        afterwards */
-    bool asks_why;                  /* the actor's: the limit has passed, and the chief
+    bool explains_timeout;          /* the actor's: the limit has passed, and the chief
                                        is asked whether it is there */
     mu_value *status;               /* STATUS, EXPLAIN: the answer, the caller's */
     uint64_t input;                 /* ASK of PER_WORKER_MAKE: the answer */
-    uint16_t life;                  /* and of which chief it is */
+    uint16_t chief_epoch;           /* and of which chief it is */
     struct mu__waiter one;          /* the actor's, as what follows */
     size_t missing;
     size_t error_at;                /* which waiter the error is of */
@@ -128,14 +128,14 @@ struct mu__pending_closure {
     struct mu__pending_closure *next;
     struct mu__pending_closure *prev;
     struct mu__pending_list *list;  /* that it is in; NULL: it was sent */
-    struct mu__msg *msg;            /* its SCHEDULE, but for arguments, inputs, token */
+    struct mu__msg *msg;            /* its SUBMIT, but for arguments, inputs, future */
     uint8_t *numbers;               /* room in it for the numbers of the inputs */
     mu_value *args;
     mu_remote_value *future;        /* NULL: nobody wants the result */
     uint64_t bytes;                 /* counted for the arguments so far */
     uint64_t since_ms;              /* the actor's, as what follows */
     uint64_t timer;
-    uint32_t place;
+    uint32_t slot;
     uint32_t missing;
     uint32_t inputs_count;
     struct mu__closure_input inputs[];      /* in the order of the arguments, each once */

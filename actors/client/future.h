@@ -16,11 +16,11 @@ struct mu__held;
 
 /* The node that holdings belong to, as far as they need it. Both calls come on any
  * thread. */
-struct mu__home {
+struct mu__future_owner {
     mu_node *node;                              /* not looked into by actors */
-    void (*ref)(struct mu__home *home);         /* one more holding keeps its memory, */
-    void (*unref)(struct mu__home *home);       /* one less */
-    void (*give_back)(struct mu__home *home, struct mu__held *held);
+    void (*ref)(struct mu__future_owner *owner); /* one more holding keeps its memory, */
+    void (*unref)(struct mu__future_owner *owner);  /* one less */
+    void (*give_back)(struct mu__future_owner *owner, struct mu__held *held);
                                                 /* nobody holds it any more: tell the
                                                    client actor, or else free it */
 };
@@ -30,20 +30,20 @@ struct mu__home {
 struct mu__held {
     atomic_uint refs;
     bool is_per_worker;         /* a mu_per_worker; else a mu_remote_value */
-    uint16_t life;              /* of the chief that knows `number`; the client counts */
+    uint16_t chief_epoch;       /* of the chief that knows `number`; the client counts */
     uint64_t number;            /* 0: nothing is kept */
-    struct mu__home *home;      /* NULL: none, in a test */
+    struct mu__future_owner *owner;     /* NULL: none, in a test */
 };
 
 /* A state more than the program is told. */
-enum { MU__REMOTE_KEPT = MU_REMOTE_READY + 1 /* ready, but the result is on a worker */ };
+enum { MU__REMOTE_PINNED = MU_REMOTE_READY + 1 /* ready; the result is on a worker */ };
 
 struct mu__waiter;
 
 struct mu_remote_value {
     struct mu__held held;
-    atomic_int state;           /* enum mu_remote_value_state, or MU__REMOTE_KEPT */
-    uint32_t place;             /* the client actor's, while it is not resolved */
+    atomic_int state;           /* enum mu_remote_value_state, or MU__REMOTE_PINNED */
+    uint32_t token;             /* the client actor's, while it is not resolved */
     uint32_t attempt;           /* which run succeeded, and of which closure; 0: none */
     uint64_t closure;
     mu_value *result;           /* NULL: nil */
@@ -62,11 +62,11 @@ struct mu_per_worker {
 };
 
 /* Two references: the program's and the client actor's. NULL: out of memory. */
-mu_remote_value *mu__future_new(struct mu__home *home);
+mu_remote_value *mu__future_new(struct mu__future_owner *owner);
 
 /* One reference. Until its number is known, it is freed with mu__held_free. NULL: out of
  * memory. */
-mu_per_worker *mu__per_worker_new(struct mu__home *home);
+mu_per_worker *mu__per_worker_new(struct mu__future_owner *owner);
 
 static inline void mu__held_ref(struct mu__held *held)
 {

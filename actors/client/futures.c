@@ -25,7 +25,7 @@ void mu__client_waiter_remove(struct mu__waiter *waiter)
     waiter->link = NULL;
 }
 
-static void finish_one(struct mu__ctx *ctx, struct client *c,
+static void finish_one(struct mu__ctx *ctx, struct client_actor *c,
                        struct mu__client_call *call)
 {
     bool failed = call->error_at < call->waiters_count;
@@ -36,7 +36,7 @@ static void finish_one(struct mu__ctx *ctx, struct client *c,
 
 /* The first error by position is the call's. It is in no future, or in one that the
  * caller looks into anyway. */
-static void wake(struct mu__ctx *ctx, struct client *c, struct mu__waiter *waiter,
+static void wake(struct mu__ctx *ctx, struct client_actor *c, struct mu__waiter *waiter,
                  const mu_error *error)
 {
     struct mu__client_call *call = waiter->call;
@@ -59,7 +59,7 @@ static bool wants_content(const struct mu__waiter *waiter)
     return waiter->call != NULL && !waiter->call->until_ready;
 }
 
-static void wake_all(struct mu__ctx *ctx, struct client *c, mu_remote_value *future,
+static void wake_all(struct mu__ctx *ctx, struct client_actor *c, mu_remote_value *future,
                      const mu_error *error)
 {
     while (future->waiters != NULL)
@@ -67,7 +67,8 @@ static void wake_all(struct mu__ctx *ctx, struct client *c, mu_remote_value *fut
 }
 
 /* Those for whom a result that is kept is enough. */
-static void wake_content(struct mu__ctx *ctx, struct client *c, mu_remote_value *future)
+static void wake_content(struct mu__ctx *ctx, struct client_actor *c,
+                         mu_remote_value *future)
 {
     struct mu__waiter *waiter = future->waiters;
 
@@ -100,15 +101,15 @@ static void keep_error(mu_remote_value *future, const mu_error *error)
 }
 
 /* It will never be here. */
-static void lose_content(struct mu__ctx *ctx, struct client *c, mu_remote_value *future,
-                         const mu_error *error)
+static void lose_content(struct mu__ctx *ctx, struct client_actor *c,
+                         mu_remote_value *future, const mu_error *error)
 {
     keep_error(future, error);
     set_state(future, MU_REMOTE_READY);
     wake_all(ctx, c, future, error);
 }
 
-static int send_fetch(struct mu__ctx *ctx, struct client *c, uint64_t number)
+static int send_fetch(struct mu__ctx *ctx, struct client_actor *c, uint64_t number)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__FETCH);
     struct mu__fetch *body;
@@ -118,17 +119,18 @@ static int send_fetch(struct mu__ctx *ctx, struct client *c, uint64_t number)
     body = mu__body(msg);
     body->token = number;
     body->input = number;
-    return mu__send(ctx, c->chief, msg);
+    return mu__send(ctx, c->chief.pid, msg);
 }
 
 /* Somebody wants the content of a result that is kept. Asked for once. */
-static void ask_content(struct mu__ctx *ctx, struct client *c, mu_remote_value *future)
+static void request_content(struct mu__ctx *ctx, struct client_actor *c,
+                            mu_remote_value *future)
 {
     uint64_t number = future->held.number;
     mu_error error = {0};
     int rv;
 
-    if (!c->has_chief || future->held.life != c->life) {
+    if (!c->chief.connected || future->held.chief_epoch != c->chief.epoch) {
         (void)mu_error_set(&error, -MU_EUNAVAILABLE,
                            "the result was kept for a chief that is lost");
         error.kind = MU_ERROR_CHIEF;
@@ -167,13 +169,14 @@ static void read_fetched(const struct mu__fetched *body, mu_error *ret_error)
  * pass, and whoever asks again may be luckier. */
 void mu__client_on_fetched(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__fetched *body = mu__body(msg);
     mu_remote_value *future;
     mu_error error = {0};
     char why[128] = "out of memory";
 
-    if (!c->has_chief || !mu__pid_equal(msg->from, c->chief) || body->input == 0)
+    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid) ||
+        body->input == 0)
         return;
     future = mu__map_remove(&c->fetching, body->input);
     if (future == NULL)
@@ -194,7 +197,8 @@ void mu__client_on_fetched(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     mu__client_settle(ctx, c);
 }
 
-void mu__client_forget_kept(struct mu__ctx *ctx, struct client *c, const mu_error *error)
+void mu__client_forget_pinned(struct mu__ctx *ctx, struct client_actor *c,
+                              const mu_error *error)
 {
     struct mu__map fetching = c->fetching;
 
@@ -210,52 +214,48 @@ void mu__client_forget_kept(struct mu__ctx *ctx, struct client *c, const mu_erro
     mu__map_done(&fetching);
 }
 
-void mu__client_release(struct mu__ctx *ctx, struct client *c, uint64_t number)
+void mu__client_release(struct mu__ctx *ctx, struct client_actor *c, uint64_t number)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__RELEASE);
 
     if (msg != NULL)
         ((struct mu__release *)mu__body(msg))->input = number;
-    if (mu__send(ctx, c->chief, msg) != 0)
+    if (mu__send(ctx, c->chief.pid, msg) != 0)
         mu__log(ctx, MU__LOG_WARN, "the chief was not told that a result may go");
 }
 
-/* From the program, whose last hold of it is gone: what stands there is where it was. */
+/* From the program, whose last hold of it is gone. */
 void mu__client_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
-    struct mu__release *body = mu__body(msg);
-    struct mu__held *held;
+    struct client_actor *c = state;
+    struct mu__held *held = ((struct mu__release_held *)mu__body(msg))->held;
 
-    if (msg->from.node != MU__NODE_SELF)
-        return;
-    held = (struct mu__held *)(uintptr_t)body->input;
-    if (c->has_chief && held->life == c->life)
+    if (c->chief.connected && held->chief_epoch == c->chief.epoch)
         mu__client_release(ctx, c, held->number);
     mu__held_free(held);
 }
 
 /* ---- resolving ---- */
 
-void mu__client_resolve(struct mu__ctx *ctx, struct client *c, mu_remote_value *future,
-                        int state)
+void mu__client_resolve(struct mu__ctx *ctx, struct client_actor *c,
+                        mu_remote_value *future, int state)
 {
-    future->place = 0;
+    future->token = 0;
     set_state(future, state);
     if (future->waiters != NULL) {
-        if (state == MU__REMOTE_KEPT)
+        if (state == MU__REMOTE_PINNED)
             wake_content(ctx, c, future);
         else
             wake_all(ctx, c, future, NULL);
     }
     if (future->waiters != NULL)
-        ask_content(ctx, c, future);
+        request_content(ctx, c, future);
     if (future->notify != NULL)
         future->notify(future, future->notify_user);
     mu__held_unref(&future->held);
 }
 
-void mu__client_resolve_error(struct mu__ctx *ctx, struct client *c,
+void mu__client_resolve_error(struct mu__ctx *ctx, struct client_actor *c,
                               mu_remote_value *future, int state, const mu_error *error)
 {
     if (future == NULL)
@@ -264,8 +264,9 @@ void mu__client_resolve_error(struct mu__ctx *ctx, struct client *c,
     mu__client_resolve(ctx, c, future, state);
 }
 
-static void resolve_slot(struct mu__ctx *ctx, struct client *c,
-                          const struct slot *slot, int state, const mu_error *error)
+static void resolve_slot(struct mu__ctx *ctx, struct client_actor *c,
+                         const struct closure_slot *slot, int state,
+                         const mu_error *error)
 {
     struct mu__pending_closure *closure = mu__slot_pending(slot);
 
@@ -275,19 +276,19 @@ static void resolve_slot(struct mu__ctx *ctx, struct client *c,
     mu__client_count_resolved(ctx, c, slot->bytes);
 }
 
-void mu__client_failed(struct mu__ctx *ctx, struct client *c, const struct slot *slot,
-                       const mu_error *error)
+void mu__client_failed(struct mu__ctx *ctx, struct client_actor *c,
+                       const struct closure_slot *slot, const mu_error *error)
 {
-    mu__client_add(&c->session->failed, 1);
+    mu__client_add(&c->session.shared->failed, 1);
     if (!slot->own_error)
         mu__client_note_error(c, error);
     resolve_slot(ctx, c, slot, MU_REMOTE_READY, error);
 }
 
-void mu__client_cancelled(struct mu__ctx *ctx, struct client *c,
-                          const struct slot *slot, const mu_error *error)
+void mu__client_cancelled(struct mu__ctx *ctx, struct client_actor *c,
+                          const struct closure_slot *slot, const mu_error *error)
 {
-    mu__client_add(&c->session->cancelled, 1);
+    mu__client_add(&c->session.shared->cancelled, 1);
     resolve_slot(ctx, c, slot, MU_REMOTE_ABORTED, error);
 }
 
@@ -298,12 +299,13 @@ static bool is_there(const struct mu__waiter *waiter)
     int state = atomic_load_explicit(&waiter->future->state, memory_order_relaxed);
 
     return state != MU_REMOTE_NOT_READY &&
-           (state != MU__REMOTE_KEPT || !wants_content(waiter));
+           (state != MU__REMOTE_PINNED || !wants_content(waiter));
 }
 
 /* The call is one more time missing than it has futures, so that it is not completed
  * while they are gone through. */
-void mu__client_fetch(struct mu__ctx *ctx, struct client *c, struct mu__client_call *call)
+void mu__client_fetch(struct mu__ctx *ctx, struct client_actor *c,
+                      struct mu__client_call *call)
 {
     if (call->waiters == NULL) {
         call->one.future = call->future;
@@ -312,7 +314,7 @@ void mu__client_fetch(struct mu__ctx *ctx, struct client *c, struct mu__client_c
     }
     call->error_at = call->waiters_count;
     call->missing = 1;
-    if (!mu__client_limit(ctx, c, &call->call, call->call.timeout_ms))
+    if (!mu__client_start_timeout(ctx, c, &call->call, call->call.timeout_ms))
         return;
     for (size_t i = 0; i < call->waiters_count; i++) {
         struct mu__waiter *waiter = &call->waiters[i];
@@ -323,13 +325,13 @@ void mu__client_fetch(struct mu__ctx *ctx, struct client *c, struct mu__client_c
             continue;
         mu__client_waiter_add(waiter->future, waiter);
         call->missing++;
-        if (mu__future_is(waiter->future, MU__REMOTE_KEPT))
-            ask_content(ctx, c, waiter->future);
+        if (mu__future_is(waiter->future, MU__REMOTE_PINNED))
+            request_content(ctx, c, waiter->future);
     }
     finish_one(ctx, c, call);
 }
 
-void mu__client_fetch_late(struct mu__ctx *ctx, struct client *c,
+void mu__client_fetch_late(struct mu__ctx *ctx, struct client_actor *c,
                            struct mu__client_call *call)
 {
     size_t first = call->waiters_count;
@@ -344,5 +346,5 @@ void mu__client_fetch_late(struct mu__ctx *ctx, struct client *c,
         return;
     }
     call->error_at = first;
-    mu__client_ask_why(ctx, c, call);
+    mu__client_explain_timeout(ctx, c, call);
 }

@@ -36,14 +36,14 @@ void mu__holds_take(struct mu__schedule *body, void *at,
     body->flags |= MU__CLOSURE_HOLDS;
 }
 
-uint32_t mu__holds_lost(const struct mu__schedule *body, uint16_t life)
+uint32_t mu__holds_lost(const struct mu__schedule *body, uint16_t chief_epoch)
 {
     uint32_t lost = 0;
 
     for (uint32_t i = 0; i < count_of(body); i++) {
         const struct mu__held *held = hold_at(body, i);
 
-        if (held->number == 0 || held->life != life)
+        if (held->number == 0 || held->chief_epoch != chief_epoch)
             lost++;
     }
     return lost;

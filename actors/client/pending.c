@@ -81,7 +81,7 @@ static void list_remove(struct mu__pending_closure *closure)
     closure->list = NULL;
 }
 
-static void stop_waiting(struct mu__ctx *ctx, struct client *c,
+static void stop_waiting(struct mu__ctx *ctx, struct client_actor *c,
                          struct mu__pending_closure *closure)
 {
     list_remove(closure);
@@ -89,24 +89,24 @@ static void stop_waiting(struct mu__ctx *ctx, struct client *c,
         mu__client_waiter_remove(&closure->inputs[i].waiter);
     if (closure->timer != 0) {
         mu__timer_cancel(ctx, closure->timer);
-        (void)mu__map_remove(&c->deadlines, closure->timer);
+        (void)mu__map_remove(&c->pending.deadlines, closure->timer);
         closure->timer = 0;
     }
 }
 
-void mu__client_forget_pending(struct mu__ctx *ctx, struct client *c,
+void mu__client_forget_pending(struct mu__ctx *ctx, struct client_actor *c,
                                struct mu__pending_closure *closure)
 {
     stop_waiting(ctx, c, closure);
     mu__pending_free(closure);
 }
 
-void mu__client_input_ready(struct client *c, struct mu__pending_closure *closure)
+void mu__client_input_ready(struct client_actor *c, struct mu__pending_closure *closure)
 {
     if (--closure->missing > 0)
         return;
     list_remove(closure);
-    list_add(&c->ready, closure);
+    list_add(&c->pending.ready, closure);
 }
 
 /* ---- inputs that are errors ---- */
@@ -114,9 +114,9 @@ void mu__client_input_ready(struct client *c, struct mu__pending_closure *closur
 const char mu__client_lost_input[] = "an input was kept for a chief that is lost";
 
 /* Workers keep it for the present chief. */
-static bool is_kept(const struct client *c, const struct mu__held *held)
+static bool is_pinned(const struct client_actor *c, const struct mu__held *held)
 {
-    return held->number != 0 && held->life == c->life;
+    return held->number != 0 && held->chief_epoch == c->chief.epoch;
 }
 
 /* An input whose own input failed passes that on as it is. */
@@ -136,15 +136,15 @@ static void word_failure(const mu_error *cause, mu_error *ret_error)
 }
 
 /* Whether an input failed; the error, then. */
-static bool input_error(const struct client *c, const struct mu__held *held,
+static bool input_error(const struct client_actor *c, const struct mu__held *held,
                         mu_error *ret_error)
 {
     const mu_remote_value *future = (const mu_remote_value *)held;
     mu_error lost = {0};
 
-    if (is_kept(c, held))
+    if (is_pinned(c, held))
         return false;
-    if (held->is_per_worker || mu__future_is(future, MU__REMOTE_KEPT)) {
+    if (held->is_per_worker || mu__future_is(future, MU__REMOTE_PINNED)) {
         (void)mu_error_set(&lost, -MU_EUNAVAILABLE,
                            "%s", mu__client_lost_input);
         lost.kind = MU_ERROR_INPUT;
@@ -176,7 +176,7 @@ void mu__client_name_failure(const struct mu__schedule *body, uint32_t failed,
 }
 
 /* The first one by position, and how many more there are. */
-static bool inputs_failed(const struct client *c,
+static bool inputs_failed(const struct client_actor *c,
                           const struct mu__pending_closure *closure, mu_error *ret_error)
 {
     const struct mu__schedule *body = mu__body(closure->msg);
@@ -196,16 +196,16 @@ static bool inputs_failed(const struct client *c,
 /* What stands for an input: its number, if workers keep it, or its content. */
 static mu_value *substitute(void *arg, const mu_value *reference)
 {
-    const struct client *c = arg;
+    const struct client_actor *c = arg;
     const struct mu__held *held = mu__reference_held(reference);
     const mu_remote_value *future = (const mu_remote_value *)held;
 
-    if (is_kept(c, held))
+    if (is_pinned(c, held))
         return mu__value_reference(held->number, NULL, NULL);
     return future->result == NULL ? mu_value_nil() : mu_value_ref(future->result);
 }
 
-static int pack(struct client *c, struct mu__pending_closure *closure)
+static int pack(struct client_actor *c, struct mu__pending_closure *closure)
 {
     struct mu__schedule *body = mu__body(closure->msg);
     mu_value *args = mu__references_replace(closure->args, substitute, c);
@@ -230,13 +230,13 @@ static void store_little64(uint8_t *out, uint64_t number)
 }
 
 /* What workers keep is listed, and held until the closure is sent. */
-static void list_numbers(struct client *c, struct mu__pending_closure *closure)
+static void list_numbers(struct client_actor *c, struct mu__pending_closure *closure)
 {
     struct mu__schedule *body = mu__body(closure->msg);
     uint32_t count = 0;
 
     for (uint32_t i = 0; i < closure->inputs_count; i++)
-        if (is_kept(c, closure->inputs[i].held))
+        if (is_pinned(c, closure->inputs[i].held))
             store_little64(closure->numbers + 8 * (size_t)count++,
                            closure->inputs[i].held->number);
     if (count > 0)
@@ -255,23 +255,23 @@ static void shorten_deadline(struct mu__ctx *ctx,
                                                           : 1;
 }
 
-static void count_bytes(struct client *c, struct mu__pending_closure *closure)
+static void count_bytes(struct client_actor *c, struct mu__pending_closure *closure)
 {
     const struct mu__schedule *body = mu__body(closure->msg);
     uint64_t bytes = (uint64_t)body->args.head_size + body->args.tail_size;
 
-    (void)atomic_fetch_add_explicit(&c->session->bytes_scheduled, bytes - closure->bytes,
-                                    memory_order_relaxed);
+    (void)atomic_fetch_add_explicit(&c->session.shared->bytes_scheduled,
+                                    bytes - closure->bytes, memory_order_relaxed);
     closure->bytes = bytes;
-    c->slots[closure->place].bytes = (uint32_t)bytes;
+    c->slots.items[closure->slot].bytes = (uint32_t)bytes;
 }
 
-static void send(struct mu__ctx *ctx, struct client *c,
+static void send(struct mu__ctx *ctx, struct client_actor *c,
                  struct mu__pending_closure *closure)
 {
     struct mu__msg *msg = closure->msg;
     struct mu__schedule *body = mu__body(msg);
-    uint32_t slot = closure->place;
+    uint32_t slot = closure->slot;
 
     stop_waiting(ctx, c, closure);
     count_bytes(c, closure);
@@ -285,10 +285,10 @@ static void send(struct mu__ctx *ctx, struct client *c,
     mu__client_dispatch(ctx, c, (uint64_t)slot + 1, msg);
 }
 
-static void fail(struct mu__ctx *ctx, struct client *c,
+static void fail(struct mu__ctx *ctx, struct client_actor *c,
                  struct mu__pending_closure *closure, const mu_error *error)
 {
-    struct slot slot = mu__client_take_slot(ctx, c, (uint64_t)closure->place + 1);
+    struct closure_slot slot = mu__client_take_slot(ctx, c, (uint64_t)closure->slot + 1);
 
     if (error->code == -MU_ECANCELLED)
         mu__client_cancelled(ctx, c, &slot, error);
@@ -296,7 +296,7 @@ static void fail(struct mu__ctx *ctx, struct client *c,
         mu__client_failed(ctx, c, &slot, error);
 }
 
-static void launch(struct mu__ctx *ctx, struct client *c,
+static void launch(struct mu__ctx *ctx, struct client_actor *c,
                    struct mu__pending_closure *closure)
 {
     const struct mu__schedule *body = mu__body(closure->msg);
@@ -321,41 +321,46 @@ static void launch(struct mu__ctx *ctx, struct client *c,
     fail(ctx, c, closure, &error);
 }
 
-void mu__client_let_go(struct client *c, uint32_t slot, struct mu__msg *msg)
+void mu__client_hand_over(struct client_actor *c, uint32_t slot, struct mu__msg *msg)
 {
-    struct slot *of = &c->slots[slot];
+    struct closure_slot *of = &c->slots.items[slot];
     struct mu__pending_closure *closure = mu__slot_pending(of);
 
+    msg->kind = MU__SCHEDULE;
     if (of->has_holds)
         mu__holds_become_numbers(mu__body(msg));
     of->has_holds = false;
     if (closure == NULL)
         return;
-    of->of = (uintptr_t)closure->future;
+    of->is_pending = false;
+    of->future = closure->future;
     mu__pending_free(closure);
 }
 
-void mu__client_settle(struct mu__ctx *ctx, struct client *c)
+void mu__client_settle(struct mu__ctx *ctx, struct client_actor *c)
 {
-    while (c->ready.first != NULL)
-        launch(ctx, c, c->ready.first);
+    while (c->pending.ready.first != NULL)
+        launch(ctx, c, c->pending.ready.first);
     if (c->room.waiting > 0 || c->room.lacks_told != 0)
         mu__client_room_use(ctx, c);
 }
 
-void mu__client_cancel_pending(struct mu__ctx *ctx, struct client *c)
+void mu__client_cancel_pending(struct mu__ctx *ctx, struct client_actor *c)
 {
     mu_error error = {0};
 
     (void)mu_error_set(&error, -MU_ECANCELLED,
                        "cancelled before it ran, after another closure's error");
-    while (c->blocked.first != NULL || c->ready.first != NULL)
-        fail(ctx, c, c->ready.first != NULL ? c->ready.first : c->blocked.first, &error);
+    while (c->pending.blocked.first != NULL || c->pending.ready.first != NULL)
+        fail(ctx, c,
+             c->pending.ready.first != NULL ? c->pending.ready.first
+                                            : c->pending.blocked.first,
+             &error);
 }
 
-void mu__client_over_deadline(struct mu__ctx *ctx, struct client *c, uint64_t timer)
+void mu__client_over_deadline(struct mu__ctx *ctx, struct client_actor *c, uint64_t timer)
 {
-    struct mu__pending_closure *closure = mu__map_remove(&c->deadlines, timer);
+    struct mu__pending_closure *closure = mu__map_remove(&c->pending.deadlines, timer);
     const struct mu__schedule *body;
     mu_error error = {0};
 
@@ -374,7 +379,7 @@ void mu__client_over_deadline(struct mu__ctx *ctx, struct client *c, uint64_t ti
 
 /* ---- arriving ---- */
 
-static void wait_for_inputs(struct client *c, struct mu__pending_closure *closure)
+static void wait_for_inputs(struct client_actor *c, struct mu__pending_closure *closure)
 {
     for (uint32_t i = 0; i < closure->inputs_count; i++) {
         struct mu__closure_input *input = &closure->inputs[i];
@@ -387,10 +392,10 @@ static void wait_for_inputs(struct client *c, struct mu__pending_closure *closur
         mu__client_waiter_add(future, &input->waiter);
         closure->missing++;
     }
-    list_add(closure->missing > 0 ? &c->blocked : &c->ready, closure);
+    list_add(closure->missing > 0 ? &c->pending.blocked : &c->pending.ready, closure);
 }
 
-static void begin_deadline(struct mu__ctx *ctx, struct client *c,
+static void begin_deadline(struct mu__ctx *ctx, struct client_actor *c,
                            struct mu__pending_closure *closure)
 {
     const struct mu__schedule *body = mu__body(closure->msg);
@@ -400,7 +405,7 @@ static void begin_deadline(struct mu__ctx *ctx, struct client *c,
         return;
     closure->timer = mu__timer_set(ctx, body->deadline_ms, 0);
     if (closure->timer == 0 ||
-        mu__map_set(&c->deadlines, closure->timer, closure) == 0)
+        mu__map_set(&c->pending.deadlines, closure->timer, closure) == 0)
         return;
     mu__timer_cancel(ctx, closure->timer);
     closure->timer = 0;
@@ -409,15 +414,16 @@ static void begin_deadline(struct mu__ctx *ctx, struct client *c,
 /* From the program. */
 void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__pending_closure *closure =
         ((struct mu__schedule_pending *)mu__body(msg))->pending;
-    struct slot slot = mu__client_make_slot(mu__body(closure->msg),
-                                            (uintptr_t)closure | SLOT_PENDING,
-                                            closure->bytes);
+    struct closure_slot slot =
+        mu__client_make_slot(mu__body(closure->msg), closure->bytes);
     mu_error error = {0};
     uint64_t token;
 
+    slot.is_pending = true;
+    slot.pending = closure;
     if (!mu__client_admits(ctx, c, &slot))
         return;
     token = mu__client_add_slot(c, &slot);
@@ -426,7 +432,7 @@ void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         mu__client_failed(ctx, c, &slot, &error);
         return;
     }
-    closure->place = (uint32_t)(token - 1);
+    closure->slot = (uint32_t)(token - 1);
     wait_for_inputs(c, closure);
     begin_deadline(ctx, c, closure);
     mu__client_settle(ctx, c);

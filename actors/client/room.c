@@ -55,10 +55,10 @@ static struct mu__room_queue *queue_of(struct mu__room *room, struct mu__msg *ms
     return &room->queues[body->priority == 0 ? MU__PRIORITY_DEFAULT : body->priority - 1];
 }
 
-static bool need_entries(struct client *c, uint32_t slot)
+static bool need_entries(struct client_actor *c, uint32_t slot)
 {
     struct mu__room *room = &c->room;
-    uint32_t count = c->slots_count;
+    uint32_t count = c->slots.count;
 
     if (slot < room->entries_count)
         return true;
@@ -111,32 +111,32 @@ static struct mu__msg *dequeue(struct mu__ctx *ctx, struct mu__room *room, uint3
 
 /* ---- sending ---- */
 
-static void drop_message(struct mu__ctx *ctx, struct client *c, uint32_t slot,
+static void drop_message(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot,
                          struct mu__msg *msg)
 {
-    if (c->slots[slot].has_holds)
+    if (c->slots.items[slot].has_holds)
         mu__holds_drop(mu__body(msg));
-    c->slots[slot].has_holds = false;
+    c->slots.items[slot].has_holds = false;
     mu__msg_free(ctx, msg);
 }
 
-static void send(struct mu__ctx *ctx, struct client *c, uint32_t slot,
+static void send(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot,
                  struct mu__msg *msg)
 {
     int rv;
 
-    c->slots[slot].state = SLOT_SENT;
+    c->slots.items[slot].state = SLOT_SENT;
     c->room.need_stands = false;
     c->room.closures_sent++;
-    c->room.bytes_sent += mu__room_size(&c->room, c->slots[slot].bytes);
-    mu__client_let_go(c, slot, msg);
-    rv = mu__send(ctx, c->chief, msg);
+    c->room.bytes_sent += mu__room_size(&c->room, c->slots.items[slot].bytes);
+    mu__client_hand_over(c, slot, msg);
+    rv = mu__send(ctx, c->chief.pid, msg);
     if (rv != 0)
         mu__client_not_sent(ctx, c, (uint64_t)slot + 1, rv);
 }
 
 /* The time that it waited here is part of its deadline. */
-static void send_waiting(struct mu__ctx *ctx, struct client *c, uint32_t slot)
+static void send_waiting(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot)
 {
     uint64_t waited_ms = mu__now_ms(ctx) - c->room.entries[slot].since_ms;
     struct mu__msg *msg = dequeue(ctx, &c->room, slot);
@@ -150,7 +150,7 @@ static void send_waiting(struct mu__ctx *ctx, struct client *c, uint32_t slot)
 
 /* ---- telling the chief ---- */
 
-static void ask(struct mu__ctx *ctx, struct client *c, bool leaves)
+static void ask(struct mu__ctx *ctx, struct client_actor *c, bool leaves)
 {
     struct mu__room *room = &c->room;
     struct mu__msg *msg = mu__msg_new(ctx, MU__ROOM_ASK);
@@ -164,7 +164,7 @@ static void ask(struct mu__ctx *ctx, struct client *c, bool leaves)
         body->need_bytes = room->need_told;
         body->leaves = leaves;
     }
-    if (mu__send(ctx, c->chief, msg) == 0)
+    if (mu__send(ctx, c->chief.pid, msg) == 0)
         return;
     room->lacks_told = 0;   /* the next one that waits says it again */
     mu__log(ctx, MU__LOG_WARN, "the chief was not asked for room");
@@ -191,11 +191,11 @@ static uint64_t find_need(const struct mu__room *room, uint32_t lacking, uint64_
 }
 
 /* True when the chief does not know of it yet. */
-static bool note_lack(struct client *c)
+static bool note_lack(struct client_actor *c)
 {
     struct mu__room *room = &c->room;
     uint64_t bytes =
-        room->waiting == 0 ? 0 : c->slots[first_waiting(room)].bytes;
+        room->waiting == 0 ? 0 : c->slots.items[first_waiting(room)].bytes;
     uint64_t size = mu__room_size(room, bytes);
     uint32_t lacking = room->waiting == 0 ? 0 : lacks(room, bytes);
     uint64_t need = find_need(room, lacking, size);
@@ -212,20 +212,20 @@ static bool note_lack(struct client *c)
     return is_new;
 }
 
-static void send_all(struct mu__ctx *ctx, struct client *c)
+static void send_all(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__room *room = &c->room;
 
     while (room->waiting > 0) {
         uint32_t slot = first_waiting(room);
 
-        if (lacks(room, c->slots[slot].bytes) != 0)
+        if (lacks(room, c->slots.items[slot].bytes) != 0)
             break;
         send_waiting(ctx, c, slot);
     }
 }
 
-void mu__client_room_use(struct mu__ctx *ctx, struct client *c)
+void mu__client_room_use(struct mu__ctx *ctx, struct client_actor *c)
 {
     send_all(ctx, c);
     if (note_lack(c))
@@ -234,7 +234,7 @@ void mu__client_room_use(struct mu__ctx *ctx, struct client *c)
 
 /* ---- arriving ---- */
 
-static void begin_deadline(struct mu__ctx *ctx, struct client *c, uint32_t slot)
+static void begin_deadline(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot)
 {
     struct mu__room_entry *entry = &c->room.entries[slot];
     const struct mu__schedule *body = mu__body(entry->msg);
@@ -249,15 +249,15 @@ static void begin_deadline(struct mu__ctx *ctx, struct client *c, uint32_t slot)
     entry->timer = 0;
 }
 
-static void wait(struct mu__ctx *ctx, struct client *c, uint32_t slot,
+static void wait(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot,
                  struct mu__msg *msg)
 {
     if (!need_entries(c, slot)) {
         drop_message(ctx, c, slot, msg);
-        mu__client_not_kept(ctx, c, (uint64_t)slot + 1);
+        mu__client_not_stored(ctx, c, (uint64_t)slot + 1);
         return;
     }
-    c->slots[slot].state = SLOT_WAITS;
+    c->slots.items[slot].state = SLOT_WAITS;
     c->room.entries[slot] =
         (struct mu__room_entry){.msg = msg, .since_ms = mu__now_ms(ctx)};
     enqueue(&c->room, slot);
@@ -266,12 +266,12 @@ static void wait(struct mu__ctx *ctx, struct client *c, uint32_t slot,
         ask(ctx, c, false);
 }
 
-void mu__client_dispatch(struct mu__ctx *ctx, struct client *c, uint64_t token,
+void mu__client_dispatch(struct mu__ctx *ctx, struct client_actor *c, uint64_t token,
                          struct mu__msg *msg)
 {
     uint32_t slot = (uint32_t)(token - 1);
 
-    if (c->room.waiting == 0 && lacks(&c->room, c->slots[slot].bytes) == 0)
+    if (c->room.waiting == 0 && lacks(&c->room, c->slots.items[slot].bytes) == 0)
         send(ctx, c, slot, msg);
     else
         wait(ctx, c, slot, msg);
@@ -279,32 +279,32 @@ void mu__client_dispatch(struct mu__ctx *ctx, struct client *c, uint64_t token,
 
 /* ---- going ---- */
 
-void mu__client_room_drop(struct mu__ctx *ctx, struct client *c, uint32_t slot)
+void mu__client_room_drop(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot)
 {
     drop_message(ctx, c, slot, dequeue(ctx, &c->room, slot));
 }
 
-void mu__client_room_cancel_all(struct mu__ctx *ctx, struct client *c)
+void mu__client_room_cancel_all(struct mu__ctx *ctx, struct client_actor *c)
 {
     mu_error error = {0};
 
     (void)mu_error_set(&error, -MU_ECANCELLED,
                        "cancelled before it ran, after another closure's error");
     while (c->room.waiting > 0) {
-        struct slot slot =
+        struct closure_slot slot =
             mu__client_take_slot(ctx, c, (uint64_t)first_waiting(&c->room) + 1);
 
         mu__client_cancelled(ctx, c, &slot, &error);
     }
 }
 
-static void over_deadline(struct mu__ctx *ctx, struct client *c, uint32_t slot)
+static void over_deadline(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot)
 {
     const struct mu__room_entry *entry = &c->room.entries[slot];
     const struct mu__schedule *body = mu__body(entry->msg);
     mu_error error = {0};
     char words[256];
-    struct slot taken;
+    struct closure_slot taken;
 
     mu__client_room_describe(c, slot, words, sizeof words);
     (void)mu_error_set(&error, -MU_EDEADLINE,
@@ -316,7 +316,7 @@ static void over_deadline(struct mu__ctx *ctx, struct client *c, uint32_t slot)
     mu__client_failed(ctx, c, &taken, &error);
 }
 
-bool mu__client_room_timer(struct mu__ctx *ctx, struct client *c, uint64_t timer)
+bool mu__client_room_timer(struct mu__ctx *ctx, struct client_actor *c, uint64_t timer)
 {
     uintptr_t slot;
 
@@ -334,7 +334,7 @@ bool mu__client_room_timer(struct mu__ctx *ctx, struct client *c, uint64_t timer
 
 /* ---- the chief ---- */
 
-void mu__client_room_open(struct mu__ctx *ctx, struct client *c)
+void mu__client_room_open(struct mu__ctx *ctx, struct client_actor *c)
 {
     c->room.session++;
     c->room.lacks_told = 0;
@@ -342,14 +342,14 @@ void mu__client_room_open(struct mu__ctx *ctx, struct client *c)
     ask(ctx, c, false);
 }
 
-void mu__client_room_close(struct mu__ctx *ctx, struct client *c)
+void mu__client_room_close(struct mu__ctx *ctx, struct client_actor *c)
 {
-    if (c->has_chief)
+    if (c->chief.connected)
         ask(ctx, c, true);
     mu__client_room_forget(c);
 }
 
-void mu__client_room_forget(struct client *c)
+void mu__client_room_forget(struct client_actor *c)
 {
     struct mu__room *room = &c->room;
 
@@ -363,12 +363,12 @@ void mu__client_room_forget(struct client *c)
 
 void mu__client_on_allow(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    struct client *c = state;
+    struct client_actor *c = state;
     struct mu__room_allow *body = mu__body(msg);
     struct mu__room *room = &c->room;
 
-    if (!c->has_chief || !mu__pid_equal(msg->from, c->chief) || body->number == 0 ||
-        c->session == NULL || body->session != room->session)
+    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid) ||
+        body->number == 0 || c->session.shared == NULL || body->session != room->session)
         return;
     room->number = body->number;
     room->closures_allowed = body->closures;
@@ -384,11 +384,11 @@ void mu__client_on_allow(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- words ---- */
 
-void mu__client_room_describe(const struct client *c, uint32_t slot, char *out,
+void mu__client_room_describe(const struct client_actor *c, uint32_t slot, char *out,
                               size_t size)
 {
     const struct mu__room *room = &c->room;
-    uint32_t lacking = lacks(room, c->slots[slot].bytes);
+    uint32_t lacking = lacks(room, c->slots.items[slot].bytes);
 
     if (room->number == 0)
         (void)snprintf(out, size, "at its client for room at the chief, which has not "
@@ -405,20 +405,20 @@ void mu__client_room_describe(const struct client *c, uint32_t slot, char *out,
         (void)snprintf(out, size, "at its client for room at the chief: it has %" PRIu32
                        " bytes of arguments, and %" PRIu64 " of %" PRIu64 " bytes are in "
                        "use, this client's part of the chief's %" PRIu64,
-                       c->slots[slot].bytes, room->bytes_sent, room->bytes_allowed,
+                       c->slots.items[slot].bytes, room->bytes_sent, room->bytes_allowed,
                        room->bytes_max);
     else
         (void)snprintf(out, size, "at its client for room at the chief, behind others");
 }
 
-struct mu__view mu__client_room_function(const struct client *c, uint32_t slot)
+struct mu__view mu__client_room_function(const struct client_actor *c, uint32_t slot)
 {
     const struct mu__schedule *body = mu__body(c->room.entries[slot].msg);
 
     return body->function;
 }
 
-void mu__client_room_done(struct client *c)
+void mu__client_room_done(struct client_actor *c)
 {
     mu__map_done(&c->room.deadlines);
     mu__free_array(c->room.entries);

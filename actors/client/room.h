@@ -9,9 +9,9 @@
 #include "actors/messages.h"
 #include "runtime/base/map.h"
 
-struct client;
+struct client_actor;
 
-/* A closure that waits, by its slot (see struct slot of the client). */
+/* A closure that waits, by its slot (see struct closure_slot of the client). */
 struct mu__room_entry {
     struct mu__msg *msg;        /* its SCHEDULE; NULL: it does not wait */
     uint32_t next;              /* of the same priority: slot + 1, 0 ends it */
@@ -49,11 +49,11 @@ struct mu__room {
 };
 
 /* A SCHEDULE that has its token: send it, or let it wait. Takes msg. */
-void mu__client_dispatch(struct mu__ctx *ctx, struct client *c, uint64_t token,
+void mu__client_dispatch(struct mu__ctx *ctx, struct client_actor *c, uint64_t token,
                          struct mu__msg *msg);
 
 /* Send those that wait, as far as there is room; say so if there is too little. */
-void mu__client_room_use(struct mu__ctx *ctx, struct client *c);
+void mu__client_room_use(struct mu__ctx *ctx, struct client_actor *c);
 
 /* What a closure takes of the chief's room: one that is too large takes all of it. */
 static inline uint64_t mu__room_size(const struct mu__room *room, uint64_t bytes)
@@ -69,45 +69,45 @@ static inline void mu__room_sent_done(struct mu__room *room, uint64_t bytes)
 }
 
 /* One that waits does so no more. */
-void mu__client_room_drop(struct mu__ctx *ctx, struct client *c, uint32_t slot);
+void mu__client_room_drop(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot);
 
 /* Cancel all that wait, after an error. */
-void mu__client_room_cancel_all(struct mu__ctx *ctx, struct client *c);
+void mu__client_room_cancel_all(struct mu__ctx *ctx, struct client_actor *c);
 
 /* The chief is there and a session is open; the session is over; the chief is lost, and
  * nothing waits any more. */
-void mu__client_room_open(struct mu__ctx *ctx, struct client *c);
-void mu__client_room_close(struct mu__ctx *ctx, struct client *c);
-void mu__client_room_forget(struct client *c);
+void mu__client_room_open(struct mu__ctx *ctx, struct client_actor *c);
+void mu__client_room_close(struct mu__ctx *ctx, struct client_actor *c);
+void mu__client_room_forget(struct client_actor *c);
 
 /* Words for one that waits: for what, and who has filled it. */
-void mu__client_room_describe(const struct client *c, uint32_t slot, char *out,
+void mu__client_room_describe(const struct client_actor *c, uint32_t slot, char *out,
                               size_t size);
-struct mu__view mu__client_room_function(const struct client *c, uint32_t slot);
+struct mu__view mu__client_room_function(const struct client_actor *c, uint32_t slot);
 
 /* A timer of a waiting closure's deadline, or of the threads' review. False: it is
  * neither. */
-bool mu__client_room_timer(struct mu__ctx *ctx, struct client *c, uint64_t timer);
+bool mu__client_room_timer(struct mu__ctx *ctx, struct client_actor *c, uint64_t timer);
 
 void mu__client_on_allow(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__client_room_done(struct client *c);
+void mu__client_room_done(struct client_actor *c);
 
 /* ---- admitting.c: threads that wait for room in the program's own bounds ---- */
 
 /* A ROOM call: answer it, or let it wait behind the others. */
-void mu__client_room_wait(struct mu__ctx *ctx, struct client *c,
+void mu__client_room_wait(struct mu__ctx *ctx, struct client_actor *c,
                           struct mu__client_call *call);
 
 /* Answer those for whom there is room now, the first ones first. */
-void mu__client_room_review(struct mu__ctx *ctx, struct client *c);
+void mu__client_room_review(struct mu__ctx *ctx, struct client_actor *c);
 
 /* The review's timer has fired. */
-void mu__client_room_late(struct mu__ctx *ctx, struct client *c);
+void mu__client_room_late(struct mu__ctx *ctx, struct client_actor *c);
 
 /* Take a call out; false when it is not among them. */
-bool mu__client_room_unlist(struct client *c, const struct mu__call *call);
+bool mu__client_room_unlist(struct client_actor *c, const struct mu__call *call);
 
 /* All of them hear that the coordinator is being closed, or the node. */
-void mu__client_room_end(struct mu__ctx *ctx, struct client *c, const char *words);
+void mu__client_room_end(struct mu__ctx *ctx, struct client_actor *c, const char *words);
 
 #endif

@@ -59,8 +59,8 @@ void mu__dispenser_free(struct mu__dispenser *dispenser);
 enum mu__dispenser_outcome mu__dispenser_next(struct mu__dispenser *dispenser,
                                        struct mu__dispensed *ret_shard);
 
-/* A shard comes back unused: it is the next one to be handed out. False when it is not out
- * under this ticket. */
+/* A shard comes back unused: it is the next one to be handed out. False when it is not
+ * out under this ticket. */
 bool mu__dispenser_give_back(struct mu__dispenser *dispenser,
                              const struct mu__dispensed *dispensed);
 

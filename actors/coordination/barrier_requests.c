@@ -5,9 +5,9 @@
  * again, get the same: but no process that came to the service when it was over already.
  * What had not ended begins anew there, as the agents ask again. */
 #include "actors/coordination/alive.h"
-#include "actors/coordination/barriers.h"
-#include "actors/coordination/notes.h"
-#include "actors/coordination/runs.h"
+#include "actors/coordination/barrier_table.h"
+#include "actors/coordination/wait_notes.h"
+#include "actors/coordination/job_runs.h"
 #include "actors/coordination/sets.h"
 #include "actors/packing.h"
 

@@ -1,8 +1,8 @@
 #include "actors/coordination/coordination.h"
 
 #include "actors/coordination/internal.h"
-#include "actors/coordination/mark.h"
-#include "actors/coordination/runs.h"
+#include "actors/coordination/task_marks.h"
+#include "actors/coordination/job_runs.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>

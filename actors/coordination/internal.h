@@ -24,7 +24,7 @@
 #define MU_ACTORS_COORDINATION_INTERNAL_H
 
 #include "actors/coordination/coordination.h"
-#include "actors/coordination/keys/key_values.h"
+#include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/roster.h"
 #include "actors/messages.h"
 #include "actors/task_set.h"

@@ -4,7 +4,7 @@
  * which counts how many of its tasks are connected, so that a change of a state costs one
  * look per group and not one per question. Answers of a group have their content packed
  * once. They are said in the next tick, all changes of a moment together. */
-#include "actors/coordination/notes.h"
+#include "actors/coordination/wait_notes.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
 #include "actors/messages.h"
 #include "actors/packing.h"
 #include "actors/ps/applied.h"
-#include "actors/ps/effects.h"
+#include "actors/effects/effects.h"
 #include "actors/ps/staging.h"
 #include "actors/ps/variable_store.h"
 
@@ -37,7 +37,7 @@ static const struct mu__handler handlers[] = {
 enum { CHIEFS_MAX = 16 };
 
 struct ps {
-    struct mu__store *store;
+    struct mu__variable_store *store;
     struct mu__staging staging;
     struct mu__applied applied;
     uint32_t chiefs[CHIEFS_MAX];    /* nodes that are up; 0: none */

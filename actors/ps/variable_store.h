@@ -41,13 +41,13 @@ struct mu__store_limits {
 
 extern const struct mu__store_limits mu__store_limits_default;
 
-struct mu__store;
+struct mu__variable_store;
 
 /* `limits` is copied. `incarnation` is a random number of this life of the server: ids
  * follow from it, so that an id of a former life is unknown. NULL when out of memory. */
-struct mu__store *mu__store_new(const struct mu__store_limits *limits,
+struct mu__variable_store *mu__store_new(const struct mu__store_limits *limits,
                                 uint64_t incarnation);
-void mu__store_free(struct mu__store *store);
+void mu__store_free(struct mu__variable_store *store);
 
 /* Who asks, and the number under which the answer is awaited there. */
 struct mu__requester {
@@ -87,16 +87,17 @@ struct mu__store_opened {
  * nobody creates; for lack of memory one may be missing. -MU_EINVALID (name,
  * shape, size), -MU_ERANGE (shards, bytes), -MU_EPRECONDITION (another
  * shape), -MU_EEXHAUSTED, -MU_ENOMEM. */
-int mu__store_open(struct mu__store *store, const struct mu__store_open *request,
+int mu__store_open(struct mu__variable_store *store, const struct mu__store_open *request,
                    mu_error *ret_error);
 
 /* The number of shards of what has that name, when nothing else differs from the shape
  * that is asked for; 0: more does, or there is none. */
-uint32_t mu__store_shards(const struct mu__store *store,
+uint32_t mu__store_shards(const struct mu__variable_store *store,
                           const struct mu__store_open *request);
 
 /* Take out the next answer that is due, false when there is none. */
-bool mu__store_next_opened(struct mu__store *store, struct mu__store_opened *ret_opened);
+bool mu__store_next_opened(struct mu__variable_store *store,
+                           struct mu__store_opened *ret_opened);
 
 struct mu__store_read {
     uint64_t id;
@@ -106,7 +107,7 @@ struct mu__store_read {
 
 /* What is borrowed lasts until the next call with the store. -MU_ENOTFOUND (id),
  * -MU_ERANGE, -MU_EPRECONDITION (no content yet). */
-int mu__store_read(struct mu__store *store, const struct mu__store_read *request,
+int mu__store_read(struct mu__variable_store *store, const struct mu__store_read *request,
                    mu_error *ret_error, struct mu__view *ret_data,
                    uint64_t *ret_version);
 
@@ -127,21 +128,23 @@ struct mu__store_write {
  * (offset, size), -MU_EPRECONDITION (no content yet, and not its creator), -MU_EABORTED
  * (a piece that does not follow the one before: the transfer is forgotten),
  * -MU_EEXHAUSTED, -MU_ENOMEM. */
-int mu__store_write(struct mu__store *store, const struct mu__store_write *request,
-                    mu_error *ret_error, uint64_t *ret_version);
+int mu__store_write(struct mu__variable_store *store,
+                    const struct mu__store_write *request, mu_error *ret_error,
+                    uint64_t *ret_version);
 
 /* Whether all writes of a batch could be applied now: ASSIGN (of a part too, which
  * becomes visible at once), ADD, SGD, MOMENTUM. Gets the memory that they need. Errors
  * are those of mu__store_write. */
-int mu__store_check_batch(struct mu__store *store, const struct mu__store_write *first,
-                          mu_error *ret_error);
+int mu__store_check_batch(struct mu__variable_store *store,
+                          const struct mu__store_write *first, mu_error *ret_error);
 
 /* Apply them all, in their order. To be called right after the check has returned 0; so
  * it cannot fail. */
-void mu__store_apply_batch(struct mu__store *store, const struct mu__store_write *first);
+void mu__store_apply_batch(struct mu__variable_store *store,
+                           const struct mu__store_write *first);
 
 /* Forget what a lost node has begun or waits for. */
-void mu__store_node_down(struct mu__store *store, uint32_t node);
+void mu__store_node_down(struct mu__variable_store *store, uint32_t node);
 
 /* What there is to know about one shard. */
 struct mu__store_info {
@@ -158,7 +161,7 @@ struct mu__store_info {
 };
 
 /* Calls `visit` for each shard, the oldest first. */
-void mu__store_each(const struct mu__store *store,
+void mu__store_each(const struct mu__variable_store *store,
                     void (*visit)(void *user, const struct mu__store_info *info),
                     void *user);
 
@@ -170,6 +173,7 @@ struct mu__store_totals {
     uint32_t transfers;
 };
 
-void mu__store_totals(const struct mu__store *store, struct mu__store_totals *ret_totals);
+void mu__store_totals(const struct mu__variable_store *store,
+                      struct mu__store_totals *ret_totals);
 
 #endif

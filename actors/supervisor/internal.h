@@ -331,7 +331,7 @@ static inline struct closure_extra *mu__sup_extra_at(const struct supervisor *s,
                : NULL;
 }
 
-/* NULL when the closure has none. mu__sup_need_extra makes one, or NULL: out of memory. */
+/* NULL when the closure has none. */
 static inline struct closure_extra *mu__sup_extra(const struct supervisor *s,
                                         const struct mu__closure *closure)
 {

@@ -4,7 +4,7 @@
 #define MU_ACTORS_RUN_H
 
 #include "actors/messages.h"
-#include "actors/ps/effects.h"
+#include "actors/effects/effects.h"
 #include "actors/worker/pinned.h"
 #include "runtime/kernel/world.h"
 #include "runtime/message/codec.h"

@@ -1,7 +1,7 @@
 /* The cluster, and who this process is: from the options of a run, TF_CONFIG, a resolver,
  * or the strategy. */
 #include "api/distribute/distribute.h"
-#include "api/server.h"
+#include "api/compat/server.h"
 
 #include <stdio.h>
 #include <stdlib.h>

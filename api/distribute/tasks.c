@@ -13,7 +13,7 @@
  * is that of one who has ended well, and will not come. */
 #include "actors/job/job.h"
 #include "actors/messages.h"
-#include "api/distribute/distribute.h"
+#include "api/distribute/tasks.h"
 #include "node/node.h"
 
 #include "muster/coordination.h"
@@ -24,38 +24,10 @@
 #include <string.h>
 
 enum {
-    KEY_BYTES = 160,
     REGISTER_MS = 3600000,      /* for the service's host to be there */
-    LOOK_MS = 500,              /* between two looks at a task whose result is awaited */
-    LEAVE_MS = 5000,            /* for the others to hear of the end, */
     FAILED_MS = 1000,           /* for one look at why others do not come: it may follow a
                                    limit that has passed */
-    ALONE_MS = 200,             /* and one look at whether they have */
-    PAUSE_MS = 20,
-    RESULT_BYTES_MAX = 1 << 20,
-    MS_NS = 1000000
-};
-
-static const char ended_key[] = "muster/distribute/ended";
-
-/* What the answers of requests are about. */
-enum { NEWS_FAILED, NEWS_TRAINED, NEWS_ENDED, NEWS_GONE, NEWS_COUNT };
-
-struct mu__task_news {
-    atomic_uint holds;
-    uv_mutex_t lock;            /* guards all below */
-    uv_cond_t moved;
-    struct mu__distribution *run;   /* NULL once it is closed */
-    bool heard[NEWS_COUNT];
-    mu_error why;               /* of NEWS_FAILED */
-    char gone[MU_CLUSTER_TASK_BYTES];   /* of NEWS_GONE: the task */
-    mu_error interrupted;       /* why this process waits for nobody any more; code 0: it
-                                   does */
-    bool job_done;              /* the wait for the job has ended */
-    mu_error job;               /* what it came to, by that or by NEWS_ENDED */
-    uint64_t requests[NEWS_COUNT];  /* 0: none */
-    char prefix[64];
-    char *tasks;                /* the chief and the workers; owned */
+    RESULT_BYTES_MAX = 1 << 20
 };
 
 struct request {
@@ -106,7 +78,7 @@ static struct mu__task_news *news_new(struct mu__distribution *run)
     return news;
 }
 
-static void key_of(const struct mu__task_news *news, const char *what, char *out)
+void mu__tasks_key(const struct mu__task_news *news, const char *what, char *out)
 {
     (void)snprintf(out, KEY_BYTES, "%s/%s", news->prefix, what);
 }
@@ -227,8 +199,7 @@ static void on_job_wait(struct mu__pending *pending)
     free(wait);
 }
 
-/* Hear when the job is done, this task is stopped or its node closed. */
-static int begin_job_wait(struct mu__distribution *run, mu_error *ret_error)
+int mu__tasks_begin_job_wait(struct mu__distribution *run, mu_error *ret_error)
 {
     struct job_wait *wait = calloc(1, sizeof *wait);
     int rv;
@@ -268,14 +239,14 @@ int mu__tasks_open(struct mu__distribution *run, mu_error *ret_error)
     if (run->news == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to hear of other tasks");
     if (run->plan.joins) {
-        rv = listen_to(run, ended_key, NEWS_ENDED, ret_error);
+        rv = listen_to(run, MU__TASKS_ENDED_KEY, NEWS_ENDED, ret_error);
     } else {
-        key_of(run->news, "failed", key);
+        mu__tasks_key(run->news, "failed", key);
         rv = listen_to(run, key, NEWS_FAILED, ret_error);
-        key_of(run->news, "trained", key);
+        mu__tasks_key(run->news, "trained", key);
         if (rv == 0)
             rv = listen_to(run, key, NEWS_TRAINED, ret_error);
-        key_of(run->news, "gone", key);
+        mu__tasks_key(run->news, "gone", key);
         if (rv == 0)
             rv = listen_to(run, key, NEWS_GONE, ret_error);
     }
@@ -290,7 +261,7 @@ int mu__tasks_watch_node(struct mu__distribution *run, mu_error *ret_error)
         run->news = news_new(run);
     if (run->news == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to watch a node");
-    return begin_job_wait(run, ret_error);
+    return mu__tasks_begin_job_wait(run, ret_error);
 }
 
 /* Requests that are under way get an answer, now or when the node is closed. */
@@ -372,7 +343,7 @@ bool mu__tasks_failure(struct mu__distribution *run, mu_error *ret_why)
     if (heard)
         *ret_why = news->why;
     uv_mutex_unlock(&news->lock);
-    key_of(news, "failed", key);
+    mu__tasks_key(news, "failed", key);
     if (heard)
         return true;
     if (mu_kv_try_get(run->node, key, FAILED_MS, NULL, &item) != 0)
@@ -437,7 +408,7 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t timeout_ms, mu_error *r
     mu_barrier_options_init(&options);
     options.tasks = news->tasks;
     options.timeout_ms = timeout_ms;
-    key_of(news, "barrier", name);
+    mu__tasks_key(news, "barrier", name);
     rv = mu_barrier_wait_async(run->node, name, &options, on_met, meeting);
     if (rv != 0) {
         unhold(news);
@@ -486,8 +457,8 @@ static int64_t tell_ms(const struct mu__distribution *run)
     return timeout_ms < 0 || timeout_ms > MU__SERVICE_MS ? MU__SERVICE_MS : timeout_ms;
 }
 
-static int put(mu_node *node, const char *key, const mu_value *result, unsigned flags,
-               int64_t timeout_ms, mu_error *ret_error)
+int mu__tasks_put(mu_node *node, const char *key, const mu_value *result, unsigned flags,
+                  int64_t timeout_ms, mu_error *ret_error)
 {
     void *bytes;
     size_t size;
@@ -512,9 +483,9 @@ static void tell_failure(struct mu__distribution *run, const mu_error *error)
     mu_error inner = {0};
     int rv = -MU_ENOMEM;
 
-    key_of(run->news, "failed", key);
+    mu__tasks_key(run->news, "failed", key);
     if (result != NULL)
-        rv = put(run->node, key, result, 0, tell_ms(run), &inner);
+        rv = mu__tasks_put(run->node, key, result, 0, tell_ms(run), &inner);
     mu_value_free(result);
     if (rv != 0 && rv != -MU_EEXISTS)
         mu__distribution_say(run, MU_LOG_WARN, "the others do not hear of its error: %s",
@@ -529,7 +500,7 @@ static void tell_gone(struct mu__distribution *run, const struct mu_context *con
     mu_error error = {0};
     int rv;
 
-    key_of(run->news, "gone", key);
+    mu__tasks_key(run->news, "gone", key);
     rv = mu_kv_put(run->node, key, context->name, strlen(context->name), 0, 0,
                    tell_ms(run), &error, NULL);
     if (rv != 0 && rv != -MU_EEXISTS)
@@ -549,15 +520,16 @@ static void tell_result(struct mu__distribution *run, const struct mu_context *c
 
     (void)snprintf(what, sizeof what, "result%s%s", context->name[0] == '/' ? "" : "/",
                    context->name);
-    key_of(run->news, what, key);
+    mu__tasks_key(run->news, what, key);
     if (result != NULL)
-        rv = put(run->node, key, result, MU_KV_OVERWRITE, tell_ms(run), &inner);
+        rv = mu__tasks_put(run->node, key, result, MU_KV_OVERWRITE, tell_ms(run), &inner);
     mu_value_free(result);
     if (rv != 0 && rv != -MU_EDEADLINE) {
         (void)snprintf(inner.task, sizeof inner.task, "%s", context->name);
         result = mu__result_make(rv, NULL, &inner);
         if (result != NULL)
-            rv = put(run->node, key, result, MU_KV_OVERWRITE, tell_ms(run), &inner);
+            rv = mu__tasks_put(run->node, key, result, MU_KV_OVERWRITE, tell_ms(run),
+                               &inner);
         mu_value_free(result);
     }
     if (rv != 0)
@@ -582,295 +554,4 @@ void mu__tasks_tell(struct mu__distribution *run, const struct mu_context *conte
                                     tell_ms(run), NULL);
     else if (!run->options.keep_server)
         (void)mu_agent_leave(run->node, tell_ms(run), NULL);
-}
-
-/* ---- gathering ---- */
-
-struct awaited {
-    char name[MU_CLUSTER_TASK_BYTES];
-    char key[KEY_BYTES];
-    bool evaluates;
-    uint64_t away_ns;           /* since when it is away; 0: it is not */
-};
-
-static bool is_connected(mu_node *node, const char *task)
-{
-    mu_value *states = NULL;
-    const char *state = "";
-    size_t size;
-    bool connected;
-
-    if (mu_tasks_states(node, task, MU__SERVICE_MS, NULL, &states) != 0)
-        return false;
-    (void)mu_value_get_string(mu_value_find(mu_value_at(states, 0), "state"), &state,
-                              &size);
-    connected = strcmp(state, "connected") == 0 || strcmp(state, "suspect") == 0;
-    mu_value_free(states);
-    return connected;
-}
-
-static int refuse_to_wait(const struct mu__distribution *run,
-                          const struct awaited *awaited, int code, const char *why,
-                          mu_error *ret_error)
-{
-    (void)mu_error_set(ret_error, code, "no result of %s: %s for %" PRId64 " ms",
-                       awaited->name, why, run->options.end_timeout_ms);
-    (void)snprintf(ret_error->task, sizeof ret_error->task, "%s", awaited->name);
-    return code;
-}
-
-/* Whether to go on waiting. A task that is there may take its time, unless the run has
- * failed or this is the evaluator, whom nobody needs any more. */
-static int look_after(struct mu__distribution *run, struct awaited *awaited,
-                      uint64_t *hurry_ns, mu_error *ret_error)
-{
-    const uint64_t limit_ns = (uint64_t)run->options.end_timeout_ms * MS_NS;
-    const uint64_t now_ns = uv_hrtime();
-
-    if (is_connected(run->node, awaited->name))
-        awaited->away_ns = 0;
-    else if (awaited->away_ns == 0)
-        awaited->away_ns = now_ns;
-    if (*hurry_ns == 0 && (awaited->evaluates || atomic_load(&run->over)))
-        *hurry_ns = now_ns;
-    if (run->options.end_timeout_ms < 0)
-        return 0;
-    if (awaited->away_ns != 0 && now_ns - awaited->away_ns >= limit_ns)
-        return refuse_to_wait(run, awaited, -MU_EUNAVAILABLE, "it was away", ret_error);
-    if (*hurry_ns != 0 && now_ns - *hurry_ns >= limit_ns)
-        return refuse_to_wait(run, awaited, -MU_EDEADLINE,
-                              "it did not come to its end", ret_error);
-    return 0;
-}
-
-static int await_result(struct mu__distribution *run, struct awaited *awaited,
-                        uint64_t *hurry_ns, mu_error *ret_error, mu_value **ret_result)
-{
-    for (;;) {
-        mu_kv_item item;
-        int rv = mu_kv_get(run->node, awaited->key, LOOK_MS, ret_error, &item);
-
-        if (rv == 0) {
-            rv = mu__result_unpack(item.value, item.size, ret_error, ret_result);
-            mu_kv_item_clear(&item);
-            return rv;
-        }
-        if (rv == -MU_EDEADLINE)
-            rv = look_after(run, awaited, hurry_ns, ret_error);
-        if (rv != 0)
-            return rv;
-    }
-}
-
-/* Of one task; what it came to counts for the whole. */
-static void gather_one(struct mu__distribution *run, struct awaited *awaited,
-                       uint64_t *hurry_ns)
-{
-    mu_value *result = NULL;
-    mu_error error = {0};
-
-    if (await_result(run, awaited, hurry_ns, &error, &result) == 0)
-        mu__result_error(result, &error);
-    else
-        result = mu__result_make(error.code, NULL, &error);
-    mu__result_keep(run, awaited->name, result);
-    if (error.code != 0)
-        mu__distribution_failed(run, &error);
-}
-
-static bool is_awaited(const struct mu__distribution *run, const char *type, int index,
-                       bool evaluates)
-{
-    if (strcmp(type, "evaluator") == 0)
-        return evaluates;
-    if (evaluates || run->plan.barrier != MU__BARRIER_SERVICE)
-        return false;
-    return (strcmp(type, "chief") == 0 || strcmp(type, "worker") == 0) &&
-           (strcmp(type, run->spec.task_type) != 0 || index != run->spec.task_index);
-}
-
-static void gather_kind(struct mu__distribution *run, bool evaluates, uint64_t *hurry_ns)
-{
-    const char *type;
-    const char *address;
-    int index;
-
-    for (size_t i = 0; mu_cluster_task_at(run->spec.cluster, i, &type, &index,
-                                          &address) == 0; i++) {
-        struct awaited awaited = {.evaluates = evaluates};
-        char what[KEY_BYTES / 2];
-
-        if (!is_awaited(run, type, index, evaluates))
-            continue;
-        (void)snprintf(awaited.name, sizeof awaited.name, "/job:%s/task:%d", type, index);
-        (void)snprintf(what, sizeof what, "result%s", awaited.name);
-        key_of(run->news, what, awaited.key);
-        gather_one(run, &awaited, hurry_ns);
-    }
-}
-
-int mu__tasks_gather(struct mu__distribution *run, mu_error *ret_error)
-{
-    uint64_t hurry_ns = 0;
-    char key[KEY_BYTES];
-    mu_error first;
-
-    gather_kind(run, false, &hurry_ns);
-    key_of(run->news, "trained", key);
-    (void)mu_kv_put(run->node, key, "", 0, MU_KV_OVERWRITE, 0, MU__SERVICE_MS, NULL,
-                    NULL);
-    gather_kind(run, true, &hurry_ns);
-    (void)mu_kv_delete(run->node, run->news->prefix, MU__SERVICE_MS, NULL, NULL);
-    uv_mutex_lock(&run->lock);
-    first = run->first;
-    uv_mutex_unlock(&run->lock);
-    if (first.code != 0 && ret_error != NULL)
-        *ret_error = first;
-    return first.code;
-}
-
-/* ---- serving, and the end ---- */
-
-/* Lock held. */
-static int await_end(struct mu__task_news *news, int64_t timeout_ms, mu_error *ret_error)
-{
-    const uint64_t began_ns = uv_hrtime();
-
-    while (!news->heard[NEWS_ENDED] && !news->job_done) {
-        uint64_t spent_ns = uv_hrtime() - began_ns;
-
-        if (timeout_ms < 0)
-            uv_cond_wait(&news->moved, &news->lock);
-        else if (spent_ns >= (uint64_t)timeout_ms * MS_NS)
-            return mu_error_set(ret_error, -MU_EDEADLINE,
-                                "the leading task has not ended the job within %" PRId64
-                                " ms",
-                                timeout_ms);
-        else
-            (void)uv_cond_timedwait(&news->moved, &news->lock,
-                                    (uint64_t)timeout_ms * MS_NS - spent_ns);
-    }
-    *ret_error = news->job;
-    return news->job.code == -MU_ECLOSED ? -MU_ECLOSED : 0;
-}
-
-/* Nobody but this task is connected any more, or the service was elsewhere and has
- * gone. */
-static bool is_alone(mu_node *node)
-{
-    const char *self = mu_node_task(node);
-    mu_value *states = NULL;
-    bool alone = true;
-
-    if (mu_tasks_states(node, NULL, ALONE_MS, NULL, &states) != 0)
-        return true;
-    for (size_t i = 0; i < mu_value_count(states); i++) {
-        const mu_value *one = mu_value_at(states, i);
-        const char *task = "";
-        const char *state = "";
-        size_t size;
-
-        (void)mu_value_get_string(mu_value_find(one, "task"), &task, &size);
-        (void)mu_value_get_string(mu_value_find(one, "state"), &state, &size);
-        if (strcmp(task, self) != 0 && strcmp(state, "connected") == 0)
-            alone = false;
-    }
-    mu_value_free(states);
-    return alone;
-}
-
-static bool hosts_service(mu_node *node)
-{
-    mu_value *service;
-    const char *task = "";
-    bool hosts;
-    size_t size;
-
-    if (mu_agent_service(node, NULL, &service) != 0)
-        return false;
-    (void)mu_value_get_string(mu_value_find(service, "task"), &task, &size);
-    hosts = strcmp(task, mu_node_task(node)) == 0;
-    mu_value_free(service);
-    return hosts;
-}
-
-/* Whoever hosts the service stays until the others have heard from it that the job has
- * ended, and have left. */
-static void host_to_the_end(mu_node *node, int64_t timeout_ms)
-{
-    const uint64_t began_ns = uv_hrtime();
-
-    if (timeout_ms < 0 || timeout_ms > LEAVE_MS)
-        timeout_ms = LEAVE_MS;
-    if (!hosts_service(node))
-        return;
-    while (!is_alone(node) && uv_hrtime() - began_ns < (uint64_t)timeout_ms * MS_NS)
-        uv_sleep(PAUSE_MS);
-}
-
-/* Without a chief nobody can say that the job is done but by a key. */
-static int join_by_key(struct mu__distribution *run, mu_error *ret_error)
-{
-    int rv = mu__tasks_open(run, ret_error);
-
-    if (rv == 0 && run->news == NULL)
-        return mu_node_wait_job(run->node, run->options.join_timeout_ms, ret_error);
-    if (rv == 0)
-        rv = begin_job_wait(run, ret_error);
-    if (rv != 0)
-        return rv;
-    uv_mutex_lock(&run->news->lock);
-    rv = await_end(run->news, run->options.join_timeout_ms, ret_error);
-    uv_mutex_unlock(&run->news->lock);
-    if (rv == 0)
-        host_to_the_end(run->node, -1);
-    return rv;
-}
-
-int mu__tasks_join(struct mu__distribution *run, mu_error *ret_error)
-{
-    mu_error job = {0};
-    int rv;
-
-    if (run->node == NULL)
-        return mu_server_join(run->server, run->options.join_timeout_ms, ret_error);
-    (void)mu_node_serve(run->node);
-    if (mu_cluster_task_count(run->spec.cluster, "chief") == 0)
-        rv = join_by_key(run, &job);
-    else
-        rv = mu_node_wait_job(run->node, run->options.join_timeout_ms, &job);
-    if (rv != -MU_ECLOSED)
-        run->node->program.reasons.by_job = rv == 0 && job.code != 0;
-    if (ret_error != NULL && job.code != 0)
-        *ret_error = job;
-    return rv != 0 ? rv : job.code;
-}
-
-static int end_by_key(mu_node *node, const mu_error *why, int64_t timeout_ms,
-                      mu_error *ret_error)
-{
-    mu_value *result;
-    int rv;
-
-    if (!mu__tasks_have_service(node))
-        return 0;
-    result = mu__result_make(why->code, NULL, why);
-    if (result == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to end the job");
-    rv = put(node, ended_key, result, MU_KV_OVERWRITE, MU__SERVICE_MS, ret_error);
-    mu_value_free(result);
-    if (rv == 0)
-        host_to_the_end(node, timeout_ms);
-    return rv;
-}
-
-int mu__tasks_end(mu_node *node, bool has_chief, const mu_error *why, int64_t timeout_ms,
-                  mu_error *ret_error)
-{
-    if (node == NULL)
-        return 0;
-    if (!has_chief)
-        return end_by_key(node, why, timeout_ms, ret_error);
-    return mu_node_finish_job(node, why->code, why->code == 0 ? "" : why->message,
-                            timeout_ms, ret_error);
 }

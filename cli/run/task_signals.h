@@ -2,7 +2,7 @@
 #ifndef MU_CLI_TASK_SIGNALS_H
 #define MU_CLI_TASK_SIGNALS_H
 
-#include "api/server.h"
+#include "api/compat/server.h"
 #include "cli/output/log.h"
 #include "cli/resolve/cluster_flags.h"
 #include "node/discovery/finding.h"

@@ -181,7 +181,7 @@ MU_EXPORT int mu_kv_delete(mu_node *node, const char *key, int64_t timeout_ms,
 MU_EXPORT int mu_kv_list(mu_node *node, const char *directory, int64_t timeout_ms,
                          mu_error *ret_error, mu_value **ret_items);
 
-/* The same calls without waiting. `operation` says which; the call's answer comes as
+/* The same calls without waiting. `operation` says which; the call's response comes as
  * `done`, on the loop's thread, always and once: it must not block, and may begin further
  * requests. Key and value are copied. */
 enum mu_kv_operation {
@@ -212,14 +212,15 @@ typedef struct mu_kv_response {
     int64_t number;         /* INCREMENT: the sum; DELETE: how many */
 } mu_kv_response;
 
-typedef void (*mu_kv_done_fn)(void *user, const mu_kv_response *answer);
+typedef void (*mu_kv_done_fn)(void *user, const mu_kv_response *response);
 
-/* ret_request (may be NULL) is for mu_kv_cancel; it is valid for ever, and means nothing
- * once the answer has come. At most 65536 are under way, those that wait for their answer
- * included, and 256 MiB of values (but for those of 1 KiB and less); then -MU_EAGAIN. Any
- * thread, the loop's too. */
-MU_EXPORT int mu_kv_request_async(mu_node *node, const mu_kv_request *ask,
-                                  mu_kv_done_fn done, void *user, uint64_t *ret_request);
+/* ret_request_id (may be NULL) is for mu_kv_cancel; it is valid for ever, and means
+ * nothing once the response has come. At most 65536 are under way, those that wait for
+ * their response included, and 256 MiB of values (but for those of 1 KiB and less); then
+ * -MU_EAGAIN. Any thread, the loop's too. */
+MU_EXPORT int mu_kv_request_async(mu_node *node, const mu_kv_request *request,
+                                  mu_kv_done_fn done, void *user,
+                                  uint64_t *ret_request_id);
 
 /* Answer it with -MU_ECANCELLED, unless it has been answered. What changes something may
  * have been applied. */
@@ -275,22 +276,23 @@ typedef struct mu_kv_transaction_result {
                                from 0; -1: none, the words say what it was */
 } mu_kv_transaction_result;
 
-/* ret_outcome may be NULL. -MU_EPRECONDITION: a comparison does not hold, or a key that
+/* ret_result may be NULL. -MU_EPRECONDITION: a comparison does not hold, or a key that
  * is to be incremented has no number; -MU_ERANGE: its sum is too large. Then nothing was
  * changed. */
 MU_EXPORT int mu_kv_transact(mu_node *node, const mu_kv_transaction *transaction,
                              int64_t timeout_ms, mu_error *ret_error,
-                             mu_kv_transaction_result *ret_outcome);
+                             mu_kv_transaction_result *ret_result);
 
-/* The same without waiting, as mu_kv_request_async, whose bounds it shares. The answer has
- * revision and number; with -MU_EPRECONDITION, number is mu_kv_transaction_result.failed + 1. */
+/* The same without waiting, as mu_kv_request_async, whose bounds it shares. The response
+ * has revision and number; with -MU_EPRECONDITION, number is
+ * mu_kv_transaction_result.failed + 1. */
 MU_EXPORT int mu_kv_transact_async(mu_node *node, const mu_kv_transaction *transaction,
                                    int64_t timeout_ms, mu_kv_done_fn done, void *user,
-                                   mu_error *ret_error, uint64_t *ret_request);
+                                   mu_error *ret_error, uint64_t *ret_request_id);
 
 /* A watch: all changes of a key, or of what is below a directory. What is there at the
- * begin comes first, then MU_KV_EVENT_SYNCED once. Changes of one key that were not read yet
- * are one: the last state counts. */
+ * begin comes first, then MU_KV_EVENT_SYNCED once. Changes of one key that were not
+ * read yet are one: the last state counts. */
 typedef struct mu_kv_watch mu_kv_watch;
 
 enum mu_kv_event_type { MU_KV_EVENT_PUT, MU_KV_EVENT_DELETED, MU_KV_EVENT_SYNCED };
@@ -323,9 +325,9 @@ MU_EXPORT void mu_kv_watch_close(mu_kv_watch *watch);
  * one is woken, nobody else. Who has waited longest holds the lock.
  *
  * A holder that stands still, or is cut off, may be taken for lost and not know it yet.
- * What must never be done by two is guarded with the lock's number, which is larger
- * each time the lock is held (for as long as the store's content lasts): by whoever is
- * written to, or in a transaction by MU_KV_IF_REVISION of mu_lock_key. */
+ * What must never be done by two is guarded with the lock's fencing token, which is
+ * larger each time the lock is held (for as long as the store's content lasts): by
+ * whoever is written to, or in a transaction by MU_KV_IF_REVISION of mu_lock_key. */
 #define MU_LOCK_DIRECTORY "lock"
 
 typedef struct mu_lock mu_lock;
@@ -336,8 +338,8 @@ typedef struct mu_lock mu_lock;
 MU_EXPORT int mu_lock_acquire(mu_node *node, const char *name, int64_t timeout_ms,
                               mu_error *ret_error, mu_lock **ret_lock);
 
-/* Its number, and the key that is there under that revision while it is held. Valid until
- * it is released. */
+/* Its fencing token, and the key that is there under that revision while it is held.
+ * Valid until it is released. */
 MU_EXPORT uint64_t mu_lock_fencing_token(const mu_lock *lock);
 MU_EXPORT const char *mu_lock_key(const mu_lock *lock);
 
@@ -388,8 +390,8 @@ MU_EXPORT int mu_barrier_cancel(mu_node *node, const char *name, int64_t timeout
 
 /* This task, or its machine, will be gone in `grace_ms`: all tasks agree on a step to
  * stop at, one more than the largest that any of them has reached. Returns once all know
- * of it; with a longer grace than MU_PREEMPTION_EARLY_MS at once, and they agree that long
- * before its end. A put of the key RECEIVED_PREEMPTION_NOTICE does the same.
+ * of it; with a longer grace than MU_PREEMPTION_EARLY_MS at once, and they agree that
+ * long before its end. A put of the key RECEIVED_PREEMPTION_NOTICE does the same.
  * -MU_EDEADLINE: who has not answered; the others agree all the same, later.
  * -MU_EINVALID: a negative grace. */
 #define MU_PREEMPTION_EARLY_MS (15 * 60 * 1000)

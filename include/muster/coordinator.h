@@ -76,11 +76,11 @@ enum mu_closure_flag {
                                    closure with a name it goes to the journal instead, if
                                    there is one */
     MU_CLOSURE_NO_BACKUP = 4,   /* never run twice at the same time as a straggler */
-    MU_CLOSURE_RAISE_ON_FETCH = 16 /* its error is that of its value alone: no call raises
-                                   it, mu_coordinator_take_errors does not have it, and nothing
-                                   is cancelled for it. To schedule one raises no error of
-                                   other closures: while the rest is being cancelled for
-                                   one, it is cancelled, too */
+    MU_CLOSURE_RAISE_ON_FETCH = 16  /* only fetching its value raises its error: no other
+                                   call does, mu_coordinator_take_errors does not have
+                                   it, and nothing is cancelled for it. To schedule one
+                                   raises no error of other closures: while the rest is
+                                   being cancelled for one, it is cancelled, too */
 };
 
 enum mu_priority {
@@ -115,11 +115,11 @@ typedef struct mu_closure_options {
                                of this type; without it, of type "worker". NULL, the
                                default: on any task that runs closures */
     void (*notify)(mu_remote_value *value, void *user);
-                            /* as mu_remote_value_on_ready(), without a message of its own;
-                               only when the value is wanted. Always on the node's loop
-                               thread, and maybe before the call that schedules it
+                            /* as mu_remote_value_on_ready(), without a message of its
+                               own; only when the value is wanted. Always on the node's
+                               loop thread, and maybe before the call that schedules it
                                returns; never when that fails. NULL: nobody is told */
-    void *user;             /* for notify */
+    void *user; /* for notify */
 } mu_closure_options;
 
 /* Fill in the defaults. Needed to name worker 0, or the highest priority. */

@@ -7,12 +7,13 @@
  *
  * ends with -MU_ERANGE when every shard of every epoch has been visited.
  *
- * A closure that fails, or is cancelled, gives its shard back, to be handed out next. A shard
- * counts as consumed when its closure has succeeded, and an epoch begins when every
- * shard of the one before is consumed. A closure whose worker dies runs again, with the
- * same shard: what it had done until then is done twice, unless it is scheduled with
- * MU_CLOSURE_EFFECT_ONCE. With that flag, and mu_run_add() for what it adds up, the sums
- * are exact: each shard of each epoch is in them once, although workers die.
+ * A closure that fails, or is cancelled, gives its shard back, to be handed out next. A
+ * shard counts as consumed when its closure has succeeded, and an epoch begins when
+ * every shard of the one before is consumed. A closure whose worker dies runs again,
+ * with the same shard: what it had done until then is done twice, unless it is
+ * scheduled with MU_CLOSURE_EFFECT_ONCE. With that flag, and mu_run_add() for what it
+ * adds up, the sums are exact: each shard of each epoch is in them once, although
+ * workers die.
  *
  * NULL for what is needed: -MU_EINVALID, or NULL or 0 from what returns no code
  * (error.h). */
@@ -40,8 +41,8 @@ typedef struct mu_dataset_options {
 /* Fill in the defaults; `shards` is then still to be set. */
 MU_EXPORT void mu_dataset_options_init(mu_dataset_options *options);
 
-/* Begin with the first epoch. The dataset may be closed before or after its coordinator, but
- * not used after it. -MU_EINVALID names the option. */
+/* Begin with the first epoch. The dataset may be closed before or after its
+ * coordinator, but not used after it. -MU_EINVALID names the option. */
 MU_EXPORT int mu_dataset_open(mu_coordinator *coordinator,
                               const mu_dataset_options *options, mu_error *ret_error,
                               mu_dataset **ret_dataset);
@@ -63,9 +64,10 @@ MU_EXPORT int mu_dataset_schedule(mu_dataset *dataset, const char *function,
                                   const mu_value *args, const mu_closure_options *options,
                                   int64_t timeout_ms, mu_error *ret_error);
 
-/* Wait until no shard is out: each that was handed out is consumed, or was given back by a
- * closure that failed, whose error the coordinator raises. At the limit -MU_EDEADLINE,
- * with how many are out, and where, as above. On a loop's thread only with limit 0. */
+/* Wait until no shard is out: each that was handed out is consumed, or was given back
+ * by a closure that failed, whose error the coordinator raises. At the limit
+ * -MU_EDEADLINE, with how many are out, and where, as above. On a loop's thread only
+ * with limit 0. */
 MU_EXPORT int mu_dataset_join(mu_dataset *dataset, int64_t timeout_ms,
                               mu_error *ret_error);
 
@@ -82,8 +84,8 @@ MU_EXPORT mu_value *mu_dataset_record(mu_dataset *dataset);
  * -MU_EEXHAUSTED and -MU_EUNKNOWN with the system's words. */
 MU_EXPORT int mu_dataset_save(mu_dataset *dataset, const char *path, mu_error *ret_error);
 
-/* Go on from a file. Shards that were out when it was saved are handed out again. The same
- * errors, and -MU_EDATALOSS when the file is no dataset, is cut short or damaged. */
+/* Go on from a file. Shards that were out when it was saved are handed out again. The
+ * same errors, and -MU_EDATALOSS when the file is no dataset, is cut short or damaged. */
 MU_EXPORT int mu_dataset_load(mu_coordinator *coordinator, const char *path,
                            mu_error *ret_error, mu_dataset **ret_dataset);
 

@@ -15,8 +15,8 @@
 #include "cluster.h"
 #include "node.h"
 #include "resolver.h"
-#include "server.h"
-#include "session.h"
+#include "compat/server.h"
+#include "compat/session.h"
 #include "value.h"
 
 #ifdef __cplusplus
@@ -261,9 +261,10 @@ MU_EXPORT int mu_distribute_end(int64_t timeout_ms, mu_error *ret_error);
 /* ---- Plugins ---- */
 
 /* What `muster node` and `muster run` call, in the mode that --mode says: set by a plugin
- * in its mu_plugin_open, instead of mu_node_register_program. One plugin, every mode. Of options
- * the functions, strategies, config and limits count; the rest comes from the command
- * line. Copied; -MU_EINVALID without a worker function, -MU_EEXISTS the second time. */
+ * in its mu_plugin_open, instead of mu_node_register_program. One plugin, every mode.
+ * Of options the functions, strategies, config and limits count; the rest comes from
+ * the command line. Copied; -MU_EINVALID without a worker function, -MU_EEXISTS the
+ * second time. */
 MU_EXPORT int mu_node_set_distribute(mu_node *node, const mu_distribute_options *options);
 
 #ifdef __cplusplus

@@ -176,10 +176,10 @@ enum { MU_RESOLVER_ATTEMPT_TIMEOUT_MS = 10000, MU_RESOLVER_CLOSE_TIMEOUT_MS = 20
  * -MU_EDEADLINE and its resolver's name. It cannot be ended, and so it goes on; until it
  * has returned it is not called again (-MU_EUNAVAILABLE), and what it uses has to stay:
  * its code, too, so that a library with such a function is not to be unloaded (dlclose)
- * meanwhile. A node that closes waits for it, MU_RESOLVER_CLOSE_TIMEOUT_MS at most, and logs that
- * it was left behind. Eight functions can run at the same time in a process: more wait
- * for them, as does one that such a function asks for itself; who has waited in vain is
- * told so.
+ * meanwhile. A node that closes waits for it, MU_RESOLVER_CLOSE_TIMEOUT_MS at most, and
+ * logs that it was left behind. Eight functions can run at the same time in a process:
+ * more wait for them, as does one that such a function asks for itself; who has waited
+ * in vain is told so.
  *
  * All but `resolve` may be NULL. */
 typedef struct mu_resolver_kind {

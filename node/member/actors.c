@@ -1,8 +1,8 @@
 /* The actors of a member, each with its configuration made from the node's options. */
 #include "node/member/internal.h"
 
+#include "actors/effects/effects.h"
 #include "actors/job/job.h"
-#include "actors/ps/effects.h"
 #include "actors/ps/ps.h"
 #include "resolver/spec/cluster.h"
 

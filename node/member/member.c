@@ -2,13 +2,10 @@
 
 #include "actors/job/job.h"
 #include "actors/messages.h"
-#include "actors/ps/effects.h"
-#include "actors/ps/ps.h"
 #include "resolver/spec/cluster.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Stands for any type but "worker" whose tasks run closures. */

@@ -1,9 +1,9 @@
-/* mu_session_config (muster/server.h), as it is copied, compared, and sent to a server.
- * Pure. */
+/* mu_session_config (muster/compat/server.h), as it is copied, compared, and sent to a
+ * server. Pure. */
 #ifndef MU_NODE_MEMBER_SESSION_CONFIG_H
 #define MU_NODE_MEMBER_SESSION_CONFIG_H
 
-#include "muster/server.h"
+#include "muster/compat/server.h"
 #include "muster/value.h"
 
 #include <stdbool.h>

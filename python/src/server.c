@@ -1,7 +1,7 @@
 /* Servers: nodes that serve one task until the job is done, or they are stopped. */
 #include "services.h"
 
-#include "muster/server.h"
+#include "muster/compat/server.h"
 
 #include <stdlib.h>
 #include <string.h>

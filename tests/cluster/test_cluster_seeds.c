@@ -650,7 +650,7 @@ static void take_answer(struct program *program)
         if (code == 0)
             schedule_burst(program);
         break;
-    case MU__CLIENT_ASK:
+    case MU__CLIENT_REQUEST:
         take_asked(program, code);
         break;
     case MU__CLIENT_FETCH:

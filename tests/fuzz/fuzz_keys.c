@@ -7,7 +7,7 @@
  * its comparisons and changes, one each; or its value is all of it, packed. */
 #include "actors/coordination/coordination.h"
 #include "actors/coordination/internal.h"
-#include "actors/coordination/keys/transaction.h"
+#include "actors/coordination/keys/txn.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
 #include "tests/sim/storage.h"

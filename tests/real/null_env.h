@@ -39,12 +39,12 @@ struct null_env {
     mu_closure_options closure_options;
     mu_dataset_options dataset_options;
     mu_distribute_options distribute_options;
-    mu_kv_request kv_ask;
+    mu_kv_request kv_request;
     mu_kv_transaction kv_transaction;
     mu_node_options node_options;
     mu_optimizer optimizer;
     mu_resolver_kind resolver_kind;
-    mu_server_assignment server_offer;
+    mu_server_assignment server_assignment;
     mu_server_options server_options;
     mu_main_options main_options;
     mu_session_options session_options;

@@ -12,7 +12,6 @@
 #include "tests/real/cli.h"
 #include "tests/real/launch.h"
 #include "tests/real/nodes.h"
-#include "tests/real/slow.h"
 
 #include <inttypes.h>
 #include <stdatomic.h>
@@ -23,9 +22,9 @@ enum {
     WAITS_PEERS_MAX = 3,
     WAITS_KINDS_MAX = 4,        /* tables of a program */
     WAITS_AT_ONCE = 4,          /* scenes */
-    WAITS_TIMEOUT_MS = 1000 * SLOW,   /* of the calls that have one */
+    WAITS_TIMEOUT_MS = 1000,    /* of the calls that have one */
     WAITS_SLACK_MS = 9000,      /* and how much later they may end on a busy machine */
-    WAITS_SILENCE_MS = 2000 * SLOW,
+    WAITS_SILENCE_MS = 2000,
     WAITS_WORDS_MAX = 256
 };
 

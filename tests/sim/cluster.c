@@ -449,17 +449,17 @@ static const struct sim_program program = {start_process, stop_process};
 /* ---- Clusters ---- */
 
 /* A home is in its task, which outlives what is held. */
-static void home_ref(struct mu__home *home)
+static void home_ref(struct mu__future_owner *home)
 {
     (void)home;
 }
 
-static void home_unref(struct mu__home *home)
+static void home_unref(struct mu__future_owner *home)
 {
     (void)home;
 }
 
-static void home_give_back(struct mu__home *home, struct mu__held *held)
+static void home_give_back(struct mu__future_owner *home, struct mu__held *held)
 {
     struct cluster_task *task =
         (void *)((char *)home - offsetof(struct cluster_task, home));
@@ -469,9 +469,9 @@ static void home_give_back(struct mu__home *home, struct mu__held *held)
         mu__held_free(held);
         return;
     }
-    msg = mu__msg_heap(MU__RELEASE, sizeof(struct mu__release));
+    msg = mu__msg_heap(MU__RELEASE_HELD, sizeof(struct mu__release_held));
     assert(msg != NULL);
-    ((struct mu__release *)(void *)msg->body)->input = (uint64_t)(uintptr_t)held;
+    ((struct mu__release_held *)(void *)msg->body)->held = held;
     msg->to.actor = MU__CLIENT;
     sim_post(task->node, msg);
 }
@@ -494,7 +494,7 @@ struct cluster_task *cluster_add(struct cluster *cluster, const char *type,
     for (char *at = task->address + strlen("tcp://"); *at != '\0'; at++)
         if (*at == '/')
             *at = '-';
-    task->home = (struct mu__home){
+    task->home = (struct mu__future_owner){
         .ref = home_ref, .unref = home_unref, .give_back = home_give_back};
     task->node = sim_node_add(cluster->sim, task->name, task->address, &program, task);
     return task;
@@ -703,7 +703,7 @@ static struct cluster_call *call_new(struct cluster_task *task, int operation,
     call->of.call = (struct mu__call){
         .complete = complete, .operation = operation, .timeout_ms = timeout_ms};
     call->task = task;
-    call->life = sim_lives(task->node);
+    call->chief_epoch = sim_lives(task->node);
     call->next = task->cluster->calls;
     task->cluster->calls = call;
     return call;
@@ -903,13 +903,13 @@ int cluster_wait(struct cluster_call *call)
 
 /* ---- What is held at the supervisor ---- */
 
-static void holding_unref(struct mu__home *home)
+static void holding_unref(struct mu__future_owner *home)
 {
     ((struct cluster_holding *)(void *)home)->given = NULL;
 }
 
 /* As the public node does it. */
-static void holding_give_back(struct mu__home *home, struct mu__held *held)
+static void holding_give_back(struct mu__future_owner *home, struct mu__held *held)
 {
     struct cluster_holding *holding = (struct cluster_holding *)(void *)home;
     struct mu__msg *msg;
@@ -918,15 +918,15 @@ static void holding_give_back(struct mu__home *home, struct mu__held *held)
         mu__held_free(held);
         return;
     }
-    msg = mu__msg_heap(MU__RELEASE, sizeof(struct mu__release));
+    msg = mu__msg_heap(MU__RELEASE_HELD, sizeof(struct mu__release_held));
     assert(msg != NULL);
-    ((struct mu__release *)(void *)msg->body)->input = (uint64_t)(uintptr_t)held;
+    ((struct mu__release_held *)(void *)msg->body)->held = held;
     msg->to.actor = MU__CLIENT;
     holding->given = held;
     sim_post(holding->task->node, msg);
 }
 
-static const struct mu__home holding_home = {NULL, home_ref, holding_unref,
+static const struct mu__future_owner holding_home = {NULL, home_ref, holding_unref,
                                              holding_give_back};
 
 uint64_t cluster_kept(const struct cluster_closure *closure)
@@ -949,13 +949,13 @@ struct cluster_per_worker *cluster_note_mine(const struct cluster_call *call)
     *per_worker = (struct cluster_per_worker){
         .holding = {.home = holding_home, .task = call->task},
         .next = cluster->per_workers,
-        .life = call->life,
+        .life = call->chief_epoch,
     };
     cluster->per_workers = per_worker;
     per_worker->value = mu__per_worker_new(&per_worker->holding.home);
     assert(per_worker->value != NULL);
     per_worker->value->held.number = call->of.client.input;
-    per_worker->value->held.life = call->of.client.life;
+    per_worker->value->held.chief_epoch = call->of.client.life;
     return per_worker;
 }
 
@@ -1026,12 +1026,12 @@ static void give_key(struct cluster_closure *closure, const struct cluster_ask *
     }
 }
 
-static void fill_schedule(struct mu__schedule *body,
-                          const struct cluster_closure *closure)
+static void fill_submit(struct mu__msg *msg, const struct cluster_closure *closure)
 {
     const struct cluster_ask *ask = &closure->ask;
+    struct mu__schedule *body = (void *)msg->body;
 
-    body->token = (uint64_t)(uintptr_t)closure->future;
+    ((struct mu__submit *)(void *)msg->body)->future = closure->future;
     body->function = mu__view_str(closure->function);
     body->flags = ask->flags;
     body->priority = ask->priority;
@@ -1052,13 +1052,13 @@ static void fill_schedule(struct mu__schedule *body,
 /* The bytes of its arguments. */
 static uint64_t post_admitted(struct cluster_closure *closure, mu_value *args)
 {
-    struct mu__msg *msg = mu__msg_heap(MU__SCHEDULE, sizeof(struct mu__schedule));
+    struct mu__msg *msg = mu__msg_heap(MU__SUBMIT, sizeof(struct mu__submit));
     struct mu__schedule *body;
     uint64_t bytes;
 
     assert(msg != NULL && args != NULL);
     body = (void *)msg->body;
-    fill_schedule(body, closure);
+    fill_submit(msg, closure);
     msg->backing = mu__pack_value(args, &body->args);
     assert(msg->backing != NULL);
     mu_value_free(args);
@@ -1247,34 +1247,21 @@ struct cluster_closure *cluster_write(struct cluster_task *task,
 
 /* ---- Inputs, wishes, questions ---- */
 
-static void post_pointer(struct cluster_task *task, uint16_t kind, size_t size,
-                         void *pointer)
-{
-    struct mu__msg *msg = mu__msg_heap(kind, size);
-    uint64_t number = (uint64_t)(uintptr_t)pointer;
-
-    assert(msg != NULL);
-    memcpy(msg->body, &number, sizeof number);
-    msg->to.actor = MU__CLIENT;
-    sim_post(task->node, msg);
-}
-
 /* As the public coordinator does with per-worker values. */
 static void post_holds(struct cluster_closure *closure, const mu_value *args,
                        const struct mu__references *inputs)
 {
     struct mu__session *shared = &closure->task->session->shared;
     struct mu__msg *msg = mu__msg_heap(
-        MU__SCHEDULE, sizeof(struct mu__schedule) + inputs->count * sizeof(uint64_t));
+        MU__SUBMIT, sizeof(struct mu__submit) + inputs->count * sizeof(uint64_t));
     struct mu__schedule *body;
 
     assert(msg != NULL);
     body = (void *)msg->body;
-    fill_schedule(body, closure);
-    body->token = (uint64_t)(uintptr_t)closure->future;
+    fill_submit(msg, closure);
     msg->backing = mu__pack_value(args, &body->args);
     assert(msg->backing != NULL);
-    mu__holds_take(body, body + 1, inputs);
+    mu__holds_take(body, (uint8_t *)body + sizeof(struct mu__submit), inputs);
     msg->to.actor = MU__CLIENT;
     (void)atomic_fetch_add(&shared->scheduled, 1);
     sim_post(closure->task->node, msg);
@@ -1285,16 +1272,16 @@ static void post_pending(struct cluster_closure *closure, mu_value *args,
 {
     struct mu__session *shared = &closure->task->session->shared;
     struct mu__msg *msg = mu__msg_heap(
-        MU__SCHEDULE, sizeof(struct mu__schedule) + inputs->count * sizeof(uint64_t));
+        MU__SUBMIT, sizeof(struct mu__submit) + inputs->count * sizeof(uint64_t));
     struct mu__msg *wrap =
         mu__msg_heap(MU__SCHEDULE_PENDING, sizeof(struct mu__schedule_pending));
     struct mu__pending_closure *pending =
         mu__pending_new(inputs->held, (uint32_t)inputs->count, args);
 
     assert(msg != NULL && wrap != NULL && pending != NULL);
-    fill_schedule((void *)msg->body, closure);
+    fill_submit(msg, closure);
     pending->msg = msg;
-    pending->numbers = (uint8_t *)msg->body + sizeof(struct mu__schedule);
+    pending->numbers = (uint8_t *)msg->body + sizeof(struct mu__submit);
     pending->future = closure->future;
     ((struct mu__schedule_pending *)(void *)wrap->body)->pending = pending;
     wrap->to.actor = MU__CLIENT;
@@ -1331,10 +1318,15 @@ mu_value *cluster_reference(struct cluster_closure *closure)
 
 void cluster_cancel(struct cluster_closure *closure)
 {
+    struct mu__msg *msg =
+        mu__msg_heap(MU__CANCEL_FUTURE, sizeof(struct mu__cancel_future));
+
+    assert(msg != NULL);
     closure->cancelled = true;
     mu__held_ref(&closure->future->held);
-    post_pointer(closure->task, MU__CANCEL_CLOSURE, sizeof(struct mu__cancel_closure),
-                 closure->future);
+    ((struct mu__cancel_future *)(void *)msg->body)->future = closure->future;
+    msg->to.actor = MU__CLIENT;
+    sim_post(closure->task->node, msg);
 }
 
 void cluster_let_go(struct cluster_closure *closure)
@@ -1365,7 +1357,7 @@ struct cluster_call *cluster_per_worker(struct cluster_task *task, const char *f
     if (args != NULL)
         msg->backing = mu__pack_value(args, &body->args);
     mu_value_free(args);
-    return post_question(call_new(task, MU__CLIENT_ASK, timeout_ms), msg);
+    return post_question(call_new(task, MU__CLIENT_REQUEST, timeout_ms), msg);
 }
 
 struct mu__held *cluster_per_worker_made(struct cluster_call *call)
@@ -1374,7 +1366,7 @@ struct mu__held *cluster_per_worker_made(struct cluster_call *call)
 
     assert(made != NULL);
     made->held.number = call->of.client.input;
-    made->held.life = call->of.client.life;
+    made->held.chief_epoch = call->of.client.life;
     return &made->held;
 }
 
@@ -1382,7 +1374,7 @@ struct cluster_call *cluster_explain(struct cluster_task *task,
                                      struct cluster_closure *closure, const char *name)
 {
     struct cluster_call *call =
-        call_new(task, name == NULL ? MU__CLIENT_EXPLAIN : MU__CLIENT_ASK, 1000);
+        call_new(task, name == NULL ? MU__CLIENT_EXPLAIN : MU__CLIENT_REQUEST, 1000);
     struct mu__msg *msg;
 
     if (name == NULL) {
@@ -1410,7 +1402,7 @@ struct cluster_call *cluster_drain_task(struct cluster_task *task, const char *t
     assert(msg != NULL);
     body->worker = (uint32_t)(index + 1);
     body->worker_type = mu__view_str(type);
-    return post_question(call_new(task, MU__CLIENT_ASK, timeout_ms), msg);
+    return post_question(call_new(task, MU__CLIENT_REQUEST, timeout_ms), msg);
 }
 
 struct cluster_call *cluster_forget(struct cluster_task *task, int64_t timeout_ms)
@@ -1418,5 +1410,5 @@ struct cluster_call *cluster_forget(struct cluster_task *task, int64_t timeout_m
     struct mu__msg *msg = mu__msg_heap(MU__FORGET, sizeof(struct mu__forget));
 
     assert(msg != NULL);
-    return post_question(call_new(task, MU__CLIENT_ASK, timeout_ms), msg);
+    return post_question(call_new(task, MU__CLIENT_REQUEST, timeout_ms), msg);
 }

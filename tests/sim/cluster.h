@@ -13,8 +13,8 @@
 #include "actors/client/future.h"
 #include "actors/coordination/coordination.h"
 #include "actors/job/job.h"
-#include "actors/ps/effects.h"
-#include "actors/ps/variables.h"
+#include "actors/effects/effects.h"
+#include "actors/variables/variables.h"
 #include "actors/supervisor/supervisor.h"
 #include "actors/worker/worker.h"
 #include "node/member/member.h"
@@ -115,7 +115,7 @@ struct cluster_input {
 /* What a program holds at the supervisor. Whoever lets go of it last has its client actor
  * told; when the process dies before that hears of it, the memory is the cluster's. */
 struct cluster_holding {
-    struct mu__home home;
+    struct mu__future_owner home;
     struct cluster_task *task;
     struct mu__held *given;     /* on its way to the client actor */
 };
@@ -178,7 +178,7 @@ struct cluster_task {
     mu__offer_check_fn offer_check;
     void *offer_owner;
     bool takes_offer;
-    struct mu__home home;           /* of what its programs hold */
+    struct mu__future_owner home;           /* of what its programs hold */
     struct cluster_session *session;    /* the present one of its program, or NULL */
 };
 

@@ -111,7 +111,7 @@ static void check_failed(struct cluster *cluster, struct cluster_closure *closur
 static void look_at_content(struct cluster *cluster, struct cluster_closure *closure)
 {
     if (closure->content_seen || !closure->finished ||
-        mu__future_is(closure->future, MU__REMOTE_KEPT))
+        mu__future_is(closure->future, MU__REMOTE_PINNED))
         return;
     closure->content_seen = true;
     if (closure->future->error == NULL)

@@ -12,19 +12,19 @@ struct sums {
     uint64_t waiting;
 };
 
-static const struct client *client_of(const struct cluster_task *task)
+static const struct client_actor *client_of(const struct cluster_task *task)
 {
     return mu__actor_state(task->member.kernel, (mu__pid){0, MU__CLIENT});
 }
 
-static struct sums add_up(const struct client *c)
+static struct sums add_up(const struct client_actor *c)
 {
     struct sums sums = {0};
 
-    for (uint32_t i = 0; i < c->slots_count; i++) {
-        const struct slot *slot = &c->slots[i];
+    for (uint32_t i = 0; i < c->slots.count; i++) {
+        const struct closure_slot *slot = &c->slots.items[i];
 
-        if ((slot->of & SLOT_FREE) != 0)
+        if (slot->state == SLOT_FREE)
             continue;
         sums.taken++;
         sums.waiting += slot->state == SLOT_WAITS;
@@ -40,15 +40,16 @@ static struct sums add_up(const struct client *c)
 
 void cluster_check_client(struct cluster *cluster, const struct cluster_task *task)
 {
-    const struct client *c = task->runs ? client_of(task) : NULL;
+    const struct client_actor *c = task->runs ? client_of(task) : NULL;
     struct sums sums;
 
     if (c == NULL)
         return;
     sums = add_up(c);
-    if (c->session != NULL && sums.taken != c->arrived - c->resolved)
+    if (c->session.shared != NULL &&
+        sums.taken != c->session.arrived - c->session.resolved)
         cluster_break(cluster, "%s has %" PRIu64 " closures, counted as %" PRIu64,
-                      task->name, sums.taken, c->arrived - c->resolved);
+                      task->name, sums.taken, c->session.arrived - c->session.resolved);
     if (sums.sent != c->room.closures_sent || sums.bytes != c->room.bytes_sent)
         cluster_break(cluster, "%s has sent %" PRIu64 " closures with %" PRIu64
                       " bytes, counted as %" PRIu64 " with %" PRIu64, task->name,

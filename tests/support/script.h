@@ -62,8 +62,8 @@ int script_resolve(const struct mu__resolver_kind *kind, const struct script_row
 int script_detect(const struct mu__resolver_kind *kind, const struct script_row *rows,
                   const char *const *settings, mu_error *ret_why);
 
-/* That it comes to this cluster (JSON, as mu_cluster_to_json writes it; "" for none), task
- * ("worker:1", "" for unknown) */
+/* That it comes to this cluster (JSON, as mu_cluster_to_json writes it; "" for none),
+ * task ("worker:1", "" for unknown) */
 void script_expect(const struct mu__resolver_kind *kind, const struct script_row *rows,
                    const char *const *settings, const char *cluster, const char *task);
 

@@ -4,8 +4,8 @@
 #ifndef MU_TESTS_SERVICE_KEYS_H
 #define MU_TESTS_SERVICE_KEYS_H
 
-#include "actors/coordination/keys/changes.h"
-#include "actors/coordination/keys/transaction.h"
+#include "actors/coordination/keys/internal.h"
+#include "actors/coordination/keys/txn.h"
 #include "tests/support/service.h"
 
 enum { ONCE = 0, OVER = MU__PUT_OVERWRITE, COMPARE = MU__PUT_COMPARE };

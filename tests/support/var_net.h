@@ -5,7 +5,7 @@
 
 #include "actors/ps/ps.h"
 #include "actors/ps/variable_store.h"
-#include "actors/ps/variables.h"
+#include "actors/variables/variables.h"
 #include "tests/support/net.h"
 
 struct var_net {

@@ -1,5 +1,5 @@
 /* The service's own keys, and what a run of the job leaves in the store. */
-#include "actors/coordination/keys/changes.h"
+#include "actors/coordination/keys/internal.h"
 
 #include <assert.h>
 #include <string.h>

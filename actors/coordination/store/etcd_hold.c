@@ -3,7 +3,7 @@
  *
  * While it is read our key keeps all others from writing, if our lease held when the last
  * page was asked for: that is looked at before the owner is told. */
-#include "actors/coordination/store/etcd_internal.h"
+#include "actors/coordination/store/internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* The token of a user: asked for where there is none, and anew when etcd does not take it
  * any more, since tokens end and users change. Requests wait for it. */
-#include "actors/coordination/store/etcd_internal.h"
+#include "actors/coordination/store/internal.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -11,7 +11,7 @@
  * together into the next one. A batch that is too large for one is put aside first, in as
  * many as it needs (STAGING), then counts by one key (POINTING), and is then done, again
  * in as many as it needs; the next holder does that if this one does not get so far. */
-#include "actors/coordination/store/etcd_internal.h"
+#include "actors/coordination/store/internal.h"
 
 #include <assert.h>
 #include <inttypes.h>

@@ -129,7 +129,7 @@ struct mu__store_kind {
 
 extern const struct mu__store_kind mu__store_memory;
 extern const struct mu__store_kind mu__store_journal;
-/* mu__store_etcd is in actors/coordination/store/etcd.h. */
+/* mu__store_etcd is in actors/coordination/store/etcd_store.h. */
 
 /* Find a kind among those of a registry, which NULL ends: "memory", "journal:PATH",
  * "etcd:URL,URL" give the kind and what stands behind its name. -MU_EINVALID lists the

@@ -1082,8 +1082,8 @@ static void test_watch_of_the_lost(void **state)
     struct cluster *cluster = SERVICE(.workers = 2);
     struct cluster_task *worker = cluster->workers[0];
     struct mu__agent_watch *of = watch(worker, "a", false);
-    const mu__pid service = {agent_of(worker)->host->node, MU__COORDINATION};
-    const struct mu__task_heard heard = {.epoch = agent_of(worker)->host_epoch,
+    const mu__pid service = {agent_of(worker)->hosts.followed->node, MU__COORDINATION};
+    const struct mu__task_heard heard = {.epoch = agent_of(worker)->hosts.epoch,
                                          .code = MU_EUNAVAILABLE};
 
     (void)state;

@@ -39,21 +39,23 @@ static bool is_sent_again(void *arg)
 {
     const struct agent *a = agent_of(arg);
 
-    return a->registered && a->first != NULL && a->first->session == a->session;
+    return a->registration.registered && a->requests.first != NULL &&
+           a->requests.first->session == a->registration.session;
 }
 
 static bool is_put_back(void *arg)
 {
     const struct agent *a = agent_of(arg);
 
-    return a->first != NULL && a->first->session == 0;
+    return a->requests.first != NULL && a->requests.first->session == 0;
 }
 
 static bool asks_to_register(void *arg)
 {
     const struct agent *a = agent_of(arg);
 
-    return a->host != NULL && !a->registered && a->register_token != 0;
+    return a->hosts.followed != NULL && !a->registration.registered &&
+           a->registration.token != 0;
 }
 
 static void run_to(struct cluster *cluster, bool (*is_so)(void *arg),
@@ -81,7 +83,7 @@ static struct cluster_call *put_refused_later(struct cluster *cluster, int64_t t
     assert_false(is_put_back(worker));
     run_to(cluster, is_put_back, worker);
     assert_false(call->done);
-    assert_true(agent_of(worker)->registered);
+    assert_true(agent_of(worker)->registration.registered);
     return call;
 }
 

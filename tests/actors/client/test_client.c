@@ -40,7 +40,7 @@ struct fixture {
     uint64_t now_ms;
     uint64_t wake_ms;
     struct mu__kernel *kernel;
-    struct mu__home home;
+    struct mu__future_owner home;
     struct mu__session session;
     struct heard heard[HEARD_MAX];
     size_t heard_count;
@@ -215,23 +215,23 @@ static void allow(struct fixture *f, uint32_t number, uint64_t closures, uint64_
 
 /* ---- The program ---- */
 
-static void home_ref(struct mu__home *home)
+static void home_ref(struct mu__future_owner *home)
 {
     ((struct fixture *)(void *)home->node)->holdings++;
 }
 
-static void home_unref(struct mu__home *home)
+static void home_unref(struct mu__future_owner *home)
 {
     ((struct fixture *)(void *)home->node)->holdings--;
 }
 
-static void home_give_back(struct mu__home *home, struct mu__held *held)
+static void home_give_back(struct mu__future_owner *home, struct mu__held *held)
 {
     struct fixture *f = (struct fixture *)(void *)home->node;
-    struct mu__msg *msg = mu__msg_heap(MU__RELEASE, sizeof(struct mu__release));
+    struct mu__msg *msg = mu__msg_heap(MU__RELEASE_HELD, sizeof(struct mu__release_held));
 
     f->given_back++;
-    ((struct mu__release *)mu__body(msg))->input = (uint64_t)(uintptr_t)held;
+    ((struct mu__release_held *)mu__body(msg))->held = held;
     msg->to = (mu__pid){MU__NODE_SELF, MU__CLIENT};
     assert_int_equal(mu__kernel_deliver(f->kernel, msg), 0);
 }
@@ -269,7 +269,7 @@ static int setup(void **state)
     struct fixture *f = &fixture;
 
     *f = (struct fixture){.world = {&world_ops}, .wake_ms = UINT64_MAX};
-    f->home = (struct mu__home){(mu_node *)(void *)f, home_ref, home_unref,
+    f->home = (struct mu__future_owner){(mu_node *)(void *)f, home_ref, home_unref,
                                 home_give_back};
     probed = f;
     assert_int_equal(mu__kernel_new(&f->world, &mu__messages, &f->kernel), 0);
@@ -304,10 +304,10 @@ static int teardown(void **state)
 static mu_remote_value *schedule(struct fixture *f)
 {
     mu_remote_value *future = mu__future_new(&f->home);
-    struct mu__msg *msg = mu__msg_heap(MU__SCHEDULE, sizeof(struct mu__schedule));
-    struct mu__schedule *body = mu__body(msg);
+    struct mu__msg *msg = mu__msg_heap(MU__SUBMIT, sizeof(struct mu__submit));
+    struct mu__submit *body = mu__body(msg);
 
-    body->token = (uint64_t)(uintptr_t)future;
+    body->future = future;
     body->function = mu__view_str("f");
     (void)atomic_fetch_add(&f->session.scheduled, 1);
     deliver(f, msg, 0);
@@ -328,11 +328,12 @@ static mu_remote_value *schedule_pending(struct fixture *f, mu_value *args,
     assert_int_equal(mu__references_collect(args, &references), 0);
     closure = mu__pending_new(references.held, (uint32_t)references.count, args);
     assert_non_null(closure);
-    closure->msg = mu__msg_heap(MU__SCHEDULE, sizeof *body + 8 * references.count);
+    closure->msg =
+        mu__msg_heap(MU__SUBMIT, sizeof(struct mu__submit) + 8 * references.count);
     body = mu__body(closure->msg);
     body->function = mu__view_str("g");
     body->deadline_ms = deadline_ms;
-    closure->numbers = (uint8_t *)(body + 1);
+    closure->numbers = (uint8_t *)body + sizeof(struct mu__submit);
     closure->future = future;
     mu__references_done(&references);
     mu_value_free(args);
@@ -353,12 +354,12 @@ static mu_remote_value *schedule_holds(struct fixture *f, mu_value *args)
 
     assert_int_equal(mu__references_collect(args, &references), 0);
     assert_true(mu__holds_suffice(&references));
-    msg = mu__msg_heap(MU__SCHEDULE, sizeof *body + 8 * references.count);
+    msg = mu__msg_heap(MU__SUBMIT, sizeof(struct mu__submit) + 8 * references.count);
     body = mu__body(msg);
-    body->token = (uint64_t)(uintptr_t)future;
+    ((struct mu__submit *)mu__body(msg))->future = future;
     body->function = mu__view_str("h");
     msg->backing = mu__pack_value(args, &body->args);
-    mu__holds_take(body, body + 1, &references);
+    mu__holds_take(body, (uint8_t *)body + sizeof(struct mu__submit), &references);
     mu__references_done(&references);
     mu_value_free(args);
     (void)atomic_fetch_add(&f->session.scheduled, 1);
@@ -372,7 +373,7 @@ static mu_per_worker *per_worker_at(struct fixture *f, uint64_t number)
     mu_per_worker *per_worker = mu__per_worker_new(&f->home);
 
     per_worker->held.number = MU__PER_WORKER_BIT | number;
-    per_worker->held.life = 0;
+    per_worker->held.chief_epoch = 0;
     return per_worker;
 }
 
@@ -478,7 +479,7 @@ static void test_input_errors(void **state)
     assert_string_equal(c->error->detail, "a stack");
     assert_string_equal(d->error->message, c->error->message);
     assert_int_equal(count(&f->session.failed), 4);
-    assert_int_equal(atomic_load(&f->session.errors_kept), 4);
+    assert_int_equal(atomic_load(&f->session.errors_stored), 4);
     assert_int_equal(f->heard_count, 2);
     FREE(a, b, c, d);
 }
@@ -494,7 +495,7 @@ static void test_cancelled_input(void **state)
     assert_int_equal(mu_remote_value_state(b), MU_REMOTE_ABORTED);
     assert_int_equal(b->error->code, -MU_ECANCELLED);
     assert_int_equal(count(&f->session.cancelled), 2);
-    assert_int_equal(atomic_load(&f->session.errors_kept), 0);
+    assert_int_equal(atomic_load(&f->session.errors_stored), 0);
     assert_int_equal(atomic_load(&f->session.phase), MU__SESSION_FINE);
     FREE(a, b);
 }
@@ -514,17 +515,17 @@ static void test_long_chain(void **state)
         assert_int_equal(chain[i]->error->code, -MU_ERANGE);
         mu_remote_value_free(chain[i]);
     }
-    assert_int_equal(atomic_load(&f->session.errors_kept), MU__ERRORS_KEPT_MAX);
-    assert_int_equal(count(&f->session.errors_lost), LENGTH - MU__ERRORS_KEPT_MAX);
+    assert_int_equal(atomic_load(&f->session.errors_stored), MU__ERRORS_STORED_MAX);
+    assert_int_equal(count(&f->session.errors_lost), LENGTH - MU__ERRORS_STORED_MAX);
 }
 
 static void cancel(struct fixture *f, mu_remote_value *future)
 {
     struct mu__msg *msg =
-        mu__msg_heap(MU__CANCEL_CLOSURE, sizeof(struct mu__cancel_closure));
+        mu__msg_heap(MU__CANCEL_FUTURE, sizeof(struct mu__cancel_future));
 
     mu__held_ref(&future->held);
-    ((struct mu__cancel_closure *)mu__body(msg))->token = (uint64_t)(uintptr_t)future;
+    ((struct mu__cancel_future *)mu__body(msg))->future = future;
     deliver(f, msg, 0);
 }
 
@@ -662,7 +663,7 @@ static void test_fetch_errors(void **state)
         send_fetched(f, 101, 0, -MU_EUNAVAILABLE, i == 0 ? MU_ERROR_OTHER
                                                          : MU_ERROR_FUNCTION);
         assert_int_equal(call.call.code, -MU_EUNAVAILABLE);
-        assert_true(mu__future_is(a, i == 0 ? MU__REMOTE_KEPT : MU_REMOTE_READY));
+        assert_true(mu__future_is(a, i == 0 ? MU__REMOTE_PINNED : MU_REMOTE_READY));
     }
     assert_string_equal(a->error->message, "away");
     mu_remote_value_free(a);
@@ -714,7 +715,7 @@ static void test_fault(void **state)
     assert_int_equal(join.call.error.kind, MU_ERROR_WORKER);
     assert_string_equal(join.call.error.task, "/job:worker/task:1");
     assert_int_equal(ask(f, MU__CLIENT_JOIN).call.code, 0);
-    assert_int_equal(atomic_load(&f->session.errors_kept), 1);
+    assert_int_equal(atomic_load(&f->session.errors_stored), 1);
 }
 
 /* A per-worker value's number is listed like that of a kept result. */
@@ -724,7 +725,7 @@ static void test_per_worker(void **state)
     struct mu__msg *request =
         mu__msg_heap(MU__PER_WORKER_MAKE, sizeof(struct mu__per_worker_make));
     struct mu__client_call call = {
-        .call.operation = MU__CLIENT_ASK, .call.timeout_ms = -1, .request = request};
+        .call.operation = MU__CLIENT_REQUEST, .call.timeout_ms = -1, .request = request};
     struct mu__msg *made =
         answer(MU__PER_WORKER_MADE, sizeof(struct mu__per_worker_made));
     struct mu__per_worker_made *body = mu__body(made);
@@ -736,7 +737,7 @@ static void test_per_worker(void **state)
                                          .input = MU__PER_WORKER_BIT | 1};
     deliver(f, made, MU__SUPERVISOR);
     per_worker->held.number = call.input;
-    per_worker->held.life = call.life;
+    per_worker->held.chief_epoch = call.chief_epoch;
     future = schedule_pending(f, mu__reference_to(&per_worker->held), 0);
     mu__held_unref(&per_worker->held);
     assert_int_equal(last(f)->kind, MU__SCHEDULE);
@@ -813,7 +814,7 @@ static void test_holds_lost(void **state)
 
     for (size_t i = 0; i < 6; i++) {
         per_workers[i] = per_worker_at(f, i + 1);
-        per_workers[i]->held.life = i == 2 || i == 5 ? 9 : 0;
+        per_workers[i]->held.chief_epoch = i == 2 || i == 5 ? 9 : 0;
     }
     future = schedule_holds(f, references_to(per_workers, 6));
     assert_int_equal(future->error->code, -MU_EUNAVAILABLE);
@@ -844,7 +845,7 @@ static void test_drain(void **state)
 {
     struct fixture *f = *state;
     struct mu__client_call call = {
-        .call.operation = MU__CLIENT_ASK, .call.timeout_ms = 70,
+        .call.operation = MU__CLIENT_REQUEST, .call.timeout_ms = 70,
         .request = mu__msg_heap(MU__DRAIN, sizeof(struct mu__drain))};
     struct mu__msg *msg = answer(MU__DRAINED, sizeof(struct mu__drained));
 

@@ -31,7 +31,8 @@ static const struct mu__consumer nobody = {0, 0, -1};
 
 enum action { END, DEAL, NONE, OVER, BACK, EAT, STALE };
 
-/* `hand` is where the test keeps what was dispensed; shard and epoch are what is expected. */
+/* `hand` is where the test keeps what was dispensed; shard and epoch are what is
+ * expected. */
 struct step {
     enum action action;
     int hand;
@@ -269,8 +270,8 @@ static mu_value *cells(uint64_t count, int64_t a, int64_t b)
     return mu_value_tensor(MU_I64, 1, &count, data);
 }
 
-/* What is put where, into the value of dispenser_in_fourth_epoch(), and the words. A count
- * of -1 puts the number `a`, else `count` cells a and b. */
+/* What is put where, into the value of dispenser_in_fourth_epoch(), and the words. A
+ * count of -1 puts the number `a`, else `count` cells a and b. */
 static const struct damage {
     int place;              /* in the record; -1: the whole */
     const char *key;

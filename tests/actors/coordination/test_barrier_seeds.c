@@ -10,7 +10,7 @@
  * COUNT. */
 #include "tests/support/service.h"
 
-#include "actors/coordination/barriers.h"
+#include "actors/coordination/barrier_table.h"
 #include "tests/sim/random.h"
 #include "tests/support/seeds.h"
 

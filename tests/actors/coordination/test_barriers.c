@@ -1,6 +1,6 @@
 /* Barriers as plain data: what becomes of each arrival, and of each generation, by rows;
  * against a naive model, with seeds; bounds; and as text. */
-#include "actors/coordination/barriers.h"
+#include "actors/coordination/barrier_table.h"
 #include "tests/sim/random.h"
 
 #include <inttypes.h>

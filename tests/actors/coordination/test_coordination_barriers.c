@@ -3,7 +3,7 @@
  * after 900, or after 600 with a broken link. */
 #include "tests/support/service.h"
 
-#include "actors/coordination/barriers.h"
+#include "actors/coordination/barrier_table.h"
 
 #include <time.h>
 

@@ -2,7 +2,7 @@
  * one before (keys alone), what a run has that goes on (all of its own), and who is let
  * in. The host's process is killed at the end of each part of a story, unless it says
  * otherwise; what is a new process of a task has another incarnation. */
-#include "actors/coordination/runs.h"
+#include "actors/coordination/job_runs.h"
 #include "actors/coordination/store/journal.h"
 #include "tests/support/service.h"
 

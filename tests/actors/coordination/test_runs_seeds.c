@@ -7,8 +7,8 @@
  *   - keys that were put are there in all later runs;
  *   - of dead runs nothing stays but a short history;
  *   - a task that is left over from a former run is told so, and not taken. */
-#include "actors/coordination/runs.h"
-#include "actors/coordination/store/etcd.h"
+#include "actors/coordination/job_runs.h"
+#include "actors/coordination/store/etcd_store.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/etcd.h"
 #include "tests/sim/random.h"

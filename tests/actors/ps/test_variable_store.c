@@ -153,7 +153,7 @@ static struct mu__store_open open_of(const char *name, uint32_t node, uint64_t t
 }
 
 /* Opens without an answer yet. */
-static void opens_and_waits(struct mu__store *store,
+static void opens_and_waits(struct mu__variable_store *store,
                             const struct mu__store_open *request)
 {
     struct mu__store_opened opened;
@@ -164,7 +164,7 @@ static void opens_and_waits(struct mu__store *store,
 }
 
 /* The next answer goes to this node and token. */
-static struct mu__store_opened answered(struct mu__store *store, uint32_t node,
+static struct mu__store_opened answered(struct mu__variable_store *store, uint32_t node,
                                         uint64_t token)
 {
     struct mu__store_opened opened = {.code = 1};
@@ -175,7 +175,7 @@ static struct mu__store_opened answered(struct mu__store *store, uint32_t node,
     return opened;
 }
 
-static struct mu__store_opened opens(struct mu__store *store,
+static struct mu__store_opened opens(struct mu__variable_store *store,
                                      const struct mu__store_open *request)
 {
     mu_error error;
@@ -184,7 +184,7 @@ static struct mu__store_opened opens(struct mu__store *store,
     return answered(store, request->requester.pid.node, request->requester.token);
 }
 
-static int write_it(struct mu__store *store, struct mu__store_write write,
+static int write_it(struct mu__variable_store *store, struct mu__store_write write,
                     mu_error *error)
 {
     uint64_t version = 0;
@@ -192,7 +192,7 @@ static int write_it(struct mu__store *store, struct mu__store_write write,
     return mu__store_write(store, &write, error, &version);
 }
 
-static void write_ok(struct mu__store *store, struct mu__store_write write)
+static void write_ok(struct mu__variable_store *store, struct mu__store_write write)
 {
     mu_error error = {.message = ""};
 
@@ -200,14 +200,15 @@ static void write_ok(struct mu__store *store, struct mu__store_write write)
         fail_msg("%s", error.message);
 }
 
-static void zero_it(struct mu__store *store, uint64_t id, uint32_t node, uint64_t token)
+static void zero_it(struct mu__variable_store *store, uint64_t id, uint32_t node,
+                    uint64_t token)
 {
     write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ZERO,
                                              .transfer = token, .writer = pid(node)});
 }
 
 /* A variable with content, zeros, made by Alice. */
-static uint64_t make(struct mu__store *store, const char *name)
+static uint64_t make(struct mu__variable_store *store, const char *name)
 {
     struct mu__store_open request = open_of(name, ALICE, 1);
     struct mu__store_opened opened = opens(store, &request);
@@ -217,7 +218,7 @@ static uint64_t make(struct mu__store *store, const char *name)
     return opened.id;
 }
 
-static float read_first(struct mu__store *store, uint64_t id)
+static float read_first(struct mu__variable_store *store, uint64_t id)
 {
     struct mu__view data;
     uint64_t version;
@@ -232,7 +233,7 @@ static float read_first(struct mu__store *store, uint64_t id)
 }
 
 /* Of a shard of 32 bytes. */
-static float read_half(struct mu__store *store, uint64_t id)
+static float read_half(struct mu__variable_store *store, uint64_t id)
 {
     struct mu__view data;
     uint64_t version;
@@ -245,7 +246,7 @@ static float read_half(struct mu__store *store, uint64_t id)
     return first;
 }
 
-static struct mu__store_totals totals_of(const struct mu__store *store)
+static struct mu__store_totals totals_of(const struct mu__variable_store *store)
 {
     struct mu__store_totals totals;
 
@@ -257,7 +258,7 @@ static struct mu__store_totals totals_of(const struct mu__store *store)
 
 static void test_first_creates_others_wait(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_open bob = open_of("w", BOB, 2);
     struct mu__store_open carol = open_of("w", CAROL, 3);
@@ -281,7 +282,7 @@ static void test_first_creates_others_wait(void **state)
 /* The creator's content counts piece by piece, in order, and only the creator's. */
 static void test_initial_content(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("w", ALICE, 1);
     uint64_t id = opens(store, &request).id;
     float content[16] = {42};
@@ -314,7 +315,7 @@ static void test_initial_content(void **state)
 /* When the creator is lost, the next in line creates, from zeros; then the next. */
 static void test_creator_is_replaced(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_open bob = open_of("w", BOB, 2);
     struct mu__store_open carol = open_of("w", CAROL, 3);
@@ -338,7 +339,7 @@ static void test_creator_is_replaced(void **state)
 /* A shard whose creator is lost while nobody waits is as if it had never been. */
 static void test_creation_is_forgotten(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_open bob = open_of("w", BOB, 2);
     uint64_t id = opens(store, &alice).id;
@@ -358,7 +359,7 @@ static void test_creation_is_forgotten(void **state)
 
 static void test_who_waits_may_leave(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_open bob = open_of("w", BOB, 2);
     struct mu__store_open carol = open_of("w", CAROL, 3);
@@ -381,7 +382,7 @@ static void test_who_waits_may_leave(void **state)
 
 static void test_mismatch_says_both(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("w", BOB, 2);
     mu_error error;
 
@@ -396,8 +397,8 @@ static void test_mismatch_says_both(void **state)
 /* Shards of one variable on one server are kept apart, and so are lives. */
 static void test_ids(void **state)
 {
-    struct mu__store *store = *state;
-    struct mu__store *next_life = mu__store_new(&small, 1235);
+    struct mu__variable_store *store = *state;
+    struct mu__variable_store *next_life = mu__store_new(&small, 1235);
     struct mu__store_open request = open_of("w", ALICE, 1);
     uint64_t first;
     uint64_t second;
@@ -448,7 +449,7 @@ static void test_opens_refused(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof open_rows / sizeof open_rows[0]; i++) {
         const struct open_row *row = &open_rows[i];
-        struct mu__store *store = mu__store_new(&small, i);
+        struct mu__variable_store *store = mu__store_new(&small, i);
         struct mu__store_open request = {
             mu__view_str(row->name), row->shape, row->shard, row->bytes, {pid(ALICE), 1},
             false, 0};
@@ -465,7 +466,7 @@ static void test_opens_refused(void **state)
 
 static void test_name_length(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("", ALICE, 1);
     char name[257];
     mu_error error;
@@ -496,7 +497,7 @@ static const struct range_row {
 
 static void test_ranges(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     float zeros[17] = {0};
 
@@ -545,7 +546,7 @@ static void test_operations(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof operation_rows / sizeof operation_rows[0]; i++) {
         const struct operation_row *row = &operation_rows[i];
-        struct mu__store *store = mu__store_new(&small, i);
+        struct mu__variable_store *store = mu__store_new(&small, i);
         uint32_t bytes = (uint32_t)mu_dtype_bytes((int)row->dtype);
         struct mu__store_open request = open_of("w", ALICE, 1);
         mu_error error;
@@ -570,7 +571,7 @@ static void test_operations(void **state)
 
 static void test_unknown_ids(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     const uint64_t ids[] = {0, 1, id + 1, UINT64_MAX};
     struct mu__view data;
@@ -594,7 +595,7 @@ static void test_unknown_ids(void **state)
 
 static void test_bounds_of_variables(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("e", BOB, 9);
     mu_error error;
 
@@ -610,7 +611,7 @@ static void test_bounds_of_variables(void **state)
 
 static void test_bounds_of_waiting(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("w", ALICE, 1);
     mu_error error;
 
@@ -625,7 +626,7 @@ static void test_bounds_of_waiting(void **state)
 /* Velocities count too: 3 kB of content leave no room for as much again. */
 static void test_bounds_of_bytes(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("w", ALICE, 1);
     struct mu__store_write write = {.operation = MU__WRITE_MOMENTUM, .writer = pid(BOB)};
     const float gradient[1] = {1};
@@ -658,7 +659,7 @@ static struct mu__store_write piece_of(uint64_t id, uint32_t node, uint64_t tran
 
 static void test_staged_assign_is_atomic(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     uint64_t version;
     mu_error error;
@@ -677,7 +678,7 @@ static void test_staged_assign_is_atomic(void **state)
 /* Memory of replaced content is used again, for content of any size. */
 static void test_staging_again(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_open request = open_of("x", ALICE, 1);
     struct mu__store_write other = piece_of(0, BOB, 1, 0);
@@ -701,7 +702,7 @@ static void test_staging_again(void **state)
 /* Two writers at once do not mix, not even under the same number. */
 static void test_transfers_are_apart(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
 
     write_ok(store, piece_of(id, BOB, 5, 0));
@@ -715,7 +716,7 @@ static void test_transfers_are_apart(void **state)
 /* What is staged goes with the writer's node, and when it is given up. */
 static void test_staged_is_freed(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     mu_error error;
 
@@ -732,7 +733,7 @@ static void test_staged_is_freed(void **state)
 
 static void test_pieces_in_order(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_write piece = piece_of(id, BOB, 5, 0);
     mu_error error;
@@ -750,7 +751,7 @@ static void test_pieces_in_order(void **state)
 
 static void test_bounds_of_transfers(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     mu_error error;
 
@@ -769,7 +770,7 @@ static void remember(void *user, const struct mu__store_info *info)
 
 static void test_counters(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_write half = piece_of(id, BOB, 5, 0);
     struct mu__store_info info = {.name = NULL};
@@ -792,7 +793,7 @@ static void test_counters(void **state)
 /* Velocity is kept between gradients: 1, then 1.5 of it. */
 static void test_momentum(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_write write = piece_of(id, BOB, 0, 0);
 
@@ -819,7 +820,8 @@ static struct mu__store_open second_of(uint32_t node, uint64_t token, bool exist
     return request;
 }
 
-static void opens_absent(struct mu__store *store, const struct mu__store_open *request)
+static void opens_absent(struct mu__variable_store *store,
+                         const struct mu__store_open *request)
 {
     struct mu__store_opened note = opens(store, request);
 
@@ -828,7 +830,8 @@ static void opens_absent(struct mu__store *store, const struct mu__store_open *r
     assert_false(mu__store_next_opened(store, &note));
 }
 
-static int commit_it(struct mu__store *store, uint64_t id, uint32_t node, uint64_t token)
+static int commit_it(struct mu__variable_store *store, uint64_t id, uint32_t node,
+                     uint64_t token)
 {
     mu_error error;
 
@@ -838,7 +841,7 @@ static int commit_it(struct mu__store *store, uint64_t id, uint32_t node, uint64
                                                     .writer = pid(node)}, &error);
 }
 
-static void abandon_it(struct mu__store *store, uint64_t id, uint32_t node,
+static void abandon_it(struct mu__variable_store *store, uint64_t id, uint32_t node,
                        uint64_t token)
 {
     write_ok(store, (struct mu__store_write){.id = id, .operation = MU__WRITE_ABANDON,
@@ -848,7 +851,7 @@ static void abandon_it(struct mu__store *store, uint64_t id, uint32_t node,
 /* What is only waited for is no variable, and is bounded as all waiting is. */
 static void test_existing_waits(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open request = open_of("w", BOB, 1);
     struct mu__store_open other = open_of("v", BOB, 9);
     struct mu__store_info info = {.name = NULL};
@@ -878,7 +881,7 @@ static void test_existing_waits(void **state)
 /* Nothing is left of those who waited for nothing. */
 static void test_existing_leaves(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open bob = open_of("w", BOB, 1);
     struct mu__store_open carol = open_of("w", CAROL, 2);
     struct mu__store_opened opened;
@@ -899,7 +902,7 @@ static void test_existing_leaves(void **state)
  * may not are told and go on waiting. */
 static void test_existing_is_no_heir(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_open bob = open_of("w", BOB, 2);
     struct mu__store_open carol = open_of("w", CAROL, 3);
@@ -923,7 +926,7 @@ static void test_existing_is_no_heir(void **state)
 
 static void test_existing_of_another_shape(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open bob = open_of("w", BOB, 2);
     struct mu__store_open alice = open_of("w", ALICE, 1);
     struct mu__store_opened opened;
@@ -947,7 +950,7 @@ static void test_existing_of_another_shape(void **state)
  * creator has said so. */
 static void test_commit(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open alice = second_of(ALICE, 1, false);
     struct mu__store_open bob = second_of(BOB, 2, true);
     uint64_t id = opens(store, &alice).id;
@@ -974,7 +977,7 @@ static void test_commit(void **state)
  * to create shard 0 makes it anew, in any shape. */
 static void test_orphan(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open alice = second_of(ALICE, 1, false);
     struct mu__store_open bob = second_of(BOB, 2, true);
     struct mu__store_open carol = second_of(CAROL, 3, false);
@@ -1006,7 +1009,7 @@ static void test_orphan(void **state)
 /* The same when they waited already; one who creates comes first, and fills it again. */
 static void test_orphan_is_waited_for(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open alice = second_of(ALICE, 1, false);
     struct mu__store_open bob = second_of(BOB, 2, true);
     struct mu__store_open carol = second_of(CAROL, 3, false);
@@ -1032,7 +1035,7 @@ static void test_orphan_is_waited_for(void **state)
 /* Only the one that was meant goes, with its velocity and what was staged for it. */
 static void test_replaced(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     uint64_t id = make(store, "w");
     struct mu__store_open request = open_of("w", BOB, 2);
     struct mu__store_write gradient = piece_of(id, BOB, 0, 0);
@@ -1072,7 +1075,8 @@ static struct mu__store_write in_batch(uint64_t id, uint32_t operation,
                                     .writer = pid(BOB)};
 }
 
-static int check_batch(struct mu__store *store, const struct mu__store_write *first)
+static int check_batch(struct mu__variable_store *store,
+                       const struct mu__store_write *first)
 {
     mu_error error = {.code = 0};
     int rv = mu__store_check_batch(store, first, &error);
@@ -1084,7 +1088,7 @@ static int check_batch(struct mu__store *store, const struct mu__store_write *fi
 /* In their order, each on what the one before has left. */
 static void test_batch_is_applied(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     const float content[4] = {8, 1, 2, 3};
     uint64_t v = make(store, "v");
     uint64_t w = make(store, "w");
@@ -1131,7 +1135,7 @@ static const struct batch_row {
 
 static void test_batch_is_refused(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     const float content[4] = {8, 1, 2, 3};
     uint64_t id = make(store, "v");
     struct mu__store_write second = in_batch(id, MU__WRITE_ADD, content);
@@ -1153,7 +1157,7 @@ static void test_batch_is_refused(void **state)
 /* No content yet, no memory for a velocity, a dtype that neither adds nor learns. */
 static void test_batch_needs(void **state)
 {
-    struct mu__store *store = *state;
+    struct mu__variable_store *store = *state;
     struct mu__store_open made = open_of("v", ALICE, 1);
     struct mu__store_open flags = open_of("b", ALICE, 2);
     struct mu__store_open large = open_of("l", ALICE, 3);
@@ -1182,7 +1186,7 @@ static void test_batch_needs(void **state)
 /* Thousands of names: found again, and each its own. */
 static void test_many(void **state)
 {
-    struct mu__store *store = mu__store_new(&mu__store_limits_default, 1);
+    struct mu__variable_store *store = mu__store_new(&mu__store_limits_default, 1);
     uint64_t ids[3000];
     char name[16];
 

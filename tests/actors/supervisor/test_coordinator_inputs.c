@@ -132,7 +132,7 @@ static void test_used_where_it_is(void **state)
     assert_int_equal(cluster_result(users[1]), 1006);
 
     /* The program has not got it; now it asks. */
-    assert_true(mu__future_is(dear->future, MU__REMOTE_KEPT));
+    assert_true(mu__future_is(dear->future, MU__REMOTE_PINNED));
     assert_int_equal(fetched(dear), 1005);
     assert_int_equal(computed, 1);
     end(cluster);

@@ -3,7 +3,7 @@
 #include "tests/real/cli.h"
 #include "tests/real/nodes.h"
 
-#include <muster/server.h>
+#include <muster/compat/server.h>
 
 static struct cli tasks[3];
 static struct cli asker;

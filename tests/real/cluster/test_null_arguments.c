@@ -346,7 +346,7 @@ static intmax_t start_server_without_filters(struct null_env *e, mu_error *error
 
 static intmax_t offer_without_cluster(struct null_env *e, mu_error *error)
 {
-    mu_server_assignment offer = e->server_offer;
+    mu_server_assignment offer = e->server_assignment;
 
     offer.task_type = "worker";
     return mu_server_assign_cluster(&offer, NULL_TIMEOUT_MS, error);
@@ -354,7 +354,7 @@ static intmax_t offer_without_cluster(struct null_env *e, mu_error *error)
 
 static intmax_t offer_without_type(struct null_env *e, mu_error *error)
 {
-    mu_server_assignment offer = e->server_offer;
+    mu_server_assignment offer = e->server_assignment;
 
     offer.cluster = e->cluster;
     return mu_server_assign_cluster(&offer, NULL_TIMEOUT_MS, error);
@@ -488,13 +488,13 @@ static void fill_options(struct nodes *nodes)
     env.distribute_options.mode = MU_MODE_LOCAL;
     env.distribute_options.worker = try_contexts;
     env.distribute_options.node = env.node;
-    env.kv_ask =
+    env.kv_request =
         (mu_kv_request){.operation = MU_KV_TRY_GET, .key = "a", .timeout_ms = 50};
     env.kv_transaction = (mu_kv_transaction){.changes = &change, .changes_count = 1};
     nodes_options(nodes, "client", 0, &env.node_options);
     env.optimizer = (mu_optimizer){.rate = 1};
     env.resolver_kind = (mu_resolver_kind){.name = "none"};
-    mu_server_assignment_init(&env.server_offer);
+    mu_server_assignment_init(&env.server_assignment);
     mu_server_options_init(&env.server_options);
     env.server_options.environment = "google";
     env.server_options.node = env.node_options;

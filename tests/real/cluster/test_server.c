@@ -3,7 +3,7 @@
 #include "tests/real/nodes.h"
 
 #include <muster/resolver.h>
-#include <muster/server.h>
+#include <muster/compat/server.h>
 
 #include <signal.h>
 #include <sys/prctl.h>

@@ -4,7 +4,7 @@
 
 #include <muster/checkpoint.h>
 #include <muster/coordination.h>
-#include <muster/session.h>
+#include <muster/compat/session.h>
 
 #include <dirent.h>
 #include <stdatomic.h>

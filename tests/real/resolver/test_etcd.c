@@ -1,6 +1,6 @@
 /* The store over real etcd servers, which are killed and started again: that the one of
  * the simulator answers as they do, elections, fencing, and an etcd that is away. */
-#include "actors/coordination/store/etcd.h"
+#include "actors/coordination/store/etcd_store.h"
 #include "actors/messages.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/uv/http_curl.h"

@@ -5,9 +5,9 @@
 #include <muster/resolver.h>
 
 enum {
-    DEAD_MS = 6000 * SLOW,
-    SUSPECT_MS = 4000 * SLOW,
-    RECONNECT_MS = 3000 * SLOW
+    DEAD_MS = 6000,
+    SUSPECT_MS = 4000,
+    RECONNECT_MS = 3000
 };
 
 /* ---- The service, the other task, and those who need it ---- */
@@ -66,7 +66,7 @@ static void start_other(struct waits_scene *scene, unsigned peer)
 {
     (void)peer;
     cli_start(&scene->peers[0], NULL, "node", "--cluster", scene->json, "--task", "ps:0",
-              "--heartbeat-ms", "200", "--silence-ms", slow_text(2000),
+              "--heartbeat-ms", "200", "--silence-ms", "2000",
               "--coordinated-jobs", "ps", NULL);
 }
 

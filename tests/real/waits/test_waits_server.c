@@ -12,8 +12,8 @@ static void start_chief(struct waits_scene *scene, unsigned peer)
 {
     (void)peer;
     cli_start(&scene->peers[0], NULL, "node", "--cluster", scene->json, "--task",
-              "chief:0", "--heartbeat-ms", "200", "--silence-ms", slow_text(2000),
-              "--suspect-ms", slow_text(2000), "--dead-ms", slow_text(4000), NULL);
+              "chief:0", "--heartbeat-ms", "200", "--silence-ms", "2000",
+              "--suspect-ms", "2000", "--dead-ms", "4000", NULL);
 }
 
 enum { WITH_NODE = 1 };
@@ -24,8 +24,8 @@ static void open_worker(struct waits_scene *scene, struct waits_env *env)
 
     waits_name(env, "worker", (int)env->number);
     waits_options(scene, env, &options);
-    options.suspect_ms = 2000 * SLOW;
-    options.dead_ms = 4000 * SLOW;
+    options.suspect_ms = 2000;
+    options.dead_ms = 4000;
     if ((scene->kind->rows[env->number].flags & WITH_NODE) != 0)
         waits_open_with(env, &options);
 }
@@ -200,7 +200,7 @@ static void start_waiting(struct waits_scene *scene, unsigned peer)
     (void)snprintf(url, sizeof url, "tcp://%s",
                    mu_cluster_address(scene->cluster, "ps", 0));
     cli_start(&scene->peers[0], NULL, "node", "--wait-cluster", "--bind", url,
-              "--heartbeat-ms", "200", "--silence-ms", slow_text(2000), NULL);
+              "--heartbeat-ms", "200", "--silence-ms", "2000", NULL);
 }
 
 static void name_row(struct waits_scene *scene, struct waits_env *env)
@@ -298,7 +298,7 @@ static void start_worker(struct waits_scene *scene, unsigned peer)
 {
     (void)peer;
     cli_start(&scene->peers[0], NULL, "node", "--cluster", scene->json, "--task",
-              "worker:0", "--heartbeat-ms", "200", "--silence-ms", slow_text(2000), NULL);
+              "worker:0", "--heartbeat-ms", "200", "--silence-ms", "2000", NULL);
 }
 
 static void name_chief(struct waits_scene *scene, struct waits_env *env)

@@ -29,13 +29,13 @@ static void start_host(struct waits_scene *scene, unsigned peer)
     (void)peer;
     (void)snprintf(store, sizeof store, "journal:%s/store", (char *)scene->own);
     cli_start(&scene->peers[0], NULL, "node", "--cluster", scene->json, "--task",
-              "chief:0", "--heartbeat-ms", "200", "--silence-ms", slow_text(2000),
-              "--coordinated-jobs", "chief", "--suspect-ms", slow_text(2000),
-              "--dead-ms", slow_text(4000), "--store", store, "--store-sync", "0",
+              "chief:0", "--heartbeat-ms", "200", "--silence-ms", "2000",
+              "--coordinated-jobs", "chief", "--suspect-ms", "2000",
+              "--dead-ms", "4000", "--store", store, "--store-sync", "0",
               "--recoverable", "none", NULL);
 }
 
-enum { IS_CLIENT = 1, DEAD_MS = 4000 * SLOW };
+enum { IS_CLIENT = 1, DEAD_MS = 4000 };
 
 static void open_agent(struct waits_scene *scene, struct waits_env *env)
 {

@@ -52,7 +52,7 @@ static void start_worker(struct waits_scene *scene, unsigned peer)
     (void)snprintf(task, sizeof task, "worker:%u", peer);
     cli_start(&scene->peers[peer], NULL, "node", "--cluster", scene->json, "--task", task,
               "--plugin", plugin, "--heartbeat-ms", "200", "--silence-ms",
-              slow_text(2000), NULL);
+              "2000", NULL);
 }
 
 static void open_client(struct waits_scene *scene, struct waits_env *env)

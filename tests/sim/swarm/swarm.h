@@ -21,7 +21,7 @@
 #include "actors/agent/internal.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/keys/lock_queue.h"
-#include "actors/coordination/keys/transaction.h"
+#include "actors/coordination/keys/txn.h"
 #include "tests/sim/changing.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/etcd.h"

@@ -31,10 +31,10 @@ static void thread_ended(struct mu__call *done)
     const struct mu__agent_barrier *barrier;
     struct swarm_visit *visit;
 
-    if (done->code == -MU_ECLOSED || call->life != program->life)
+    if (done->code == -MU_ECLOSED || call->chief_epoch != program->life)
         return;
     a = agent_of(program);
-    barrier = (const void *)mu__text_map_find(&a->barriers,
+    barrier = (const void *)mu__text_map_find(&a->barriers.by_name,
                                               mu__view_str(call->of.agent.name));
     visit = &run->visits[program->visit];
     if (barrier == NULL || barrier->generation == 0 || visit->has_outcome ||
@@ -46,9 +46,9 @@ static void thread_ended(struct mu__call *done)
     visit->has_outcome = true;
     visit->generation = barrier->generation - 1;
     visit->code = done->code;
-    visit->store = a->store;
+    visit->store = a->registration.store;
     visit->end_ms = now_ms(run);
-    program->store = a->store;
+    program->store = a->registration.store;
     swarm_note_use(program);
 }
 
@@ -94,7 +94,7 @@ void swarm_meet(struct swarm_program *program)
                               sizeof *run->visits);
     program->visit = run->visits_count++;
     visit = &run->visits[program->visit];
-    barrier = (const void *)mu__text_map_find(&agent_of(program)->barriers,
+    barrier = (const void *)mu__text_map_find(&agent_of(program)->barriers.by_name,
                                               mu__view_str(swarm_barrier_names[name]));
     *visit = (struct swarm_visit){
         .name = name,

@@ -1,6 +1,6 @@
 #include "tests/sim/swarm/swarm.h"
 
-#include "actors/coordination/store/etcd.h"
+#include "actors/coordination/store/etcd_store.h"
 #include "node/member/service_options.h"
 #include "tests/sim/chaos.h"
 

@@ -1,7 +1,7 @@
 /* Locks: programs take one of a few, write under it what only its holder may write, let
  * go of it, and die meanwhile. As mu_lock_acquire and mu_lock_release do it, but that who
  * waits looks again after a while instead of watching the place before its own. */
-#include "actors/coordination/keys/changes.h"
+#include "actors/coordination/keys/internal.h"
 #include "tests/sim/swarm/swarm.h"
 
 #include <stdio.h>

@@ -88,7 +88,7 @@ static void look_at_state(struct swarm_program *program)
     const struct agent *a = agent_of(program);
     int state = atomic_load(&program->task->member.agent.state);
 
-    if (a->error.code != 0 || !a->wants) {
+    if (a->error.code != 0 || !a->registration.wanted) {
         program->used = 0;
         program->asked_session = 0;
         swarm_doubt_leases(program);
@@ -216,8 +216,8 @@ static void look_at_program(struct swarm_program *program)
         swarm_forget_process(program);
         return;
     }
-    if (agent_of(program)->store != 0)
-        program->store = agent_of(program)->store;
+    if (agent_of(program)->registration.store != 0)
+        program->store = agent_of(program)->registration.store;
     look_at_calls(program);
     look_at_state(program);
     swarm_check_gate(program);

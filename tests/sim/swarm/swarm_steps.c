@@ -22,10 +22,10 @@ static struct swarm_round *round_of(struct swarm_program *program)
 {
     const struct agent *a = agent_of(program);
     struct swarm_round *round =
-        swarm_note_round(program->run, a->preempt.store, a->preempt.number);
+        swarm_note_round(program->run, a->preemption.store, a->preemption.number);
 
     if (!round->has_step)
-        round->step = a->preempt.last.step;
+        round->step = a->preemption.last.step;
     round->has_step = true;
     return round;
 }
@@ -65,7 +65,7 @@ void swarm_end_reaching(struct swarm_program *program)
 
     program->reaching = NULL;
     if (call->of.call.code == 0 && call->of.agent.number != 0 &&
-        agent_of(program)->preempt.last.agreed != 0)
+        agent_of(program)->preemption.last.agreed != 0)
         note_stop(program, call->of.agent.version);
 }
 
@@ -75,21 +75,21 @@ void swarm_check_gate(struct swarm_program *program)
     uint64_t step = atomic_load(&program->task->member.agent.step);
     const struct swarm_round *round;
 
-    if (a->preempt.rounds != program->asked) {
-        program->asked = a->preempt.rounds;
-        program->asked_session = a->session;
+    if (a->preemption.rounds != program->asked) {
+        program->asked = a->preemption.rounds;
+        program->asked_session = a->registration.session;
         program->asked_ms = now_ms(program->run);
     }
-    if (a->preempt.last.agreed == 0 || a->preempt.rounds == program->rounds)
+    if (a->preemption.last.agreed == 0 || a->preemption.rounds == program->rounds)
         return;
-    program->rounds = a->preempt.rounds;
+    program->rounds = a->preemption.rounds;
     round = round_of(program);
-    if (round->step != a->preempt.last.step)
+    if (round->step != a->preemption.last.step)
         cluster_break(program->run->cluster, "%s is to stop at step %" PRIu64 ", others "
                       "at %" PRIu64 " in round %" PRIu64, program->task->name,
-                      a->preempt.last.step, round->step, round->number);
-    if (a->preempt.said.counts && step > round->step + 1 &&
-        program->asked_session == a->session &&
+                      a->preemption.last.step, round->step, round->number);
+    if (a->preemption.said.counts && step > round->step + 1 &&
+        program->asked_session == a->registration.session &&
         program->asked_ms < round->agreed_ms)
         cluster_break(program->run->cluster, "%s is to stop at step %" PRIu64 ", and has "
                       "reached %" PRIu64 ", in round %" PRIu64 " of which it was asked "

@@ -2,8 +2,8 @@
  * answered, what was answered is there, nothing leaks, and the service goes on. */
 #include "actors/coordination/request_results.h"
 #include "actors/coordination/coordination.h"
-#include "actors/coordination/keys/key_values.h"
-#include "actors/coordination/keys/transaction.h"
+#include "actors/coordination/keys/key_map.h"
+#include "actors/coordination/keys/txn.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
 #include "tests/support/bare_world.h"

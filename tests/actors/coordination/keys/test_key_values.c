@@ -1,5 +1,5 @@
 /* Keys and values: their normal form, their order, bounds, and a naive model beside. */
-#include "actors/coordination/keys/key_values.h"
+#include "actors/coordination/keys/key_map.h"
 #include "actors/messages.h"
 #include "tests/sim/random.h"
 

@@ -1,6 +1,6 @@
 /* The store that is etcd, in virtual time: what every store must do; elections, leases,
  * answers that are lost, and former holders that do not know it yet. */
-#include "actors/coordination/store/etcd.h"
+#include "actors/coordination/store/etcd_store.h"
 #include "actors/coordination/store/etcd_batch.h"
 #include "tests/sim/etcd.h"
 #include "tests/support/etcd_rows.h"

@@ -1,0 +1,389 @@
+/* Barriers. The threads of this node that are to meet do so here; when all of them have
+ * come, the service is told that the task has arrived, once. */
+#include "actors/agent/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct mu__agent_barrier *barrier_of(struct mu__request *pending)
+{
+    return (struct mu__agent_barrier *)(void *)((char *)pending -
+                                                offsetof(struct mu__agent_barrier,
+                                                         pending));
+}
+
+static const struct mu__agent_barrier *barrier_in(const struct mu__request *pending)
+{
+    return (const struct mu__agent_barrier *)(const void *)((const char *)pending -
+                                                            offsetof(struct
+                                                                     mu__agent_barrier,
+                                                                     pending));
+}
+
+/* ---- names ---- */
+
+static struct mu__agent_barrier *find_barrier(const struct agent *a, const char *name)
+{
+    return (struct mu__agent_barrier *)(void *)mu__text_map_find(&a->barriers.by_name,
+                                                                 mu__view_str(name));
+}
+
+/* Nobody is at it. */
+static void list_idle(struct agent *a, struct mu__agent_barrier *barrier)
+{
+    barrier->newer = NULL;
+    barrier->older = a->barriers.idle_last;
+    if (a->barriers.idle_last == NULL)
+        a->barriers.idle_first = barrier;
+    else
+        a->barriers.idle_last->newer = barrier;
+    a->barriers.idle_last = barrier;
+}
+
+static void unlist_idle(struct agent *a, struct mu__agent_barrier *barrier)
+{
+    if (barrier->older == NULL)
+        a->barriers.idle_first = barrier->newer;
+    else
+        barrier->older->newer = barrier->newer;
+    if (barrier->newer == NULL)
+        a->barriers.idle_last = barrier->older;
+    else
+        barrier->newer->older = barrier->older;
+}
+
+static void free_idle(struct agent *a, struct mu__agent_barrier *barrier)
+{
+    unlist_idle(a, barrier);
+    mu__text_map_remove(&a->barriers.by_name, &barrier->node);
+    free(barrier);
+}
+
+static struct mu__agent_barrier *add_barrier(struct agent *a, const char *name)
+{
+    size_t size = strlen(name);
+    struct mu__agent_barrier *barrier;
+
+    if (a->barriers.by_name.count == AGENT_BARRIERS_MAX && a->barriers.idle_first != NULL)
+        free_idle(a, a->barriers.idle_first);
+    if (a->barriers.by_name.count == AGENT_BARRIERS_MAX)
+        return NULL;
+    barrier = calloc(1, sizeof *barrier + size + 1);
+    if (barrier == NULL)
+        return NULL;
+    memcpy(barrier->name, name, size);
+    barrier->node.text = mu__view_str(barrier->name);
+    if (mu__text_map_add(&a->barriers.by_name, &barrier->node) != 0) {
+        free(barrier);
+        return NULL;
+    }
+    list_idle(a, barrier);
+    return barrier;
+}
+
+/* Those at which somebody waits stay until that is over, with their first generation. */
+void mu__agent_barriers_forget(struct agent *a)
+{
+    struct mu__text_node *node = mu__text_map_next(&a->barriers.by_name, NULL);
+
+    while (node != NULL) {
+        struct mu__agent_barrier *barrier = (struct mu__agent_barrier *)(void *)node;
+
+        node = mu__text_map_next(&a->barriers.by_name, node);
+        if (barrier->calls == NULL)
+            free_idle(a, barrier);
+        else
+            barrier->generation = 0;
+    }
+}
+
+/* ---- the end of one ---- */
+
+/* All who are here get the same answer. */
+static void end_barrier(struct mu__ctx *ctx, struct agent *a,
+                        struct mu__agent_barrier *barrier, const mu_error *error)
+{
+    struct mu__agent_call *call = barrier->calls;
+
+    mu__agent_remove(ctx, a, &barrier->pending);
+    barrier->calls = NULL;
+    barrier->arrived = 0;
+    free(barrier->tasks);
+    barrier->tasks = NULL;
+    list_idle(a, barrier);
+    while (call != NULL) {
+        struct mu__agent_call *next = call->next;
+
+        mu__agent_complete(call, error);
+        call = next;
+    }
+}
+
+static void fail_barrier(struct mu__ctx *ctx, struct agent *a,
+                         struct mu__request *pending, const mu_error *error)
+{
+    end_barrier(ctx, a, barrier_of(pending), error);
+}
+
+static void name_barrier(const struct mu__request *pending, char *out, size_t size)
+{
+    (void)snprintf(out, size, "barrier \"%.100s\"", barrier_in(pending)->name);
+}
+
+/* ---- threads that meet ---- */
+
+static void name_meeting(const struct mu__request *pending, char *out, size_t size)
+{
+    const struct mu__agent_barrier *barrier = barrier_in(pending);
+
+    (void)snprintf(out, size,
+                   "barrier \"%.100s\": %u of %u threads of this task arrived, the "
+                   "others", barrier->name, barrier->arrived, barrier->threads);
+}
+
+static const struct mu__request_kind meeting = {
+    .name = name_meeting,
+    .fail = fail_barrier,
+    .late = "did not come",
+};
+
+static struct mu__msg *make_arrive(struct mu__ctx *ctx, struct agent *a,
+                                  struct mu__request *pending)
+{
+    const struct mu__agent_barrier *barrier = barrier_of(pending);
+    struct mu__msg *msg = mu__msg_new(ctx, MU__BARRIER_ARRIVE);
+    struct mu__barrier_arrive *body;
+
+    if (msg == NULL)
+        return NULL;
+    body = mu__body(msg);
+    *body = (struct mu__barrier_arrive){
+        .token = pending->token,
+        .name = mu__view_str(barrier->name),
+        .generation = barrier->generation,
+        .tasks = mu__view_str(barrier->tasks),
+        .timeout_ms = mu__agent_left_ms(ctx, pending),
+    };
+    a->registration.used = true;
+    return mu__agent_copy_views(ctx, msg, &body->name, &body->tasks);
+}
+
+static const struct mu__request_kind arriving = {
+    .make_message = make_arrive,
+    .name = name_barrier,
+    .fail = fail_barrier,
+    .late = "was not passed",
+    .is_limited = true,
+    .is_shared = true,
+};
+
+/* Nobody else takes part. */
+static bool is_alone(const struct agent *a, const char *tasks)
+{
+    if (tasks[0] == '\0')
+        return !a->has_joined_tasks && strcmp(a->config.tasks, a->own_task) == 0;
+    return strcmp(tasks, a->own_task) == 0;
+}
+
+static void arrive(struct mu__ctx *ctx, struct agent *a,
+                   struct mu__agent_barrier *barrier)
+{
+    if (is_alone(a, barrier->tasks)) {
+        end_barrier(ctx, a, barrier, NULL);
+        return;
+    }
+    barrier->pending.kind = &arriving;
+    (void)mu__agent_resubmit(ctx, a, &barrier->pending);
+}
+
+static int refuse_thread(const struct mu__agent_barrier *barrier,
+                         const struct mu__agent_call *call, mu_error *error)
+{
+    unsigned threads = call->threads == 0 ? 1 : call->threads;
+    const char *tasks = call->tasks == NULL ? "" : call->tasks;
+
+    if (barrier->threads == 1 && threads == 1)
+        return mu_error_set(error, -MU_EPRECONDITION,
+                            "this task is at barrier \"%.100s\" already", barrier->name);
+    if (barrier->threads != threads)
+        return mu_error_set(error, -MU_EINVALID,
+                            "barrier \"%.100s\": %u threads of this task are to meet, "
+                            "and this one says %u", barrier->name, barrier->threads,
+                            threads);
+    if (strcmp(barrier->tasks, tasks) != 0)
+        return mu_error_set(error, -MU_EINVALID,
+                            "barrier \"%.100s\": the first thread said tasks \"%.100s\", "
+                            "and this one says \"%.100s\"", barrier->name, barrier->tasks,
+                            tasks);
+    if (barrier->arrived == barrier->threads)
+        return mu_error_set(error, -MU_EINVALID,
+                            "barrier \"%.100s\": all %u threads of this task are here "
+                            "already", barrier->name, barrier->threads);
+    return 0;
+}
+
+/* The first who comes says the limit, the tasks and how many meet. */
+static int begin_meeting(struct mu__agent_barrier *barrier,
+                         const struct mu__agent_call *call)
+{
+    const char *tasks = call->tasks == NULL ? "" : call->tasks;
+    size_t size = strlen(tasks) + 1;
+
+    barrier->tasks = malloc(size);
+    if (barrier->tasks == NULL)
+        return -MU_ENOMEM;
+    memcpy(barrier->tasks, tasks, size);
+    barrier->threads = call->threads == 0 ? 1 : call->threads;
+    barrier->arrived = 0;
+    return 0;
+}
+
+static void join(struct mu__agent_barrier *barrier, struct mu__agent_call *call)
+{
+    call->next = barrier->calls;
+    barrier->calls = call;
+    barrier->arrived++;
+}
+
+/* With its whole limit, which goes on when all have met. */
+static void begin(struct mu__ctx *ctx, struct agent *a, struct mu__agent_barrier *barrier,
+                  struct mu__agent_call *call)
+{
+    mu_error error = {0};
+
+    if (begin_meeting(barrier, call) != 0) {
+        (void)mu_error_set(&error, -MU_ENOMEM, "no memory for a barrier");
+        mu__agent_complete(call, &error);
+        return;
+    }
+    unlist_idle(a, barrier);
+    join(barrier, call);
+    if (mu__agent_submit(ctx, a, &barrier->pending, &meeting, call->call.timeout_ms, 0) &&
+        barrier->arrived == barrier->threads)
+        arrive(ctx, a, barrier);
+}
+
+void mu__agent_call_barrier(struct mu__ctx *ctx, struct agent *a,
+                            struct mu__agent_call *call)
+{
+    struct mu__agent_barrier *barrier = find_barrier(a, call->name);
+    mu_error error = {0};
+
+    if (barrier == NULL)
+        barrier = add_barrier(a, call->name);
+    if (barrier == NULL) {
+        (void)mu_error_set(&error, -MU_EEXHAUSTED,
+                           "there is no memory for the name of a barrier, or this task "
+                           "is at %d of them, which is the most",
+                           (int)AGENT_BARRIERS_MAX);
+        mu__agent_complete(call, &error);
+        return;
+    }
+    if (barrier->calls == NULL) {
+        begin(ctx, a, barrier, call);
+        return;
+    }
+    if (refuse_thread(barrier, call, &error) != 0) {
+        mu__agent_complete(call, &error);
+        return;
+    }
+    join(barrier, call);
+    if (barrier->arrived == barrier->threads)
+        arrive(ctx, a, barrier);
+}
+
+/* ---- the service's word ---- */
+
+void mu__agent_on_passed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    const struct mu__barrier_passed *body = mu__body(msg);
+    struct mu__agent_barrier *barrier;
+    struct mu__request *pending;
+    mu_error error;
+
+    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)
+        return;
+    pending = mu__agent_find_request(a, body->token);
+    if (pending == NULL || pending->kind != &arriving ||
+        !mu__agent_is_current(a, pending))
+        return;
+    if (body->code == MU_EUNAVAILABLE && body->stays) {
+        mu__agent_resend(a, pending);
+        return;
+    }
+    barrier = barrier_of(pending);
+    /* Not always one more: who was restarted has joined a later one. */
+    barrier->generation = body->generation + (body->stays ? 0 : 1);
+    error = mu__agent_error_of(body->code, body->message, body->task, body->error_kind);
+    end_barrier(ctx, a, barrier, body->code == 0 ? NULL : &error);
+}
+
+/* ---- cancelling ---- */
+
+static void name_cancel(const struct mu__request *pending, char *out, size_t size)
+{
+    (void)snprintf(out, size, "the cancelling of barrier \"%.100s\"",
+                   agent_call_in(pending)->name);
+}
+
+/* Of the generation that was running when it was asked. */
+static struct mu__msg *make_cancel(struct mu__ctx *ctx, struct agent *a,
+                                  struct mu__request *pending)
+{
+    const struct mu__agent_call *call = agent_call_of(pending);
+    struct mu__msg *msg = mu__msg_new(ctx, MU__BARRIER_CANCEL);
+    struct mu__barrier_cancel *body;
+
+    (void)a;
+    if (msg == NULL)
+        return NULL;
+    body = mu__body(msg);
+    *body = (struct mu__barrier_cancel){
+        .token = pending->token,
+        .name = mu__view_str(call->name),
+        .generation = call->version,
+    };
+    return mu__agent_copy_views(ctx, msg, &body->name, NULL);
+}
+
+static void answered_cancel(struct mu__ctx *ctx, struct agent *a,
+                            struct mu__request *pending,
+                            const struct mu__tasks_answer *body, const mu_error *error)
+{
+    (void)body;
+    mu__agent_call_fail(ctx, a, pending, error);
+}
+
+static const struct mu__request_kind cancelling = {
+    .make_message = make_cancel,
+    .on_answer = answered_cancel,
+    .name = name_cancel,
+    .fail = mu__agent_call_fail,
+    .late = "was not answered",
+};
+
+void mu__agent_call_barrier_cancel(struct mu__ctx *ctx, struct agent *a,
+                                   struct mu__agent_call *call)
+{
+    struct mu__agent_barrier *barrier = find_barrier(a, call->name);
+    mu_error error = {0};
+
+    if (barrier == NULL || barrier->calls == NULL) {
+        (void)mu_error_set(&error, -MU_EPRECONDITION,
+                           "this task is not at barrier \"%.100s\"", call->name);
+        mu__agent_complete(call, &error);
+        return;
+    }
+    if (barrier->pending.kind == &arriving) {
+        call->version = barrier->generation;
+        (void)mu__agent_submit(ctx, a, &call->pending, &cancelling, call->call.timeout_ms,
+                               0);
+        return;
+    }
+    (void)mu_error_set(&error, -MU_ECANCELLED, "barrier \"%.100s\" was cancelled",
+                       call->name);
+    end_barrier(ctx, a, barrier, &error);
+    mu__agent_complete(call, NULL);
+}

@@ -1,0 +1,227 @@
+/* Who may host the service, and which of them is followed: the leader with the highest
+ * epoch. */
+#include "actors/agent/internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+mu__pid mu__agent_service(const struct agent *a)
+{
+    return (mu__pid){a->hosts.followed->node, MU__COORDINATION};
+}
+
+/* ---- words ---- */
+
+void mu__agent_host_words(struct mu__ctx *ctx, const struct agent *a, char *out,
+                          size_t size)
+{
+    unsigned long long lost_ms =
+        a->hosts.lost_ms == 0 ? 0 : mu__now_ms(ctx) - a->hosts.lost_ms;
+
+    if (!a->registration.wanted)
+        (void)snprintf(out, size, "this task is not registered");
+    else if (a->hosts.followed != NULL && a->registration.registered)
+        (void)snprintf(out, size, "%s, which hosts the service, is connected",
+                       a->hosts.followed->task);
+    else if (a->hosts.followed != NULL)
+        (void)snprintf(out, size, "%s, which hosts the service, is connected, and has "
+                       "%s%s", a->hosts.followed->task,
+                       a->registration.refusal[0] == '\0' ? "not registered this task yet"
+                                             : "not registered this task: ",
+                       a->registration.refusal);
+    else if (a->hosts.linked != NULL)
+        (void)snprintf(out, size, "%s is connected, but does not host the service%s%s",
+                       a->hosts.linked->task,
+                       a->hosts.linked->reason[0] == '\0' ? "" : ": ",
+                       a->hosts.linked->reason);
+    else if (a->hosts.lost_ms != 0)
+        (void)snprintf(out, size,
+                       "%s, which hosts the service, is not connected since "
+                       "%llu ms: %s",
+                       a->hosts.lost_task, lost_ms,
+                       a->hosts.reported_error[0] == '\0' ? a->hosts.lost_reason
+                                                          : a->hosts.reported_error);
+    else
+        (void)snprintf(out, size, "%s, which hosts the service, was never connected%s%s",
+                       a->hosts.first_words,
+                       a->hosts.reported_error[0] == '\0' ? "" : ": ",
+                       a->hosts.reported_error);
+}
+
+void mu__agent_name_first_host(struct agent *a)
+{
+    const struct mu__task_range *first = &a->hosts.set.ranges[0];
+
+    (void)snprintf(a->hosts.first_task, sizeof a->hosts.first_task, "/job:%s/task:%u",
+                   first->type, first->first);
+    (void)snprintf(a->hosts.first_words, sizeof a->hosts.first_words, "%.63s%s%.200s",
+                   a->hosts.first_task, a->config.address[0] == '\0' ? "" : " at ",
+                   a->config.address);
+}
+
+/* ---- hosts ---- */
+
+static struct agent_host *find_host(const struct agent *a, uint32_t node)
+{
+    struct agent_host *host = a->hosts.linked;
+
+    while (host != NULL && host->node != node)
+        host = host->next;
+    return host;
+}
+
+static struct agent_host *add_host(struct agent *a, uint32_t node, const char *type,
+                                   uint32_t index)
+{
+    struct agent_host *host;
+
+    if (a->hosts.linked_count == AGENT_HOSTS_MAX)
+        return NULL;
+    host = calloc(1, sizeof *host);
+    if (host == NULL)
+        return NULL;
+    host->node = node;
+    (void)snprintf(host->task, sizeof host->task, "/job:%.15s/task:%u", type, index);
+    host->next = a->hosts.linked;
+    a->hosts.linked = host;
+    a->hosts.linked_count++;
+    return host;
+}
+
+/* The leader with the highest epoch. */
+static void follow(struct mu__ctx *ctx, struct agent *a)
+{
+    struct agent_host *best = NULL;
+
+    for (struct agent_host *at = a->hosts.linked; at != NULL; at = at->next)
+        if (at->leads && (best == NULL || at->epoch > best->epoch))
+            best = at;
+    if (best == a->hosts.followed &&
+        (best == NULL ||
+         (best->epoch == a->hosts.epoch && best->store == a->hosts.store)))
+        return;
+    mu__agent_end_session(a);
+    a->hosts.followed = best;
+    a->registration.refusal[0] = '\0';
+    if (best == NULL)
+        return;
+    a->hosts.epoch = best->epoch;
+    a->hosts.store = best->store;
+    mu__agent_register(ctx, a);
+}
+
+/* From the one that is followed: what others say is of no interest. */
+bool mu__agent_is_from_host(const struct agent *a, const struct mu__msg *msg)
+{
+    return a->hosts.followed != NULL && msg->from.node == a->hosts.followed->node &&
+           msg->from.actor == MU__COORDINATION;
+}
+
+void mu__agent_on_here(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    const struct mu__service_here *body = mu__body(msg);
+    struct agent_host *host = find_host(a, msg->from.node);
+
+    if (host == NULL || msg->from.actor != MU__COORDINATION)
+        return;
+    host->has_said = true;
+    host->leads = body->leads;
+    host->epoch = body->epoch;
+    host->store = body->store;
+    mu__view_copy(body->reason, host->reason, sizeof host->reason);
+    follow(ctx, a);
+}
+
+void mu__agent_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    const struct mu__node_up *body = mu__body(msg);
+    char type[16];
+
+    (void)ctx;
+    mu__view_copy(body->type, type, sizeof type);
+    if (!mu__task_set_has(&a->hosts.set, type, body->index))
+        return;
+    a->hosts.reported_error[0] = '\0';
+    (void)add_host(a, body->node, type, body->index);
+}
+
+static void remove_host(struct agent *a, struct agent_host *host)
+{
+    struct agent_host **link = &a->hosts.linked;
+
+    while (*link != host)
+        link = &(*link)->next;
+    *link = host->next;
+    a->hosts.linked_count--;
+    free(host);
+}
+
+void mu__agent_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    const struct mu__node_down *body = mu__body(msg);
+    struct agent_host *host = find_host(a, body->node);
+    bool was_followed = host != NULL && host == a->hosts.followed;
+
+    if (host == NULL)
+        return;
+    a->hosts.lost_ms = mu__now_ms(ctx);
+    mu__view_copy(body->reason, a->hosts.lost_reason, sizeof a->hosts.lost_reason);
+    (void)snprintf(a->hosts.lost_task, sizeof a->hosts.lost_task, "%s", host->task);
+    if (was_followed) {
+        a->hosts.followed = NULL;
+        mu__agent_end_session(a);
+        mu__agent_tell_reset(ctx, a);
+    }
+    remove_host(a, host);
+    if (was_followed)
+        follow(ctx, a);
+}
+
+void mu__agent_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    const struct mu__node_trouble *body = mu__body(msg);
+    char type[16];
+
+    (void)ctx;
+    mu__view_copy(body->type, type, sizeof type);
+    if (mu__task_set_has(&a->hosts.set, type, body->index) ||
+        (a->config.any != NULL && strcmp(type, a->config.any) == 0))
+        mu__view_copy(body->reason, a->hosts.reported_error,
+                      sizeof a->hosts.reported_error);
+}
+
+void mu__agent_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    const struct mu__cluster_change *body = mu__body(msg);
+    const struct mu__task_range *first = a->hosts.set.ranges;
+    char address[MU__ADDRESS_MAX + 1];
+
+    (void)ctx;
+    if (a->hosts.set.count == 0 || !mu__view_is(body->type, first->type) ||
+        body->index != first->first)
+        return;
+    mu__view_copy(body->address, address, sizeof address);
+    a->config.address = address;
+    mu__agent_name_first_host(a);
+    a->config.address = NULL;
+}
+
+int mu__agent_add_own_host(struct agent *a)
+{
+    return add_host(a, MU__NODE_SELF, a->config.type, a->config.index) == NULL
+               ? -MU_ENOMEM
+               : 0;
+}
+
+void mu__agent_hosts_done(struct agent *a)
+{
+    while (a->hosts.linked != NULL)
+        remove_host(a, a->hosts.linked);
+    mu__task_set_done(&a->hosts.set);
+}

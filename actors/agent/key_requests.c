@@ -1,0 +1,682 @@
+/* Requests about keys, and lists.
+ *
+ * A request is one block of memory from mu_kv_request_async on: the KEY_ASK message,
+ * behind it the request, key and value. The agent keeps the message; what it says to
+ * the service borrows the bytes. Whoever drops the message unheard lets go of the last
+ * hold on the bytes, and so the program is told all the same. */
+#include "actors/agent/internal.h"
+
+#include "runtime/message/codec.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static_assert((int)MU_KV_OVERWRITE == (int)MU__PUT_OVERWRITE &&
+                  (int)MU_KV_COMPARE == (int)MU__PUT_COMPARE &&
+                  (int)MU_KV_LEASE == (int)MU__PUT_LEASE,
+              "the flags of a put travel as they are");
+
+enum { REQUEST_AT = 16 };   /* in the body of its message: aligned as the body is */
+
+static struct mu__key_request *request_of(struct mu__request *pending)
+{
+    return (struct mu__key_request *)(void *)pending;
+}
+
+static struct mu__view key_of(const struct mu__key_request *request)
+{
+    return (struct mu__view){request->bytes.data, request->key_size};
+}
+
+static struct mu__view value_of(const struct mu__key_request *request)
+{
+    return (struct mu__view){request->bytes.data + request->key_size,
+                             request->value_size};
+}
+
+/* ---- counts ---- */
+
+static uint64_t counted_bytes(uint64_t value_size)
+{
+    return value_size <= MU__KEY_SMALL_MAX ? 0 : value_size;
+}
+
+static uint64_t load(const atomic_uint_fast64_t *counter)
+{
+    return atomic_load_explicit(counter, memory_order_relaxed);
+}
+
+/* `answered` may have been read after others began and were answered: then it is the
+ * larger one, and nothing of what `begun` counts is under way. */
+static bool is_full(uint64_t begun, uint64_t answered, uint64_t more, uint64_t most)
+{
+    return (begun > answered ? begun - answered : 0) + more > most;
+}
+
+/* Takes a place among those under way. */
+static bool take_place(struct mu__agent_shared *shared)
+{
+    uint64_t begun = load(&shared->begun);
+
+    do
+        if (is_full(begun, load(&shared->answered), 1, MU__KEY_REQUESTS_MAX))
+            return false;
+    while (!atomic_compare_exchange_weak_explicit(&shared->begun, &begun, begun + 1,
+                                                  memory_order_relaxed,
+                                                  memory_order_relaxed));
+    return true;
+}
+
+static bool take_bytes(struct mu__agent_shared *shared, uint64_t bytes)
+{
+    uint64_t before;
+
+    if (bytes == 0)
+        return true;
+    before = atomic_fetch_add_explicit(&shared->begun_bytes, bytes, memory_order_relaxed);
+    if (!is_full(before, load(&shared->answered_bytes), bytes,
+                 MU__KEY_REQUEST_BYTES_MAX))
+        return true;
+    (void)atomic_fetch_sub_explicit(&shared->begun_bytes, bytes, memory_order_relaxed);
+    return false;
+}
+
+static void give_back(struct mu__agent_shared *shared, uint64_t bytes)
+{
+    (void)atomic_fetch_sub_explicit(&shared->begun, 1, memory_order_relaxed);
+    (void)atomic_fetch_sub_explicit(&shared->begun_bytes, bytes, memory_order_relaxed);
+}
+
+/* Only the loop writes these two. */
+static void count_answered(struct mu__agent_shared *shared, uint64_t bytes)
+{
+    atomic_store_explicit(&shared->answered, load(&shared->answered) + 1,
+                          memory_order_relaxed);
+    if (bytes > 0)
+        atomic_store_explicit(&shared->answered_bytes,
+                              load(&shared->answered_bytes) + bytes,
+                              memory_order_relaxed);
+}
+
+/* ---- life of a request ---- */
+
+static void answer(struct mu__key_request *request, const mu_kv_response *given)
+{
+    assert(!request->answered);
+    request->answered = true;
+    count_answered(request->shared, counted_bytes(request->value_size));
+    request->done(request->user, given);
+}
+
+static void answer_failure(struct mu__key_request *request, const mu_error *error,
+                           int64_t number)
+{
+    const mu_kv_response given = {.code = error->code, .error = error, .number = number};
+
+    answer(request, &given);
+}
+
+static void answer_error(struct mu__key_request *request, const mu_error *error)
+{
+    answer_failure(request, error, 0);
+}
+
+static void answer_closed(struct mu__key_request *request)
+{
+    mu_error error = {0};
+
+    (void)mu_error_set(&error, -MU_ECLOSED, "the node is closed");
+    answer_error(request, &error);
+}
+
+/* Nobody has a hold on the bytes. The block goes with the message, if that is alive. */
+static void release(struct mu__buf *bytes)
+{
+    struct mu__key_request *request =
+        (struct mu__key_request *)(void *)((char *)bytes -
+                                           offsetof(struct mu__key_request, bytes));
+
+    if (!request->answered)
+        answer_closed(request);
+    else if (request->orphan)
+        free(request->msg);
+}
+
+static void fill_in(struct mu__key_request *request, const mu_kv_request *ask,
+                    uint32_t key_size)
+{
+    uint32_t value_size = (uint32_t)ask->size;
+
+    request->bytes = (struct mu__buf){
+        .data = (uint8_t *)(request + 1),
+        .size = key_size + value_size,
+        .capacity = key_size + value_size,
+        .refs = 1,
+        .release = release,
+    };
+    memcpy(request->bytes.data, ask->key, key_size);
+    if (value_size > 0)
+        memcpy(request->bytes.data + key_size, ask->value, value_size);
+    request->key_size = key_size;
+    request->value_size = value_size;
+    request->operation = ask->operation;
+    request->flags = ask->flags;
+    request->revision = ask->revision;
+    request->by = ask->by;
+    request->timeout_ms = ask->timeout_ms;
+}
+
+static int too_many(mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_EAGAIN,
+                        "%d requests, or %llu bytes of their values, are under way, "
+                        "which is the most", (int)MU__KEY_REQUESTS_MAX,
+                        (unsigned long long)MU__KEY_REQUEST_BYTES_MAX);
+}
+
+int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_request *ask,
+                        mu_kv_done_fn done, void *user, mu_error *ret_error,
+                        uint64_t *ret_id, struct mu__msg **ret_msg)
+{
+    uint32_t key_size = (uint32_t)strlen(ask->key);
+    uint64_t bytes = counted_bytes(ask->size);
+    struct mu__key_request *request;
+    struct mu__msg *msg;
+
+    assert(ask->size <= (ask->operation == MU__KV_TRANSACT ? MU__TXN_BYTES_MAX
+                                                           : MU__KEY_VALUE_MAX));
+    assert(key_size <= MU__KEY_MAX);
+    if (!take_place(shared))
+        return too_many(ret_error);
+    if (!take_bytes(shared, bytes)) {
+        give_back(shared, 0);
+        return too_many(ret_error);
+    }
+    msg = mu__msg_heap(MU__KEY_ASK, REQUEST_AT + sizeof *request + key_size + ask->size);
+    if (msg == NULL) {
+        give_back(shared, bytes);
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a request about a key");
+    }
+    request = (struct mu__key_request *)(void *)(msg->body + REQUEST_AT);
+    ((struct mu__key_ask *)(void *)msg->body)->request = request;
+    fill_in(request, ask, key_size);
+    request->msg = msg;
+    request->shared = shared;
+    request->done = done;
+    request->user = user;
+    if (ret_id != NULL) {
+        request->id = atomic_fetch_add(&shared->ids, 1) + 1;
+        *ret_id = request->id;
+    }
+    msg->backing = &request->bytes;
+    *ret_msg = msg;
+    return 0;
+}
+
+void mu__key_request_drop(struct mu__msg *msg)
+{
+    struct mu__key_request *request = ((struct mu__key_ask *)(void *)msg->body)->request;
+
+    give_back(request->shared, counted_bytes(request->value_size));
+    free(msg);
+}
+
+/* ---- in the agent ---- */
+
+static bool is_change(const struct mu__key_request *request)
+{
+    return request->operation != MU_KV_GET && request->operation != MU_KV_TRY_GET;
+}
+
+static void add_change(struct agent *a, struct mu__key_request *request)
+{
+    request->pending.token =
+        a->requests.token_next; /* that it will have: `done` is counted by
+                                               it when it is sent */
+    request->change_next = NULL;
+    request->change_prev = a->requests.changes_last;
+    if (a->requests.changes_last == NULL)
+        a->requests.changes = request;
+    else
+        a->requests.changes_last->change_next = request;
+    a->requests.changes_last = request;
+}
+
+static void remove_change(struct agent *a, struct mu__key_request *request)
+{
+    if (request->change_prev == NULL)
+        a->requests.changes = request->change_next;
+    else
+        request->change_prev->change_next = request->change_next;
+    if (request->change_next == NULL)
+        a->requests.changes_last = request->change_prev;
+    else
+        request->change_next->change_prev = request->change_prev;
+}
+
+/* It is answered: let go of the block, now or when nothing borrows from it. */
+static void free_request(struct mu__ctx *ctx, struct mu__key_request *request)
+{
+    if (request->bytes.refs == 1) {
+        mu__msg_free(ctx, request->msg);
+        return;
+    }
+    request->orphan = true;
+    request->msg->backing = NULL;
+    mu__buf_unref(&request->bytes);
+}
+
+static void take_request_out(struct mu__ctx *ctx, struct agent *a,
+                             struct mu__key_request *request)
+{
+    if (is_change(request))
+        remove_change(a, request);
+    if (request->id != 0)
+        (void)mu__map_remove(&a->requests.ids, request->id);
+    mu__agent_remove(ctx, a, &request->pending);
+}
+
+static void fail_key(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
+                     const mu_error *error)
+{
+    struct mu__key_request *request = request_of(pending);
+    bool was_asked =
+        a->registration.registered && pending->session == a->registration.session;
+    uint64_t token = pending->token;
+
+    take_request_out(ctx, a, request);
+    if (was_asked && request->operation == MU_KV_GET) {
+        struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_CANCEL);
+
+        if (msg != NULL)
+            ((struct mu__key_cancel *)mu__body(msg))->token = token;
+        (void)mu__send(ctx, mu__agent_service(a), msg);
+    }
+    answer_error(request, error);
+    free_request(ctx, request);
+}
+
+static void name_key(const struct mu__request *pending, char *out, size_t size)
+{
+    const struct mu__key_request *request = (const void *)pending;
+    struct mu__view key = key_of(request);
+
+    (void)snprintf(out, size, "%skey \"%.*s\"",
+                   request->operation == MU__KV_TRANSACT ? "the transaction of " : "",
+                   key.size > 100 ? 100 : (int)key.size,
+                   (const char *)key.data);
+}
+
+/* ---- what is said ---- */
+
+static uint16_t write_put(const struct agent *a, const struct mu__key_request *request,
+                          void *body)
+{
+    struct mu__key_put *put = body;
+
+    put->token = request->pending.token;
+    put->done = mu__agent_done_floor(a);
+    put->key = key_of(request);
+    put->value = value_of(request);
+    put->flags = request->flags;
+    put->revision = request->revision;
+    return 0;
+}
+
+static uint16_t write_get(const struct agent *a, const struct mu__key_request *request,
+                          void *body)
+{
+    struct mu__key_get *get = body;
+
+    (void)a;
+    get->token = request->pending.token;
+    get->key = key_of(request);
+    get->wait = request->operation == MU_KV_GET;
+    return 0;
+}
+
+static uint16_t write_increment(const struct agent *a,
+                                const struct mu__key_request *request, void *body)
+{
+    struct mu__key_increment *increment = body;
+
+    increment->token = request->pending.token;
+    increment->done = mu__agent_done_floor(a);
+    increment->key = key_of(request);
+    increment->by = request->by;
+    return 0;
+}
+
+static uint16_t write_delete(const struct agent *a, const struct mu__key_request *request,
+                             void *body)
+{
+    struct mu__key_delete *delete = body;
+
+    delete->token = request->pending.token;
+    delete->done = mu__agent_done_floor(a);
+    delete->key = key_of(request);
+    return 0;
+}
+
+/* No value in it has a tail: the whole of it is in the head. */
+static uint16_t write_txn(const struct agent *a, const struct mu__key_request *request,
+                          void *body)
+{
+    struct mu__key_txn *txn = body;
+    struct mu__view content = value_of(request);
+
+    txn->token = request->pending.token;
+    txn->done = mu__agent_done_floor(a);
+    txn->content = (struct mu__packed){.head = content.data, .head_size = content.size};
+    return 0;
+}
+
+static const struct {
+    uint16_t kind;
+    uint16_t (*write)(const struct agent *a, const struct mu__key_request *request,
+                      void *body);
+} says[] = {
+    [MU_KV_PUT] = {MU__KEY_PUT, write_put},
+    [MU_KV_GET] = {MU__KEY_GET, write_get},
+    [MU_KV_TRY_GET] = {MU__KEY_GET, write_get},
+    [MU_KV_INCREMENT] = {MU__KEY_INCREMENT, write_increment},
+    [MU_KV_DELETE] = {MU__KEY_DELETE, write_delete},
+    [MU__KV_TRANSACT] = {MU__KEY_TXN, write_txn},
+};
+
+static struct mu__msg *make_key(struct mu__ctx *ctx, struct agent *a,
+                               struct mu__request *pending)
+{
+    struct mu__key_request *request = request_of(pending);
+    struct mu__msg *msg = mu__msg_new(ctx, says[request->operation].kind);
+
+    if (msg == NULL)
+        return NULL;
+    (void)says[request->operation].write(a, request, mu__body(msg));
+    msg->backing = mu__buf_ref(&request->bytes);
+    a->registration.used = true;
+    return msg;
+}
+
+static const struct mu__request_kind changing = {
+    .make_message = make_key,
+    .name = name_key,
+    .fail = fail_key,
+    .late = "was not changed",
+    .changes = true,
+};
+
+static const struct mu__request_kind getting = {
+    .make_message = make_key,
+    .name = name_key,
+    .fail = fail_key,
+    .late = "was not put",
+    .is_open = true,
+};
+
+static const struct mu__request_kind trying = {
+    .make_message = make_key,
+    .name = name_key,
+    .fail = fail_key,
+    .late = "was not answered",
+};
+
+static const struct mu__request_kind *const kinds[] = {
+    [MU_KV_PUT] = &changing,
+    [MU_KV_GET] = &getting,
+    [MU_KV_TRY_GET] = &trying,
+    [MU_KV_INCREMENT] = &changing,
+    [MU_KV_DELETE] = &changing,
+    [MU__KV_TRANSACT] = &changing,
+};
+
+/* ---- what it hears ---- */
+
+static void refuse(struct mu__ctx *ctx, const struct agent *a,
+                   struct mu__key_request *request)
+{
+    mu_error error = {0};
+
+    (void)mu__agent_admits(a, &error);
+    answer_error(request, &error);
+    free_request(ctx, request);
+}
+
+static void refuse_no_memory(struct mu__ctx *ctx, struct mu__key_request *request)
+{
+    mu_error error = {0};
+
+    (void)mu_error_set(&error, -MU_ENOMEM, "no memory for a request about a key");
+    answer_error(request, &error);
+    free_request(ctx, request);
+}
+
+void mu__agent_on_key_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    struct mu__key_request *request = ((struct mu__key_ask *)mu__body(msg))->request;
+
+    (void)mu__claim(ctx);
+    if (!a->registration.wanted || a->error.code != 0) {
+        refuse(ctx, a, request);
+        return;
+    }
+    if (request->id != 0 && mu__map_set(&a->requests.ids, request->id, request) != 0) {
+        refuse_no_memory(ctx, request);
+        return;
+    }
+    if (is_change(request))
+        add_change(a, request);
+    (void)mu__agent_submit(ctx, a, &request->pending, kinds[request->operation],
+                        request->timeout_ms,
+                        (uint32_t)sizeof *request + request->bytes.size);
+}
+
+void mu__agent_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    uint64_t id = ((const struct mu__key_cancel *)mu__body(msg))->token;
+    struct mu__key_request *request;
+    mu_error error = {0};
+
+    if (msg->from.node != MU__NODE_SELF || id == 0)
+        return;
+    request = mu__map_get(&a->requests.ids, id);
+    if (request == NULL)
+        return;
+    (void)mu_error_set(&error, -MU_ECANCELLED, "cancelled%s",
+                       is_change(request) && mu__agent_may_be_done(&request->pending)
+                           ? "; it may have been applied"
+                           : "");
+    fail_key(ctx, a, &request->pending, &error);
+}
+
+/* Of what is large: every function that has an error is off the way of what goes well. */
+static void fail_answered(struct mu__ctx *ctx, struct agent *a,
+                          struct mu__key_request *request,
+                          const struct mu__key_done *body)
+{
+    mu_error error = mu__agent_error_of(body->code, body->message, (struct mu__view){0},
+                                        MU_ERROR_OTHER);
+
+    take_request_out(ctx, a, request);
+    answer_failure(request, &error,
+                   request->operation == MU__KV_TRANSACT ? body->number : 0);
+    free_request(ctx, request);
+}
+
+void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    const struct mu__key_done *body = mu__body(msg);
+    struct mu__request *pending;
+    struct mu__key_request *request;
+
+    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)
+        return;
+    pending = mu__agent_find_request(a, body->token);
+    if (pending == NULL || pending->kind->make_message != make_key ||
+        !mu__agent_is_current(a, pending))
+        return;
+    request = request_of(pending);
+    if (body->code == MU_EUNAVAILABLE) {
+        mu__agent_resend(a, pending);
+        return;
+    }
+    if (body->code != 0) {
+        fail_answered(ctx, a, request, body);
+        return;
+    }
+    take_request_out(ctx, a, request);
+    answer(request, &(mu_kv_response){
+                        .value = body->value.data,
+                        .size = body->value.size,
+                        .revision = body->revision,
+                        .number = body->number,
+                    });
+    free_request(ctx, request);
+}
+
+/* ---- lists ---- */
+
+static void name_list(const struct mu__request *pending, char *out, size_t size)
+{
+    (void)snprintf(out, size, "the list of \"%.100s\"", agent_call_in(pending)->name);
+}
+
+static struct mu__msg *make_list(struct mu__ctx *ctx, struct agent *a,
+                                struct mu__request *pending)
+{
+    const struct mu__agent_call *call = agent_call_of(pending);
+    struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_LIST);
+    struct mu__key_list *body;
+
+    if (msg == NULL)
+        return NULL;
+    body = mu__body(msg);
+    body->token = pending->token;
+    body->key = mu__view_str(call->name);
+    body->after = mu__view_str(call->after);
+    a->registration.used = true;
+    return mu__agent_copy_views(ctx, msg, &body->key, &body->after);
+}
+
+static void end_list(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
+                     const mu_error *error)
+{
+    struct mu__agent_call *call = agent_call_of(pending);
+
+    mu__agent_remove(ctx, a, pending);
+    free(call->after);
+    call->after = NULL;
+    if (error != NULL) {
+        mu_value_free(call->content);
+        call->content = NULL;
+    }
+    mu__agent_complete(call, error);
+}
+
+static const struct mu__request_kind listing = {
+    .make_message = make_list,
+    .name = name_list,
+    .fail = end_list,
+    .late = "was not answered",
+};
+
+void mu__agent_call_list(struct mu__ctx *ctx, struct agent *a,
+                         struct mu__agent_call *call)
+{
+    mu_error error = {0};
+
+    call->after = NULL;
+    call->content = mu_value_list();
+    if (call->content != NULL) {
+        (void)mu__agent_submit(ctx, a, &call->pending, &listing, call->call.timeout_ms,
+                               0);
+        return;
+    }
+    (void)mu_error_set(&error, -MU_ENOMEM, "no memory for a list of keys");
+    mu__agent_complete(call, &error);
+}
+
+/* Text, or bytes where it is no text. */
+static int find_key(const mu_value *item, struct mu__view *ret_key)
+{
+    const mu_value *value = mu_value_find(item, "key");
+    const char *text = NULL;
+    const void *data = NULL;
+    size_t size = 0;
+
+    if (mu_value_get_string(value, &text, &size) == 0)
+        data = text;
+    else if (mu_value_get_bytes(value, &data, &size) != 0 || size > MU__KEY_MAX)
+        return -MU_EDATALOSS;
+    *ret_key = (struct mu__view){data, (uint32_t)size};
+    return 0;
+}
+
+/* Moves a page behind those before, and notes its last key. */
+static int add_page(struct mu__agent_call *call, const mu_value *items)
+{
+    struct mu__view key;
+
+    for (size_t i = 0; i < mu_value_count(items); i++)
+        if (mu_value_append(call->content, mu_value_ref(mu_value_at(items, i))) != 0)
+            return -MU_ENOMEM;
+    if (mu_value_count(items) == 0)
+        return -MU_EDATALOSS;
+    if (find_key(mu_value_at(items, mu_value_count(items) - 1), &key) != 0)
+        return -MU_EDATALOSS;
+    free(call->after);
+    call->after = malloc((size_t)key.size + 1);
+    if (call->after == NULL)
+        return -MU_ENOMEM;
+    mu__view_copy(key, call->after, (size_t)key.size + 1);
+    return 0;
+}
+
+static int take_page(struct mu__agent_call *call, const struct mu__key_listed *body,
+                     mu_error *ret_error)
+{
+    mu_value *items = NULL;
+    char why[128] = "";
+    int rv = mu__value_unpack(&body->items, why, sizeof why, &items);
+
+    if (rv == 0 && (mu_value_count(items) > 0 || body->more))
+        rv = add_page(call, items);
+    mu_value_free(items);
+    if (rv == -MU_ENOMEM)
+        return mu_error_set(ret_error, rv, "no memory for a list of keys");
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "the coordination service's list of keys has "
+                            "an item without a key%s%s", why[0] == '\0' ? "" : ": ", why);
+    return 0;
+}
+
+void mu__agent_on_listed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    const struct mu__key_listed *body = mu__body(msg);
+    struct mu__request *pending;
+    mu_error error = {0};
+    int rv;
+
+    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)
+        return;
+    pending = mu__agent_find_request(a, body->token);
+    if (pending == NULL || pending->kind != &listing || !mu__agent_is_current(a, pending))
+        return;
+    if (body->code == MU_EUNAVAILABLE) {
+        mu__agent_resend(a, pending);
+        return;
+    }
+    if (body->code != 0)
+        error = mu__agent_error_of(body->code, body->message, (struct mu__view){0}, 0);
+    rv = body->code != 0 ? error.code : take_page(agent_call_of(pending), body, &error);
+    if (rv == 0 && body->more)
+        (void)mu__agent_resubmit(ctx, a, pending);
+    else
+        end_list(ctx, a, pending, rv == 0 ? NULL : &error);
+}

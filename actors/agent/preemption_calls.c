@@ -1,0 +1,322 @@
+/* Preemption. A program that reaches a step writes it down and then looks at the gate;
+ * the agent closes the gate and then looks at the step. So of a step that is begun while
+ * the tasks agree, either the agent knows, or its thread waits here. */
+#include "actors/agent/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void set_gate(struct agent *a, enum mu__agent_gate gate)
+{
+    atomic_store(&a->shared->gate, (int)gate);
+}
+
+static bool is_agreeing(const struct agent *a)
+{
+    return atomic_load(&a->shared->gate) == MU__GATE_ASKED;
+}
+
+/* ---- those who wait ---- */
+
+static void name_round(const struct mu__request *pending, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%s after %llu",
+                   agent_call_in(pending)->number != 0
+                       ? "the step to stop at in a round of preemption"
+                       : "a round of preemption",
+                   (unsigned long long)agent_call_in(pending)->version);
+}
+
+static void name_step(const struct mu__request *pending, char *out, size_t size)
+{
+    (void)snprintf(out, size, "step %llu",
+                   (unsigned long long)agent_call_in(pending)->version);
+}
+
+static const struct mu__request_kind waiting_for_round = {
+    .name = name_round,
+    .fail = mu__agent_call_fail,
+    .late = "did not come",
+    .is_open = true,
+};
+
+static const struct mu__request_kind waiting_at_step = {
+    .name = name_step,
+    .fail = mu__agent_call_fail,
+    .late = "was not agreed about",
+};
+
+static void give_preemption(struct mu__ctx *ctx, const struct agent *a,
+                            struct mu__agent_call *call)
+{
+    uint64_t spent_ms = mu__now_ms(ctx) - a->preemption.since_ms;
+    uint64_t left_ms = (uint64_t)a->preemption.last.left_ms;
+
+    call->preemption = a->preemption.last;
+    call->preemption.left_ms = spent_ms >= left_ms ? 0 : (int64_t)(left_ms - spent_ms);
+}
+
+/* Whether a round that a call waits for is there. */
+static bool is_there(const struct agent *a, const struct mu__agent_call *call)
+{
+    return a->preemption.rounds > call->version &&
+           (call->number == 0 || a->preemption.last.agreed != 0);
+}
+
+static struct mu__request *next_waiting(const struct agent *a,
+                                      const struct mu__request_kind *kind,
+                                      const mu_error *error)
+{
+    struct mu__request *pending = a->requests.first;
+
+    for (; pending != NULL; pending = pending->next) {
+        const struct mu__agent_call *call = agent_call_of(pending);
+
+        if (pending->kind != kind)
+            continue;
+        if (kind == &waiting_at_step || is_there(a, call) ||
+            (error != NULL && call->number != 0 && a->preemption.rounds > call->version))
+            return pending;
+    }
+    return NULL;
+}
+
+static void tell_rounds(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
+{
+    struct mu__request *pending;
+
+    while ((pending = next_waiting(a, &waiting_for_round, error)) != NULL) {
+        if (error == NULL)
+            give_preemption(ctx, a, agent_call_of(pending));
+        mu__agent_call_fail(ctx, a, pending, error);
+    }
+}
+
+/* Threads go on, or stop. */
+static void tell_steps(struct mu__ctx *ctx, struct agent *a)
+{
+    const mu_preemption *last = &a->preemption.last;
+    struct mu__request *pending;
+
+    while ((pending = next_waiting(a, &waiting_at_step, NULL)) != NULL) {
+        struct mu__agent_call *call = agent_call_of(pending);
+
+        call->number = last->agreed != 0 && call->version == last->step;
+        mu__agent_call_fail(ctx, a, pending, NULL);
+    }
+}
+
+/* ---- rounds ---- */
+
+static void end_round(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
+{
+    if (error != NULL) {
+        set_gate(a, MU__GATE_OPEN);
+        mu__log(ctx, MU__LOG_WARN, "the tasks have not agreed on a step to stop at: %s",
+                error->message);
+    }
+    tell_steps(ctx, a);
+    tell_rounds(ctx, a, error);
+}
+
+/* At once: what is begun later waits. */
+static void note_step(struct agent *a)
+{
+    uint64_t step = atomic_load(&a->shared->step);
+
+    a->preemption.said = (struct mu__preempt_step){
+        .round = a->preemption.number,
+        .counts = step > 0,
+        .step = step == 0 ? 0 : step - 1,
+    };
+}
+
+static void send_step(struct mu__ctx *ctx, struct agent *a)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_STEP);
+
+    if (msg != NULL)
+        *(struct mu__preempt_step *)mu__body(msg) = a->preemption.said;
+    (void)mu__send(ctx, mu__agent_service(a), msg);
+}
+
+static void begin_round(struct mu__ctx *ctx, struct agent *a,
+                        const struct mu__preempt_ask *body)
+{
+    struct agent_preemption *p = &a->preemption;
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    p->rounds++;
+    p->store = a->hosts.store;
+    p->since_ms = now_ms;
+    p->due_ms = now_ms + AGENT_ROUND_MS;
+    p->last = (mu_preemption){
+        .round = p->rounds,
+        .left_ms = body->grace_ms > INT64_MAX ? INT64_MAX : (int64_t)body->grace_ms,
+    };
+    mu__view_copy(body->task, p->last.task, sizeof p->last.task);
+    mu__view_copy(body->reason, p->last.reason, sizeof p->last.reason);
+    set_gate(a, MU__GATE_ASKED);
+    mu__log(ctx, MU__LOG_INFO, "%s will be gone in %lld ms%s%.200s", p->last.task,
+            (long long)p->last.left_ms, p->last.reason[0] == '\0' ? "" : ": ",
+            p->last.reason);
+}
+
+/* A round that was agreed on here already, when the service does not know whether this
+ * task has heard of it. */
+static bool is_over(const struct agent *a, uint64_t round)
+{
+    return a->preemption.last.agreed != 0 && a->preemption.number == round &&
+           a->preemption.store == a->hosts.store;
+}
+
+/* The same round asked again, by the same service or another one, is not a new one. A
+ * task that has left or was reset, which the service may not know yet, does not vote: it
+ * would never hear what came of it. */
+void mu__agent_on_preempt_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    const struct mu__preempt_ask *body = mu__body(msg);
+    bool is_same = is_agreeing(a) && a->preemption.number == body->round;
+
+    if (!a->registration.wanted || a->hosts.followed == NULL ||
+        msg->from.node != a->hosts.followed->node)
+        return;
+    if (is_over(a, body->round)) {
+        send_step(ctx, a);
+        return;
+    }
+    a->preemption.number = body->round;
+    if (!is_agreeing(a))
+        begin_round(ctx, a, body);
+    if (!is_same)
+        note_step(a);
+    send_step(ctx, a);
+    tell_rounds(ctx, a, NULL);
+}
+
+void mu__agent_on_preempt_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    const struct mu__preempt_stop *body = mu__body(msg);
+    mu_error error;
+
+    if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node ||
+        !is_agreeing(a) || body->round != a->preemption.number)
+        return;
+    if (body->code != 0) {
+        error = mu__agent_error_of(body->code, body->message, (struct mu__view){0}, 0);
+        end_round(ctx, a, &error);
+        return;
+    }
+    a->preemption.last.step = body->step;
+    a->preemption.last.agreed = 1;
+    atomic_store(&a->shared->stop, body->step);
+    set_gate(a, MU__GATE_AGREED);
+    mu__log(ctx, MU__LOG_INFO, "all tasks stop at step %llu",
+            (unsigned long long)body->step);
+    end_round(ctx, a, NULL);
+}
+
+void mu__agent_preempt_session(struct mu__ctx *ctx, struct agent *a)
+{
+    if (is_agreeing(a))
+        send_step(ctx, a);
+}
+
+void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a)
+{
+    char words[AGENT_WORDS_MAX];
+    mu_error error = {0};
+
+    if (!is_agreeing(a) || mu__now_ms(ctx) < a->preemption.due_ms)
+        return;
+    mu__agent_host_words(ctx, a, words, sizeof words);
+    (void)mu_error_set(&error, -MU_EDEADLINE,
+                       "the coordination service did not say where to stop: %s", words);
+    end_round(ctx, a, &error);
+}
+
+void mu__agent_preempt_forget(struct agent *a)
+{
+    if (is_agreeing(a))
+        set_gate(a, MU__GATE_OPEN);
+}
+
+/* ---- calls ---- */
+
+static void name_notice(const struct mu__request *pending, char *out, size_t size)
+{
+    (void)pending;
+    (void)snprintf(out, size, "the notice of this task's preemption");
+}
+
+static struct mu__msg *make_notice(struct mu__ctx *ctx, struct agent *a,
+                                  struct mu__request *pending)
+{
+    const struct mu__agent_call *call = agent_call_of(pending);
+    struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_NOTICE);
+    struct mu__preempt_notice *body;
+
+    (void)a;
+    if (msg == NULL)
+        return NULL;
+    body = mu__body(msg);
+    *body = (struct mu__preempt_notice){
+        .token = pending->token,
+        .grace_ms = call->version,
+        .reason = mu__view_str(call->name),
+        .timeout_ms = mu__agent_left_ms(ctx, pending),
+    };
+    return mu__agent_copy_views(ctx, msg, &body->reason, NULL);
+}
+
+static void answered_notice(struct mu__ctx *ctx, struct agent *a,
+                            struct mu__request *pending,
+                            const struct mu__tasks_answer *body, const mu_error *error)
+{
+    (void)body;
+    mu__agent_call_fail(ctx, a, pending, error);
+}
+
+static const struct mu__request_kind noticing = {
+    .make_message = make_notice,
+    .on_answer = answered_notice,
+    .name = name_notice,
+    .fail = mu__agent_call_fail,
+    .late = "was not answered",
+    .changes = true,
+    .is_limited = true,
+};
+
+void mu__agent_call_notice(struct mu__ctx *ctx, struct agent *a,
+                           struct mu__agent_call *call)
+{
+    (void)mu__agent_submit(ctx, a, &call->pending, &noticing, call->call.timeout_ms, 0);
+}
+
+void mu__agent_call_reached(struct mu__ctx *ctx, struct agent *a,
+                            struct mu__agent_call *call)
+{
+    const mu_preemption *last = &a->preemption.last;
+
+    if (is_agreeing(a)) {
+        (void)mu__agent_submit(ctx, a, &call->pending, &waiting_at_step,
+                               call->call.timeout_ms, 0);
+        return;
+    }
+    call->number = last->agreed != 0 && call->version == last->step;
+    mu__agent_complete(call, NULL);
+}
+
+void mu__agent_call_preemption(struct mu__ctx *ctx, struct agent *a,
+                               struct mu__agent_call *call)
+{
+    if (!is_there(a, call)) {
+        (void)mu__agent_submit(ctx, a, &call->pending, &waiting_for_round,
+                            call->call.timeout_ms, 0);
+        return;
+    }
+    give_preemption(ctx, a, call);
+    mu__agent_complete(call, NULL);
+}

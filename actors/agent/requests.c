@@ -1,0 +1,444 @@
+/* Tokens, limits, sending.
+ *
+ * An answer finds what it answers by its token, in a ring of pointers with a place for
+ * each of the last tokens. What waits for so long that its place is wanted again moves to
+ * a map. */
+#include "actors/agent/internal.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LIMIT_TIMER = 1 };
+
+/* ---- by token ---- */
+
+static struct mu__request **place_of(const struct agent *a, uint64_t token)
+{
+    return &a->requests.ring[token & (a->requests.ring_size - 1)];
+}
+
+static bool grow_ring(struct agent *a)
+{
+    uint32_t size =
+        a->requests.ring_size == 0 ? AGENT_RING_FIRST : a->requests.ring_size * 2;
+    struct mu__request **ring;
+    struct mu__request **before = a->requests.ring;
+    uint32_t size_before = a->requests.ring_size;
+
+    if (size > AGENT_RING_MAX)
+        return false;
+    ring = calloc(size, sizeof(struct mu__request *));
+    if (ring == NULL)
+        return false;
+    a->requests.ring = ring;
+    a->requests.ring_size = size;
+    for (uint32_t i = 0; i < size_before; i++)
+        if (before[i] != NULL)
+            *place_of(a, before[i]->token) = before[i];
+    free(before);
+    return true;
+}
+
+static bool index_token(struct agent *a, struct mu__request *pending)
+{
+    struct mu__request **place;
+
+    while (a->requests.ring_size == 0 || *place_of(a, pending->token) != NULL)
+        if (!grow_ring(a))
+            break;
+    if (a->requests.ring_size == 0)
+        return false;
+    place = place_of(a, pending->token);
+    if (*place != NULL &&
+        mu__map_set(&a->requests.overflow, (*place)->token, *place) != 0)
+        return false;
+    *place = pending;
+    return true;
+}
+
+struct mu__request *mu__agent_find_request(const struct agent *a, uint64_t token)
+{
+    struct mu__request *pending;
+
+    if (token == 0 || a->requests.ring_size == 0)
+        return NULL;
+    pending = *place_of(a, token);
+    if (pending != NULL && pending->token == token)
+        return pending;
+    return a->requests.overflow.count == 0 ? NULL
+                                           : mu__map_get(&a->requests.overflow, token);
+}
+
+static void unindex_token(struct agent *a, const struct mu__request *pending)
+{
+    struct mu__request **place = place_of(a, pending->token);
+
+    if (*place == pending)
+        *place = NULL;
+    else
+        (void)mu__map_remove(&a->requests.overflow, pending->token);
+}
+
+/* ---- in order ---- */
+
+static void append(struct agent *a, struct mu__request *pending)
+{
+    pending->next = NULL;
+    pending->prev = a->requests.last;
+    if (a->requests.last == NULL)
+        a->requests.first = pending;
+    else
+        a->requests.last->next = pending;
+    a->requests.last = pending;
+    if (a->requests.unsent == NULL)
+        a->requests.unsent = pending;
+}
+
+static void take_out(struct agent *a, struct mu__request *pending)
+{
+    if (a->requests.unsent == pending)
+        a->requests.unsent = pending->next;
+    if (pending->prev == NULL)
+        a->requests.first = pending->next;
+    else
+        pending->prev->next = pending->next;
+    if (pending->next == NULL)
+        a->requests.last = pending->prev;
+    else
+        pending->next->prev = pending->prev;
+}
+
+static void not_in_flight(struct agent *a, struct mu__request *pending)
+{
+    if (pending->session == 0 || pending->session != a->registration.session)
+        return;
+    assert(a->requests.in_flight_bytes >= pending->bytes);
+    a->requests.in_flight_bytes -= pending->bytes;
+}
+
+/* ---- limits ---- */
+
+static void arm(struct mu__ctx *ctx, struct agent_timeout_queue *queue)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t due_ms;
+
+    if (queue->first == NULL)
+        return;
+    due_ms = queue->first->due_ms;
+    if (queue->timer != 0 && queue->timer_due_ms <= due_ms)
+        return;
+    mu__timer_cancel(ctx, queue->timer);
+    queue->timer_due_ms = due_ms;
+    queue->timer =
+        mu__timer_set(ctx, due_ms <= now_ms ? 0 : due_ms - now_ms, LIMIT_TIMER);
+}
+
+/* One of the same length; one that is empty; or the last, for all the others. */
+static uint8_t choose_queue(const struct agent *a, int64_t timeout_ms)
+{
+    uint8_t empty = AGENT_QUEUES;
+
+    for (uint8_t i = 0; i < AGENT_QUEUES; i++) {
+        if (a->requests.queues[i].first == NULL)
+            empty = empty == AGENT_QUEUES ? i : empty;
+        else if (a->requests.queues[i].timeout_ms == timeout_ms)
+            return i;
+    }
+    return empty == AGENT_QUEUES ? AGENT_QUEUES - 1 : empty;
+}
+
+static void enqueue(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
+                    int64_t timeout_ms)
+{
+    uint8_t i = choose_queue(a, timeout_ms);
+    struct agent_timeout_queue *queue = &a->requests.queues[i];
+    struct mu__request *before = queue->last;
+
+    if (queue->first == NULL)
+        queue->timeout_ms = timeout_ms;
+    while (before != NULL && before->due_ms > pending->due_ms)
+        before = before->sooner;
+    pending->queue = (uint8_t)(i + 1);
+    pending->sooner = before;
+    pending->later = before == NULL ? queue->first : before->later;
+    if (pending->later == NULL)
+        queue->last = pending;
+    else
+        pending->later->sooner = pending;
+    if (before == NULL)
+        queue->first = pending;
+    else
+        before->later = pending;
+    arm(ctx, queue);
+}
+
+static void dequeue(struct agent *a, struct mu__request *pending)
+{
+    struct agent_timeout_queue *queue;
+
+    if (pending->queue == 0)
+        return;
+    queue = &a->requests.queues[pending->queue - 1];
+    pending->queue = 0;
+    if (pending->sooner == NULL)
+        queue->first = pending->later;
+    else
+        pending->sooner->later = pending->later;
+    if (pending->later == NULL)
+        queue->last = pending->sooner;
+    else
+        pending->later->sooner = pending->sooner;
+}
+
+void mu__agent_clear_timeout(struct agent *a, struct mu__request *pending)
+{
+    dequeue(a, pending);
+    pending->due_ms = UINT64_MAX;
+}
+
+static bool was_sent_now(const struct agent *a, const struct mu__request *pending)
+{
+    return a->registration.registered && pending->session == a->registration.session;
+}
+
+bool mu__agent_is_current(const struct agent *a, const struct mu__request *pending)
+{
+    return pending->kind->make_message == NULL || was_sent_now(a, pending);
+}
+
+bool mu__agent_may_be_done(const struct mu__request *pending)
+{
+    return pending->session != 0 || pending->may_be_done;
+}
+
+/* What the answer to has to come from the host, which has it and is connected. */
+static void describe_silence(struct mu__ctx *ctx, const struct agent *a,
+                        const struct mu__request *pending, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%s, which hosts the service, %s, and was heard %llu ms "
+                   "ago", a->hosts.followed->task,
+                   pending->kind->is_open ? "is connected" : "has not answered",
+                   (unsigned long long)(mu__now_ms(ctx) - a->hosts.heard_ms));
+}
+
+static void fail_late(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending)
+{
+    const struct mu__request_kind *kind = pending->kind;
+    bool has_service = kind->make_message == NULL ? a->registration.registered
+                                                  : was_sent_now(a, pending);
+    char name[AGENT_WORDS_MAX];
+    char host[AGENT_WORDS_MAX] = "";
+    mu_error error = {0};
+
+    kind->name(pending, name, sizeof name);
+    if (!has_service)
+        mu__agent_host_words(ctx, a, host, sizeof host);
+    else if (kind->make_message != NULL || kind->is_open)
+        describe_silence(ctx, a, pending, host, sizeof host);
+    (void)mu_error_set(&error, -MU_EDEADLINE, "%s %s within %lld ms%s%s%s", name,
+                       kind->late, (long long)pending->timeout_ms,
+                       host[0] == '\0' ? "" : ": ", host,
+                       kind->changes && mu__agent_may_be_done(pending)
+                           ? "; it may have been applied"
+                           : "");
+    error.kind = MU_ERROR_LIMIT;
+    kind->fail(ctx, a, pending, &error);
+}
+
+/* What the service knows the limit of, it answers at that time, and tells more. */
+static void expire(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending)
+{
+    int64_t answer_ms = AGENT_ANSWER_MS;
+
+    if (pending->extended || !pending->kind->is_limited || !was_sent_now(a, pending)) {
+        fail_late(ctx, a, pending);
+        return;
+    }
+    dequeue(a, pending);
+    pending->extended = true;
+    if (pending->kind->is_shared && a->config.dead_ms > AGENT_ANSWER_MS)
+        answer_ms = a->config.dead_ms;
+    pending->due_ms = mu__now_ms(ctx) + (uint64_t)answer_ms;
+    enqueue(ctx, a, pending, answer_ms);
+}
+
+void mu__agent_check_timeouts(struct mu__ctx *ctx, struct agent *a)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    for (unsigned i = 0; i < AGENT_QUEUES; i++) {
+        struct agent_timeout_queue *queue = &a->requests.queues[i];
+
+        if (queue->timer != 0 && queue->timer_due_ms <= now_ms)
+            queue->timer = 0;
+        while (queue->first != NULL && queue->first->due_ms <= now_ms)
+            expire(ctx, a, queue->first);
+        arm(ctx, queue);
+    }
+}
+
+uint64_t mu__agent_left_ms(struct mu__ctx *ctx, const struct mu__request *pending)
+{
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    if (pending->due_ms == UINT64_MAX)
+        return 0;
+    return pending->extended || pending->due_ms <= now_ms ? 1 : pending->due_ms - now_ms;
+}
+
+/* ---- life of what is asked ---- */
+
+static void fail_no_memory(struct mu__ctx *ctx, struct agent *a,
+                           struct mu__request *pending)
+{
+    mu_error error = {0};
+
+    (void)mu_error_set(&error, -MU_ENOMEM,
+                       "the agent has no memory for what it is asked");
+    pending->kind->fail(ctx, a, pending, &error);
+}
+
+bool mu__agent_submit(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
+                      const struct mu__request_kind *kind, int64_t timeout_ms,
+                      uint32_t bytes)
+{
+    pending->kind = kind;
+    pending->token = a->requests.token_next;
+    pending->session = 0;
+    pending->may_be_done = false;
+    pending->bytes = bytes;
+    pending->timeout_ms = timeout_ms;
+    pending->since_ms = mu__now_ms(ctx);
+    pending->queue = 0;
+    pending->extended = false;
+    pending->due_ms = UINT64_MAX;
+    if (!index_token(a, pending)) {
+        pending->token = 0;
+        fail_no_memory(ctx, a, pending);
+        return false;
+    }
+    a->requests.token_next++;
+    append(a, pending);
+    if (timeout_ms >= 0) {
+        pending->due_ms = mu__now_ms(ctx) + (uint64_t)timeout_ms;
+        enqueue(ctx, a, pending, timeout_ms);
+    }
+    mu__agent_pump(ctx, a);
+    return true;
+}
+
+bool mu__agent_resubmit(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending)
+{
+    not_in_flight(a, pending);
+    unindex_token(a, pending);
+    take_out(a, pending);
+    pending->session = 0;
+    pending->may_be_done = false;
+    pending->token = a->requests.token_next;
+    if (!index_token(a, pending)) {
+        dequeue(a, pending);
+        pending->token = 0;
+        fail_no_memory(ctx, a, pending);
+        return false;
+    }
+    a->requests.token_next++;
+    append(a, pending);
+    mu__agent_pump(ctx, a);
+    return true;
+}
+
+void mu__agent_remove(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending)
+{
+    bool was_full = a->requests.in_flight_bytes >= AGENT_IN_FLIGHT_BYTES;
+
+    if (pending->token == 0)
+        return;
+    not_in_flight(a, pending);
+    unindex_token(a, pending);
+    take_out(a, pending);
+    dequeue(a, pending);
+    pending->token = 0;
+    if (was_full)
+        mu__agent_pump(ctx, a);
+}
+
+void mu__agent_fail_all(struct mu__ctx *ctx, struct agent *a, const mu_error *error,
+                        bool all)
+{
+    uint64_t end = a->requests.token_next;
+    struct mu__request *pending = a->requests.first;
+
+    /* What fails may end its neighbours, too: begin anew behind the last token. */
+    while (pending != NULL && pending->token < end) {
+        uint64_t token = pending->token;
+
+        if (all || !pending->kind->survives_error)
+            pending->kind->fail(ctx, a, pending, error);
+        pending = a->requests.first;
+        while (pending != NULL && (pending->token <= token ||
+                                 (!all && pending->kind->survives_error)))
+            pending = pending->next;
+    }
+}
+
+/* ---- sending ---- */
+
+/* False: the service's mailbox is full, or there is no memory: later. */
+static bool send(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending)
+{
+    struct mu__msg *msg = pending->kind->make_message(ctx, a, pending);
+
+    if (msg == NULL || mu__send(ctx, mu__agent_service(a), msg) != 0)
+        return false;
+    pending->may_be_done = pending->may_be_done || pending->session != 0;
+    pending->session = a->registration.session;
+    a->requests.in_flight_bytes += pending->bytes;
+    return true;
+}
+
+void mu__agent_pump(struct mu__ctx *ctx, struct agent *a)
+{
+    if (!a->registration.registered || a->error.code != 0)
+        return;
+    while (a->requests.unsent != NULL &&
+           a->requests.in_flight_bytes < AGENT_IN_FLIGHT_BYTES) {
+        struct mu__request *pending = a->requests.unsent;
+
+        if (pending->kind->make_message != NULL &&
+            pending->session != a->registration.session && !send(ctx, a, pending)) {
+            a->requests.resend = true;
+            return;
+        }
+        a->requests.unsent = pending->next;
+    }
+}
+
+void mu__agent_resend(struct agent *a, struct mu__request *pending)
+{
+    not_in_flight(a, pending);
+    pending->session = 0;
+    a->requests.resend = true;
+}
+
+void mu__agent_pump_all(struct mu__ctx *ctx, struct agent *a)
+{
+    a->requests.resend = false;
+    a->requests.unsent = a->requests.first;
+    mu__agent_pump(ctx, a);
+}
+
+uint64_t mu__agent_done_floor(const struct agent *a)
+{
+    return a->requests.changes == NULL ? a->requests.token_next
+                                       : a->requests.changes->pending.token;
+}
+
+void mu__agent_requests_done(struct agent *a)
+{
+    mu__map_done(&a->requests.overflow);
+    mu__map_done(&a->requests.ids);
+    free(a->requests.ring);
+}

@@ -1,0 +1,63 @@
+/* What waits for long, in the log. */
+#include "actors/agent/internal.h"
+
+#include <stdio.h>
+
+enum { NOTE_FIRST_MS = 5000, NOTE_STEP_MAX_MS = 60000 };
+
+void mu__agent_on_wait_note(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct agent *a = state;
+    const struct mu__wait_note *body = mu__body(msg);
+    const struct mu__request *pending = mu__agent_find_request(a, body->token);
+    char words[MU__ERROR_TEXT_MAX + 1];
+
+    if (msg->from.node != MU__NODE_SELF &&
+        (!mu__agent_is_from_host(a, msg) || pending == NULL))
+        return;
+    mu__view_copy(body->message, words, sizeof words);
+    mu__log(ctx, MU__LOG_WARN, "waiting: %s", words);
+}
+
+/* Of the others, only how many there are. */
+static void note(struct mu__ctx *ctx, struct agent *a, const struct mu__request *first,
+                 unsigned count)
+{
+    char name[AGENT_WORDS_MAX];
+    char host[AGENT_WORDS_MAX];
+    char more[48] = "";
+
+    first->kind->name(first, name, sizeof name);
+    mu__agent_host_words(ctx, a, host, sizeof host);
+    if (count > 1)
+        (void)snprintf(more, sizeof more, "; so do %u others", count - 1);
+    mu__log(ctx, MU__LOG_WARN, "waiting: %s %s for %llu s: %s%s", name, first->kind->late,
+            (unsigned long long)((mu__now_ms(ctx) - first->since_ms) / 1000), host, more);
+}
+
+/* Who hosts the service cannot say of these who is missing. */
+void mu__agent_wait_log_tick(struct mu__ctx *ctx, struct agent *a)
+{
+    const struct mu__request *first = NULL;
+    uint64_t now_ms = mu__now_ms(ctx);
+    uint64_t waited_ms;
+    unsigned count = 0;
+
+    if (now_ms < a->heartbeat.wait_log_ms)
+        return;
+    a->heartbeat.wait_log_ms = now_ms + NOTE_FIRST_MS;
+    for (const struct mu__request *at = a->requests.first; at != NULL; at = at->next) {
+        if (!at->kind->is_open || at->kind->make_message == NULL ||
+            now_ms - at->since_ms < NOTE_FIRST_MS)
+            continue;
+        if (first == NULL || at->since_ms < first->since_ms)
+            first = at;
+        count++;
+    }
+    if (first == NULL)
+        return;
+    note(ctx, a, first, count);
+    waited_ms = now_ms - first->since_ms;
+    a->heartbeat.wait_log_ms =
+        now_ms + (waited_ms < NOTE_STEP_MAX_MS ? waited_ms : NOTE_STEP_MAX_MS);
+}

@@ -1,0 +1,100 @@
+/* Calls of the program that the client actor holds, and their limits. */
+#include "actors/client/internal.h"
+
+#include <inttypes.h>
+
+bool mu__client_unlist(struct mu__call **list, struct mu__call *call)
+{
+    while (*list != NULL && *list != call)
+        list = &(*list)->next;
+    if (*list == NULL)
+        return false;
+    *list = call->next;
+    return true;
+}
+
+void mu__client_complete(struct mu__ctx *ctx, struct client_actor *c,
+                         struct mu__call *call, int code)
+{
+    if (call->timer != 0) {
+        mu__timer_cancel(ctx, call->timer);
+        (void)mu__map_remove(&c->calls.timeouts, call->timer);
+    }
+    mu__call_complete(call, code);
+}
+
+bool mu__client_start_timeout(struct mu__ctx *ctx, struct client_actor *c,
+                              struct mu__call *call, int64_t timeout_ms)
+{
+    call->timer = 0;
+    if (timeout_ms < 0)
+        return true;
+    call->timer = mu__timer_set(ctx, (uint64_t)timeout_ms, 0);
+    if (call->timer != 0 && mu__map_set(&c->calls.timeouts, call->timer, call) == 0)
+        return true;
+    mu__timer_cancel(ctx, call->timer);
+    mu__call_complete(call, mu_error_set(&call->error, -MU_ENOMEM,
+                                         "no memory for the limit of a wait"));
+    return false;
+}
+
+void mu__client_call_wait(struct mu__ctx *ctx, struct client_actor *c,
+                          struct mu__call **list, struct mu__call *call)
+{
+    if (!mu__client_start_timeout(ctx, c, call, call->timeout_ms))
+        return;
+    call->next = *list;
+    *list = call;
+}
+
+void mu__client_close_calls(struct mu__ctx *ctx, struct client_actor *c,
+                            struct mu__call **list)
+{
+    while (*list != NULL) {
+        struct mu__call *call = *list;
+
+        *list = call->next;
+        mu__client_complete(ctx, c, call,
+                            mu_error_set(&call->error, -MU_ECLOSED,
+                                         "the node is being closed"));
+    }
+}
+
+/* ---- limits ---- */
+
+static void say_chief_missing(struct mu__ctx *ctx, struct client_actor *c,
+                              struct mu__call *call)
+{
+    (void)mu_error_set(&call->error, -MU_EDEADLINE,
+                       "%s was not reached within %" PRId64 " ms%s%s", c->config.chief,
+                       call->timeout_ms, c->chief.reported_error[0] == '\0' ? "" : ": ",
+                       c->chief.reported_error);
+    call->error.kind = MU_ERROR_LIMIT;
+    mu__client_complete(ctx, c, call, -MU_EDEADLINE);
+}
+
+bool mu__client_timeout_passed(struct mu__ctx *ctx, struct client_actor *c,
+                               uint64_t timer)
+{
+    struct mu__call *call = mu__map_remove(&c->calls.timeouts, timer);
+
+    if (call == NULL)
+        return false;
+    call->timer = 0;
+    if (call->operation == MU__CLIENT_FETCH &&
+        !mu__client_unlist(&c->calls.requested, call)) {
+        mu__client_fetch_late(ctx, c, (struct mu__client_call *)call);
+    } else if (mu__client_unlist(&c->calls.waiting, call) ||
+               mu__client_room_unlist(c, call)) {
+        if (call->operation == MU__CLIENT_OPEN)
+            c->session.shared = NULL;
+        if (c->chief.connected)
+            mu__client_explain_timeout(ctx, c, (struct mu__client_call *)call);
+        else
+            say_chief_missing(ctx, c, call);
+    } else {
+        (void)mu__client_unlist(&c->calls.requested, call);
+        mu__client_no_answer(ctx, c, call);
+    }
+    return true;
+}

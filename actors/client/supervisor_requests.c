@@ -1,0 +1,519 @@
+/* Questions to the supervisor: of the program, and of the client actor itself when a wait
+ * is over its limit. Every question and every answer begins with a token. */
+#include "actors/client/internal.h"
+#include "runtime/message/codec.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { EXPLAIN_MS = 2000, MISSING_SHOWN_MAX = 3 };
+
+static bool is_request(const struct mu__call *call)
+{
+    return call->operation == MU__CLIENT_STATUS ||
+           call->operation == MU__CLIENT_EXPLAIN || call->operation == MU__CLIENT_REQUEST;
+}
+
+/* ---- what is known here ---- */
+
+static struct mu__pending_closure *waits_here(const struct client_actor *c,
+                                              const mu_remote_value *future)
+{
+    struct mu__pending_closure *closure;
+
+    if (future->token == 0)
+        return NULL;
+    closure = mu__slot_pending(&c->slots.items[future->token - 1]);
+    return closure != NULL && closure->list != NULL ? closure : NULL;
+}
+
+static void describe_inputs(const struct mu__pending_closure *closure, char *out,
+                            size_t size)
+{
+    (void)snprintf(out, size, "for %" PRIu32 " of its %" PRIu32 " input%s",
+                   closure->missing, closure->inputs_count,
+                   closure->inputs_count == 1 ? "" : "s");
+}
+
+static const char *state_word(const mu_remote_value *future)
+{
+    if (mu__future_is(future, MU_REMOTE_ABORTED))
+        return "cancelled";
+    return future->error != NULL ? "failed" : "finished";
+}
+
+/* Its closure waits here for room at the chief. */
+static bool waits_for_room(const struct client_actor *c, const mu_remote_value *future)
+{
+    return future->token != 0 && c->slots.items[future->token - 1].state == SLOT_WAITS;
+}
+
+static mu_value *waiting_value(struct mu__view function, const char *words)
+{
+    mu_value *map = mu_value_map();
+    char text[MU__FUNCTION_NAME_MAX + 1];
+
+    mu__view_copy(function, text, sizeof text);
+    (void)mu_value_set(map, "function", mu_value_string(text));
+    (void)mu_value_set(map, "state", mu_value_string("waiting"));
+    (void)mu_value_set(map, "waits_for", mu_value_string(words));
+    return map;
+}
+
+/* NULL when the chief knows more. */
+static mu_value *explain_here(const struct client_actor *c, const mu_remote_value *future)
+{
+    struct mu__pending_closure *closure = waits_here(c, future);
+    mu_value *map;
+    char words[256];
+
+    if (waits_for_room(c, future)) {
+        mu__client_room_describe(c, future->token - 1, words, sizeof words);
+        return waiting_value(mu__client_room_function(c, future->token - 1), words);
+    }
+    if (closure != NULL) {
+        describe_inputs(closure, words, sizeof words);
+        return waiting_value(((struct mu__schedule *)mu__body(closure->msg))->function,
+                             words);
+    }
+    if (mu__future_is(future, MU_REMOTE_NOT_READY))
+        return NULL;
+    map = mu_value_map();
+    if (map == NULL)
+        return NULL;
+    (void)mu_value_set(map, "state", mu_value_string(state_word(future)));
+    if (future->error != NULL)
+        (void)mu_value_set(map, "error", mu_value_string(future->error->message));
+    return map;
+}
+
+/* ---- asking ---- */
+
+/* False when the request was not sent; then it is the call's still, or gone. */
+static bool send_request(struct mu__ctx *ctx, struct client_actor *c,
+                         struct mu__client_call *call, struct mu__msg *msg)
+{
+    uint64_t *token;
+
+    if (msg == NULL)
+        return false;
+    token = mu__body(msg);
+    *token = ++c->calls.token_next;
+    call->token = *token;
+    return mu__send(ctx, c->chief.pid, msg) == 0;
+}
+
+/* `slot`: the token of a closure, 0 for the status. */
+static struct mu__msg *status_get(struct mu__ctx *ctx, uint64_t slot)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__STATUS_GET);
+    struct mu__status_get *body;
+
+    if (msg == NULL)
+        return NULL;
+    body = mu__body(msg);
+    body->place = slot;
+    return msg;
+}
+
+static struct mu__msg *request_of(struct mu__ctx *ctx, struct mu__client_call *call)
+{
+    struct mu__msg *msg = call->request;
+
+    call->request = NULL;
+    if (call->call.operation == MU__CLIENT_REQUEST)
+        return msg;
+    return status_get(ctx, call->call.operation == MU__CLIENT_EXPLAIN
+                               ? call->future->token
+                               : 0);
+}
+
+static void complete_unavailable(struct mu__ctx *ctx, struct client_actor *c,
+                                 struct mu__call *call)
+{
+    mu__client_complete(ctx, c, call,
+                        mu_error_set(&call->error, -MU_EUNAVAILABLE,
+                                     "%s is not connected%s%s", c->config.chief,
+                                     c->chief.reported_error[0] == '\0' ? "" : ": ",
+                                     c->chief.reported_error));
+}
+
+static void submit_request(struct mu__ctx *ctx, struct client_actor *c,
+                         struct mu__client_call *call)
+{
+    if (!send_request(ctx, c, call, request_of(ctx, call))) {
+        complete_unavailable(ctx, c, &call->call);
+        return;
+    }
+    call->call.next = c->calls.requested;
+    c->calls.requested = &call->call;
+}
+
+void mu__client_request(struct mu__ctx *ctx, struct client_actor *c,
+                        struct mu__client_call *call)
+{
+    call->call.timer = 0;
+    if (call->call.operation == MU__CLIENT_EXPLAIN) {
+        call->status = explain_here(c, call->future);
+        if (call->status != NULL) {
+            mu__call_complete(&call->call, 0);
+            return;
+        }
+    }
+    if (!c->chief.connected && call->at_once)
+        complete_unavailable(ctx, c, &call->call);
+    else if (!c->chief.connected)
+        mu__client_call_wait(ctx, c, &c->calls.waiting, &call->call);
+    else if (mu__client_start_timeout(ctx, c, &call->call, call->call.timeout_ms))
+        submit_request(ctx, c, call);
+}
+
+void mu__client_send_waiting(struct mu__ctx *ctx, struct client_actor *c)
+{
+    struct mu__call *call = c->calls.waiting;
+
+    while (call != NULL) {
+        struct mu__call *next = call->next;
+
+        if (is_request(call) && mu__client_unlist(&c->calls.waiting, call))
+            submit_request(ctx, c, (struct mu__client_call *)call);
+        call = next;
+    }
+}
+
+/* ---- waits that are over their limit ---- */
+
+static const char *string_in(const mu_value *map, const char *key, const char *otherwise)
+{
+    const char *text = otherwise;
+    size_t size;
+
+    (void)mu_value_get_string(mu_value_find(map, key), &text, &size);
+    return text;
+}
+
+static int64_t number_in(const mu_value *map, const char *key)
+{
+    int64_t number = 0;
+
+    (void)mu_value_get_int(mu_value_find(map, key), &number);
+    return number;
+}
+
+/* Who was there and is not. */
+static void describe_missing(const mu_value *missing, char *out, size_t size)
+{
+    size_t used;
+
+    (void)snprintf(out, size, "none is in flight: no worker is up, or none has room");
+    for (size_t i = 0; i < mu_value_count(missing) && i < MISSING_SHOWN_MAX; i++) {
+        const mu_value *worker = mu_value_at(missing, i);
+
+        used = strlen(out);
+        (void)snprintf(out + used, size - used, "%s%s is missing for %" PRId64 " ms",
+                       i == 0 ? "; " : ", ", string_in(worker, "task", "?"),
+                       number_in(worker, "for_ms"));
+    }
+}
+
+static bool is_running(const mu_value *closure)
+{
+    return strcmp(string_in(closure, "state", "running"), "running") == 0;
+}
+
+/* The first that is known to have begun; else the first that was sent; NULL: there is
+ * none. */
+static const mu_value *first_in_flight(const mu_value *status)
+{
+    const mu_value *list = mu_value_find(status, "in_flight");
+
+    for (size_t i = 0; i < mu_value_count(list); i++)
+        if (is_running(mu_value_at(list, i)))
+            return mu_value_at(list, i);
+    return mu_value_at(list, 0);
+}
+
+/* Words of the first closure in flight, from a status, and where all of them are. */
+void mu__client_describe_status(const mu_value *status, char *out, size_t size)
+{
+    static const char running[] = "closure %" PRId64 " \"%s\" runs on %s for "
+                                  "%" PRId64 " ms";
+    static const char sent[] = "closure %" PRId64 " \"%s\" was sent to %s %" PRId64
+                               " ms ago";
+    const mu_value *closures = mu_value_find(status, "closures");
+    const mu_value *first = first_in_flight(status);
+    size_t used;
+
+    if (first == NULL)
+        describe_missing(mu_value_find(status, "workers_missing"), out, size);
+    else
+        (void)snprintf(out, size, is_running(first) ? running : sent,
+                       number_in(first, "closure"), string_in(first, "function", "?"),
+                       string_in(first, "task", "?"), number_in(first, "for_ms"));
+    used = strlen(out);
+    (void)snprintf(out + used, size - used, "; the chief has %" PRId64 " running, "
+                   "%" PRId64 " sent, %" PRId64 " queued", number_in(closures, "running"),
+                   number_in(closures, "sent"), number_in(closures, "queued"));
+}
+
+/* Words of one closure, from what the chief says about it: its state, and where it runs
+ * or what it waits for. */
+static void describe_closure(const mu_value *closure, char *out, size_t size)
+{
+    const char *state = string_in(closure, "state", "?");
+    const char *task = string_in(closure, "task", "");
+    const char *waits_for = string_in(closure, "waits_for", "");
+    char where[96] = "";
+
+    if (task[0] != '\0')
+        (void)snprintf(where, sizeof where, " on %.63s for %" PRId64 " ms", task,
+                       number_in(closure, "for_ms"));
+    (void)snprintf(out, size, "closure %" PRId64 " \"%s\" is %s%s (attempt %" PRId64
+                   ")%s%s", number_in(closure, "closure"),
+                   string_in(closure, "function", "?"), state, where,
+                   number_in(closure, "attempt"), waits_for[0] == '\0' ? "" : "; ",
+                   waits_for);
+}
+
+static void set_timeout_error(const struct client_actor *c, struct mu__call *call,
+                              const char *words)
+{
+    if (call->operation == MU__CLIENT_FETCH)
+        (void)mu_error_set(&call->error, -MU_EDEADLINE,
+                           "the closure has no result after %" PRId64 " ms; %s",
+                           call->timeout_ms, words);
+    else if (mu__client_phase(c) != MU__SESSION_FINE)
+        (void)mu_error_set(&call->error, -MU_EDEADLINE,
+                           "%" PRIu64 " closure%s outstanding after %" PRId64 " ms; an "
+                           "error is raised when none is: %.300s",
+                           mu__client_outstanding(c),
+                           mu__client_outstanding(c) == 1 ? " is" : "s are",
+                           call->timeout_ms, c->session.error.message);
+    else
+        (void)mu_error_set(&call->error, -MU_EDEADLINE,
+                           "%" PRIu64 " closure%s outstanding after %" PRId64 " ms; %s",
+                           mu__client_outstanding(c),
+                           mu__client_outstanding(c) == 1 ? " is" : "s are",
+                           call->timeout_ms, words);
+    call->error.kind = MU_ERROR_LIMIT;
+}
+
+/* Ends a call that asked why. `status` may be NULL. */
+static void explain(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
+                    const mu_value *status)
+{
+    char words[384];
+
+    (void)snprintf(words, sizeof words, "%.200s did not say more", c->config.chief);
+    if (call->operation != MU__CLIENT_FETCH && status != NULL)
+        mu__client_describe_status(status, words, sizeof words);
+    else if (mu_value_find(status, "state") != NULL)
+        describe_closure(status, words, sizeof words);
+    set_timeout_error(c, call, words);
+    mu__client_complete(ctx, c, call, -MU_EDEADLINE);
+}
+
+/* Of what is known without the chief; false when that is nothing. */
+static bool explain_fetch_here(struct mu__ctx *ctx, struct client_actor *c,
+                               struct mu__client_call *call)
+{
+    const mu_remote_value *future = call->waiters[call->error_at].future;
+    struct mu__pending_closure *closure = waits_here(c, future);
+    char inputs[256];
+    char words[272];
+
+    if (waits_for_room(c, future)) {
+        mu__client_room_describe(c, future->token - 1, inputs, sizeof inputs);
+        (void)snprintf(words, sizeof words, "it waits %s", inputs);
+    } else if (closure != NULL) {
+        describe_inputs(closure, inputs, sizeof inputs);
+        (void)snprintf(words, sizeof words, "it waits %s", inputs);
+    } else if (future->token == 0) {
+        (void)snprintf(words, sizeof words, "a worker keeps it and did not send it");
+    } else {
+        return false;
+    }
+    set_timeout_error(c, &call->call, words);
+    mu__client_complete(ctx, c, &call->call, -MU_EDEADLINE);
+    return true;
+}
+
+void mu__client_explain_timeout(struct mu__ctx *ctx, struct client_actor *c,
+                        struct mu__client_call *call)
+{
+    uint64_t slot = 0;
+
+    if (call->call.operation == MU__CLIENT_FETCH) {
+        if (explain_fetch_here(ctx, c, call))
+            return;
+        slot = call->waiters[call->error_at].future->token;
+    }
+    if (!c->chief.connected || !send_request(ctx, c, call, status_get(ctx, slot))) {
+        explain(ctx, c, &call->call, NULL);
+        return;
+    }
+    if (!mu__client_start_timeout(ctx, c, &call->call, EXPLAIN_MS))
+        return;
+    call->call.next = c->calls.requested;
+    c->calls.requested = &call->call;
+}
+
+/* Whether it is the chief that does not answer, or what it was asked to do that takes so
+ * long: it is asked something else. */
+static bool request_alive(struct mu__ctx *ctx, struct client_actor *c,
+                         struct mu__client_call *call)
+{
+    if (call->late == NULL || call->explains_timeout || call->call.timeout_ms == 0 ||
+        !c->chief.connected ||
+        !send_request(ctx, c, call, status_get(ctx, 0)))
+        return false;
+    call->explains_timeout = true;
+    if (!mu__client_start_timeout(ctx, c, &call->call, EXPLAIN_MS))
+        return true;
+    call->call.next = c->calls.requested;
+    c->calls.requested = &call->call;
+    return true;
+}
+
+static void say_no_answer(const struct client_actor *c, struct mu__client_call *call,
+                          bool is_late)
+{
+    if (is_late)
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE, "after %" PRId64 " ms %s",
+                           call->call.timeout_ms, call->late);
+    else
+        (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
+                           "%s did not answer within %" PRId64 " ms", c->config.chief,
+                           call->call.timeout_ms);
+}
+
+void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c,
+                          struct mu__call *call)
+{
+    if (!is_request(call)) {
+        explain(ctx, c, call, NULL);
+        return;
+    }
+    if (request_alive(ctx, c, (struct mu__client_call *)call))
+        return;
+    say_no_answer(c, (struct mu__client_call *)call,
+                  call->timeout_ms == 0 &&
+                      ((struct mu__client_call *)call)->late != NULL);
+    call->error.kind = MU_ERROR_LIMIT;
+    mu__client_complete(ctx, c, call, -MU_EDEADLINE);
+}
+
+/* Asked why a wait is over its limit, the chief is lost. */
+static void explain_lost(struct mu__ctx *ctx, struct client_actor *c,
+                         struct mu__call *call, const mu_error *error)
+{
+    if (call->operation == MU__CLIENT_JOIN && mu__client_try(ctx, c, call))
+        return;
+    (void)mu_error_set(&call->error, -MU_EDEADLINE, "after %" PRId64 " ms %s",
+                       call->timeout_ms, error->message);
+    call->error.kind = MU_ERROR_LIMIT;
+    mu__client_complete(ctx, c, call, -MU_EDEADLINE);
+}
+
+void mu__client_fail_requests(struct mu__ctx *ctx, struct client_actor *c,
+                              const mu_error *error)
+{
+    while (c->calls.requested != NULL) {
+        struct mu__call *call = c->calls.requested;
+
+        c->calls.requested = call->next;
+        if (!is_request(call)) {
+            explain_lost(ctx, c, call, error);
+            continue;
+        }
+        call->error = *error;
+        mu__client_complete(ctx, c, call, error->code);
+    }
+}
+
+/* ---- answers ---- */
+
+/* Whose answer it is; the call is in no list then. */
+static struct mu__client_call *asker(struct client_actor *c, const struct mu__msg *msg,
+                                     uint64_t token)
+{
+    struct mu__call *call = c->calls.requested;
+
+    if (!c->chief.connected || !mu__pid_equal(msg->from, c->chief.pid))
+        return NULL;
+    while (call != NULL && ((struct mu__client_call *)call)->token != token)
+        call = call->next;
+    if (call != NULL)
+        (void)mu__client_unlist(&c->calls.requested, call);
+    return (struct mu__client_call *)call;
+}
+
+void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct client_actor *c = state;
+    struct mu__status *body = mu__body(msg);
+    struct mu__client_call *call = asker(c, msg, body->token);
+    mu_value *status = NULL;
+    char why[128] = "out of memory";
+
+    if (call == NULL)
+        return;
+    (void)mu__value_unpack(&body->status, why, sizeof why, &status);
+    if (!is_request(&call->call)) {
+        explain(ctx, c, &call->call, status);
+        mu_value_free(status);
+        return;
+    }
+    if (call->explains_timeout) {
+        mu_value_free(status);
+        say_no_answer(c, call, true);
+        call->call.error.kind = MU_ERROR_LIMIT;
+        mu__client_complete(ctx, c, &call->call, -MU_EDEADLINE);
+        return;
+    }
+    call->status = status;
+    mu__client_complete(ctx, c, &call->call,
+                        status != NULL
+                            ? 0
+                            : mu_error_set(&call->call.error, -MU_EDATALOSS,
+                                           "the chief's status cannot be read: %s", why));
+}
+
+static void answered(struct mu__ctx *ctx, struct client_actor *c,
+                     struct mu__client_call *call, uint32_t code, struct mu__view words)
+{
+    char text[MU__ERROR_TEXT_MAX + 1];
+
+    mu__view_copy(words, text, sizeof text);
+    mu__client_complete(ctx, c, &call->call,
+                        code == 0 ? 0 : mu_error_set(&call->call.error, -(int)code, "%s",
+                                                     text));
+}
+
+/* Nobody waits for it any more: then nobody holds it either. */
+void mu__client_on_made(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct client_actor *c = state;
+    struct mu__per_worker_made *body = mu__body(msg);
+    struct mu__client_call *call = asker(c, msg, body->token);
+
+    if (call != NULL) {
+        call->input = body->input;
+        call->chief_epoch = c->chief.epoch;
+        answered(ctx, c, call, body->code, body->message);
+    } else if (c->chief.connected && mu__pid_equal(msg->from, c->chief.pid) &&
+               body->input != 0) {
+        mu__client_release(ctx, c, body->input);
+    }
+}
+
+void mu__client_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct client_actor *c = state;
+    struct mu__drained *body = mu__body(msg);
+    struct mu__client_call *call = asker(c, msg, body->token);
+
+    if (call != NULL)
+        answered(ctx, c, call, body->code, body->message);
+}

@@ -1,0 +1,842 @@
+#include "actors/coordination/barrier_table.h"
+
+#include "actors/packing.h"
+#include "runtime/base/sip_hash.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- names ---- */
+
+static uint64_t key_of(const struct mu__barriers *barriers, struct mu__view name)
+{
+    return mu__sip_hash(barriers->secret, name.data, name.size);
+}
+
+static struct mu__view name_of(const struct mu__barrier *barrier)
+{
+    return (struct mu__view){.data = barrier->name, .size = barrier->name_size};
+}
+
+static bool is_named(const struct mu__barrier *barrier, struct mu__view name)
+{
+    return barrier->name_size == name.size &&
+           memcmp(barrier->name, name.data, name.size) == 0;
+}
+
+struct mu__barrier *mu__barriers_find(const struct mu__barriers *barriers,
+                                      struct mu__view name)
+{
+    struct mu__barrier *at = mu__map_get(&barriers->names, key_of(barriers, name));
+
+    while (at != NULL && !is_named(at, name))
+        at = at->chain;
+    return at;
+}
+
+static void append(struct mu__barrier_list *list, struct mu__barrier *barrier)
+{
+    barrier->prev = list->last;
+    barrier->next = NULL;
+    if (list->last == NULL)
+        list->first = barrier;
+    else
+        list->last->next = barrier;
+    list->last = barrier;
+    list->count++;
+}
+
+static void unlink_from(struct mu__barrier_list *list, struct mu__barrier *barrier)
+{
+    if (barrier->prev == NULL)
+        list->first = barrier->next;
+    else
+        barrier->prev->next = barrier->next;
+    if (barrier->next == NULL)
+        list->last = barrier->prev;
+    else
+        barrier->next->prev = barrier->prev;
+    list->count--;
+}
+
+static void free_outcome(struct mu__barrier_outcome *outcome)
+{
+    if (outcome != NULL)
+        free(outcome->message);
+    free(outcome);
+}
+
+static void free_barrier(struct mu__barrier *barrier)
+{
+    struct mu__barrier_outcome *next;
+
+    for (struct mu__barrier_outcome *at = barrier->outcomes; at != NULL; at = next) {
+        next = at->next;
+        free_outcome(at);
+    }
+    free_outcome(barrier->spare);
+    mu__free_array(barrier->seats);
+    mu__map_done(&barrier->by_slot);
+    free(barrier->set);
+    free(barrier);
+}
+
+/* A name of which nothing is known yet, in no list. */
+static struct mu__barrier *new_barrier(struct mu__barriers *barriers,
+                                       struct mu__view name)
+{
+    struct mu__barrier *barrier = calloc(1, sizeof *barrier + name.size + 1);
+    uint64_t key = key_of(barriers, name);
+
+    if (barrier == NULL)
+        return NULL;
+    memcpy(barrier->name, name.data, name.size);
+    barrier->name_size = name.size;
+    barrier->chain = mu__map_get(&barriers->names, key);
+    if (mu__map_set(&barriers->names, key, barrier) != 0) {
+        free(barrier);
+        return NULL;
+    }
+    return barrier;
+}
+
+/* Out of the table of names. */
+static void unname(struct mu__barriers *barriers, const struct mu__barrier *barrier)
+{
+    uint64_t key = key_of(barriers, name_of(barrier));
+    struct mu__barrier *at = mu__map_get(&barriers->names, key);
+
+    if (at == barrier && at->chain == NULL) {
+        (void)mu__map_remove(&barriers->names, key);
+        return;
+    }
+    if (at == barrier) {
+        /* Replacing the value of a key that is there takes no memory. */
+        (void)mu__map_set(&barriers->names, key, barrier->chain);
+        return;
+    }
+    while (at->chain != barrier)
+        at = at->chain;
+    at->chain = barrier->chain;
+}
+
+/* One that is in no list. */
+static void discard(struct mu__barriers *barriers, struct mu__barrier *barrier)
+{
+    unname(barriers, barrier);
+    barriers->seats -= barrier->seats_count;
+    free_barrier(barrier);
+}
+
+static void drop(struct mu__barriers *barriers, struct mu__barrier *barrier)
+{
+    if (barriers->dropped != NULL)
+        barriers->dropped(barriers->user, barrier);
+    unlink_from(&barriers->over, barrier);
+    discard(barriers, barrier);
+}
+
+uint64_t mu__barriers_forget_over(struct mu__barriers *barriers)
+{
+    uint64_t count = 0;
+
+    for (; barriers->over.first != NULL; count++)
+        drop(barriers, barriers->over.first);
+    return count;
+}
+
+static void free_list(struct mu__barrier_list *list)
+{
+    struct mu__barrier *next;
+
+    for (struct mu__barrier *at = list->first; at != NULL; at = next) {
+        next = at->next;
+        free_barrier(at);
+    }
+    *list = (struct mu__barrier_list){.count = 0};
+}
+
+void mu__barriers_done(struct mu__barriers *barriers)
+{
+    free_list(&barriers->running);
+    free_list(&barriers->over);
+    mu__map_done(&barriers->names);
+    barriers->seats = 0;
+}
+
+/* ---- what is known of generations ---- */
+
+static struct mu__barrier_seat *seat_of(const struct mu__barrier *barrier, uint32_t slot)
+{
+    uintptr_t index = (uintptr_t)mu__map_get(&barrier->by_slot, (uint64_t)slot + 1);
+
+    return index == 0 ? NULL : &barrier->seats[index - 1];
+}
+
+struct mu__barrier_seat *mu__barrier_seat(const struct mu__barrier *barrier,
+                                          uint32_t slot)
+{
+    struct mu__barrier_seat *seat = seat_of(barrier, slot);
+
+    return seat != NULL && (seat->past & 1) != 0 ? seat : NULL;
+}
+
+const struct mu__barrier_outcome *
+mu__barrier_outcome(const struct mu__barrier *barrier, uint64_t generation)
+{
+    const struct mu__barrier_outcome *at = barrier->outcomes;
+
+    while (at != NULL && at->generation != generation)
+        at = at->next;
+    return at;
+}
+
+/* Of a generation before the present one. What a former host ended may be told to
+ * everybody who has not arrived here since. */
+static bool took_part(const struct mu__barrier *barrier,
+                      const struct mu__barrier_seat *seat, uint64_t generation)
+{
+    uint64_t begun = barrier->running ? barrier->generation : barrier->generation - 1;
+
+    if (generation < barrier->read_end)
+        return seat == NULL || seat->incarnation == 0;
+    if (seat == NULL || begun - generation > MU__BARRIER_OUTCOMES_MAX)
+        return false;
+    return (seat->past >> (begun - generation) & 1) != 0;
+}
+
+/* Whether another incarnation took part: an earlier one. */
+static bool is_later(const struct mu__barrier *barrier,
+                     const struct mu__barrier_seat *seat,
+                     const struct mu__barrier_arrival *arrival,
+                     const struct mu__barrier_outcome *outcome)
+{
+    if (seat == NULL || seat->incarnation == 0)
+        return outcome->generation < barrier->read_end &&
+               outcome->revision < arrival->since;
+    return seat->incarnation != arrival->incarnation;
+}
+
+/* It is not for processes that came later. */
+static bool is_quiet(const struct mu__barriers *barriers,
+                     const struct mu__barrier_outcome *outcome)
+{
+    return barriers->quiet_revision != 0 &&
+           outcome->revision <= barriers->quiet_revision;
+}
+
+/* The outcome of a generation, if this arrival is to be told it: it took part in it, has
+ * not come to a later one since, and is no later incarnation of who did. Of the very
+ * last, that one hears, too, unless it begins anew. */
+static const struct mu__barrier_outcome *
+known_outcome(const struct mu__barriers *barriers, const struct mu__barrier *barrier,
+              const struct mu__barrier_seat *seat,
+              const struct mu__barrier_arrival *arrival, uint64_t generation)
+{
+    const struct mu__barrier_outcome *outcome = mu__barrier_outcome(barrier, generation);
+
+    if (outcome == NULL || !took_part(barrier, seat, generation))
+        return NULL;
+    if (!is_later(barrier, seat, arrival, outcome))
+        return seat != NULL && generation < seat->generation ? NULL : outcome;
+    if (is_quiet(barriers, outcome) || arrival->anew ||
+        barrier->running || generation + 1 != barrier->generation)
+        return NULL;
+    return outcome;
+}
+
+/* Stands for one arrival: 62 bits, for the text. */
+static uint64_t mark_of(uint64_t incarnation, uint64_t token)
+{
+    uint64_t mark = (incarnation ^ token * UINT64_C(0x9e3779b97f4a7c15)) *
+                    UINT64_C(0xff51afd7ed558ccd);
+
+    return (mark ^ mark >> 32) >> 2;
+}
+
+/* The outcome that a former host had for this very arrival; NULL: none is known. */
+static const struct mu__barrier_outcome *
+joined_outcome(const struct mu__barrier *barrier,
+               const struct mu__barrier_arrival *arrival)
+{
+    uint64_t mark = mark_of(arrival->incarnation, arrival->token);
+
+    for (const struct mu__barrier_outcome *at = barrier->outcomes; at != NULL;
+         at = at->next)
+        for (uint32_t i = 0; i < at->joined_count; i++)
+            if (at->joined[i] == mark)
+                return at;
+    return NULL;
+}
+
+/* ---- arriving ---- */
+
+static bool is_other_set(const struct mu__barrier *barrier,
+                         const struct mu__barrier_arrival *arrival)
+{
+    const char *set = barrier->of_all ? arrival->all : barrier->set;
+
+    return barrier->set != NULL && !(barrier->of_all && arrival->of_all) &&
+           strcmp(set, arrival->set) != 0;
+}
+
+static enum mu__arrived take_seat(struct mu__barrier *barrier,
+                                  const struct mu__barrier_arrival *arrival,
+                                  uint64_t *ret_token)
+{
+    struct mu__barrier_seat *seat = mu__barrier_seat(barrier, arrival->slot);
+    bool is_again;
+
+    if (seat == NULL || is_other_set(barrier, arrival))
+        return MU__ARRIVED_DIFFERENT;
+    is_again = seat->arrived && seat->incarnation == arrival->incarnation;
+    if (is_again && seat->token != arrival->token)
+        *ret_token = seat->token;
+    if (barrier->arrived == 0)
+        barrier->first = arrival->slot;
+    barrier->arrived += !seat->arrived;
+    seat->arrived = true;
+    seat->incarnation = arrival->incarnation;
+    seat->token = arrival->token;
+    seat->asked = arrival->generation;
+    seat->generation = barrier->generation;
+    return barrier->arrived == barrier->expected ? MU__ARRIVED_LAST : MU__ARRIVED_WAITS;
+}
+
+static enum mu__arrived arrive_late(const struct mu__barriers *barriers,
+                                    struct mu__barrier *barrier,
+                                    const struct mu__barrier_seat *seat,
+                                    const struct mu__barrier_arrival *arrival,
+                                    uint64_t generation,
+                                    const struct mu__barrier_outcome **ret_outcome)
+{
+    const struct mu__barrier_outcome *outcome;
+
+    if (!barrier->running && generation + 1 == barrier->generation &&
+        is_other_set(barrier, arrival))
+        return MU__ARRIVED_DIFFERENT;
+    outcome = known_outcome(barriers, barrier, seat, arrival, generation);
+    if (outcome == NULL)
+        return MU__ARRIVED_SLOW;
+    *ret_outcome = outcome;
+    return MU__ARRIVED_AGAIN;
+}
+
+/* It took part in no generation from its own one on that is over. Who took part in those
+ * of a former host is not known; but no process that began after them. */
+static bool missed_nothing(const struct mu__barrier *barrier,
+                           const struct mu__barrier_seat *seat,
+                           const struct mu__barrier_arrival *arrival, uint64_t generation)
+{
+    return (generation >= barrier->read_end || barrier->read_revision < arrival->since) &&
+           (seat == NULL || generation >= seat->over_end);
+}
+
+/* Whether one that comes behind its time goes on with the others. */
+static bool may_join(const struct mu__barrier *barrier,
+                     const struct mu__barrier_seat *seat,
+                     const struct mu__barrier_arrival *arrival, uint64_t generation)
+{
+    return arrival->recoverable || arrival->anew ||
+           missed_nothing(barrier, seat, arrival, generation);
+}
+
+enum mu__arrived mu__barriers_arrive(struct mu__barriers *barriers,
+                                     const struct mu__barrier_arrival *arrival,
+                                     const struct mu__barrier_outcome **ret_outcome,
+                                     uint64_t *ret_token)
+{
+    struct mu__barrier *barrier = mu__barriers_find(barriers, arrival->name);
+    uint64_t generation = arrival->generation;
+    struct mu__barrier_seat *seat;
+
+    if (barrier == NULL)
+        return MU__ARRIVED_FIRST;
+    seat = seat_of(barrier, arrival->slot);
+    if (seat != NULL && seat->incarnation == arrival->incarnation &&
+        seat->token == arrival->token)
+        generation = seat->generation;
+    *ret_outcome = joined_outcome(barrier, arrival);
+    if (*ret_outcome != NULL)
+        return MU__ARRIVED_AGAIN;
+    if (generation < barrier->generation) {
+        enum mu__arrived arrived =
+            arrive_late(barriers, barrier, seat, arrival, generation, ret_outcome);
+
+        if (arrived != MU__ARRIVED_SLOW || !may_join(barrier, seat, arrival, generation))
+            return arrived;
+        generation = barrier->generation;
+    }
+    if (generation > barrier->generation)
+        return MU__ARRIVED_QUICK;
+    if (!barrier->running)
+        return MU__ARRIVED_FIRST;
+    return take_seat(barrier, arrival, ret_token);
+}
+
+bool mu__barrier_uncount(struct mu__barrier *barrier, uint32_t slot)
+{
+    struct mu__barrier_seat *seat = mu__barrier_seat(barrier, slot);
+
+    if (!barrier->running || seat == NULL || !seat->arrived)
+        return false;
+    seat->arrived = false;
+    barrier->arrived--;
+    return true;
+}
+
+bool mu__barrier_may_cancel(const struct mu__barrier *barrier, uint32_t slot,
+                            uint64_t incarnation, uint64_t generation)
+{
+    const struct mu__barrier_seat *seat = mu__barrier_seat(barrier, slot);
+
+    return barrier->running && seat != NULL && seat->arrived &&
+           seat->incarnation == incarnation &&
+           (seat->asked == generation || seat->generation == generation);
+}
+
+/* ---- beginning ---- */
+
+static uint32_t seats_missing(const struct mu__barrier *barrier, const uint32_t *slots,
+                              uint32_t count)
+{
+    uint32_t missing = 0;
+
+    for (uint32_t i = 0; i < count; i++)
+        missing += seat_of(barrier, slots[i]) == NULL;
+    return missing;
+}
+
+static int make_room(struct mu__barriers *barriers, const struct mu__barrier *but,
+                     uint32_t seats, uint64_t now_ms, mu_error *ret_error)
+{
+    uint32_t names = but == NULL;
+
+    while (barriers->running.count + barriers->over.count + names > MU__BARRIERS_MAX ||
+           barriers->seats + seats > MU__BARRIER_SEATS_MAX) {
+        struct mu__barrier *oldest = barriers->over.first;
+
+        if (oldest != NULL && oldest == but)
+            oldest = oldest->next;
+        if (oldest == NULL || now_ms - oldest->since_ms < MU__BARRIER_KEEP_MS)
+            return mu_error_set(
+                ret_error, -MU_EEXHAUSTED,
+                "%" PRIu32 " barriers run and %" PRIu32 " were over within the last "
+                "%d s, with %" PRIu64 " places for tasks; at most %d barriers and %d "
+                "places are remembered", barriers->running.count, barriers->over.count,
+                MU__BARRIER_KEEP_MS / 1000, barriers->seats, MU__BARRIERS_MAX,
+                MU__BARRIER_SEATS_MAX);
+        drop(barriers, oldest);
+    }
+    return 0;
+}
+
+static int add_seat(struct mu__barriers *barriers, struct mu__barrier *barrier,
+                    uint32_t slot)
+{
+    uint32_t index = barrier->seats_count;
+
+    if (seat_of(barrier, slot) != NULL)
+        return 0;
+    if (index == barrier->seats_size) {
+        uint32_t size = index == 0 ? 4 : index * 2;
+
+        if (!mu__grow_array((void **)&barrier->seats, size, sizeof *barrier->seats))
+            return -MU_ENOMEM;
+        barrier->seats_size = size;
+    }
+    if (mu__map_set(&barrier->by_slot, (uint64_t)slot + 1,
+                    (void *)(uintptr_t)(index + 1)) != 0)
+        return -MU_ENOMEM;
+    barrier->seats[index] = (struct mu__barrier_seat){.slot = slot};
+    barrier->seats_count++;
+    barriers->seats++;
+    return 0;
+}
+
+/* All memory that this generation will need, up to its outcome. */
+static int furnish(struct mu__barriers *barriers, struct mu__barrier *barrier,
+                   const struct mu__barrier_arrival *arrival, const uint32_t *slots,
+                   uint32_t count)
+{
+    size_t size = strlen(arrival->set) + 1;
+    char *copy;
+
+    for (uint32_t i = 0; i < count; i++)
+        if (add_seat(barriers, barrier, slots[i]) != 0)
+            return -MU_ENOMEM;
+    if (barrier->spare == NULL)
+        barrier->spare = calloc(1, sizeof *barrier->spare);
+    copy = malloc(size);
+    if (barrier->spare == NULL || copy == NULL) {
+        free(copy);
+        return -MU_ENOMEM;
+    }
+    memcpy(copy, arrival->set, size);
+    free(barrier->set);
+    barrier->set = copy;
+    barrier->of_all = arrival->of_all;
+    return 0;
+}
+
+static void seat_all(struct mu__barrier *barrier, const uint32_t *slots, uint32_t count)
+{
+    for (uint32_t i = 0; i < barrier->seats_count; i++) {
+        barrier->seats[i].past = (uint16_t)(barrier->seats[i].past << 1);
+        barrier->seats[i].arrived = false;
+    }
+    for (uint32_t i = 0; i < count; i++)
+        seat_of(barrier, slots[i])->past |= 1;
+    barrier->expected = count;
+    barrier->arrived = 0;
+}
+
+int mu__barriers_begin(struct mu__barriers *barriers,
+                       const struct mu__barrier_arrival *arrival, const uint32_t *slots,
+                       uint32_t count, uint64_t timeout_ms, uint64_t now_ms,
+                       mu_error *ret_error, struct mu__barrier **ret_barrier)
+{
+    struct mu__barrier *known = mu__barriers_find(barriers, arrival->name);
+    struct mu__barrier *barrier = known;
+    uint32_t seats = known == NULL ? count : seats_missing(known, slots, count);
+    int rv = make_room(barriers, known, seats, now_ms, ret_error);
+
+    assert(known == NULL || !known->running);
+    if (rv != 0)
+        return rv;
+    if (known == NULL)
+        barrier = new_barrier(barriers, arrival->name);
+    if (barrier == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a barrier");
+    rv = furnish(barriers, barrier, arrival, slots, count);
+    if (rv != 0) {
+        if (known == NULL)
+            discard(barriers, barrier);
+        return mu_error_set(ret_error, rv, "no memory for the tasks of a barrier");
+    }
+    if (known == NULL)
+        barrier->generation = arrival->generation;
+    else
+        unlink_from(&barriers->over, barrier);
+    append(&barriers->running, barrier);
+    seat_all(barrier, slots, count);
+    barrier->running = true;
+    barrier->since_ms = now_ms;
+    barrier->note_ms = 0;
+    barrier->timeout_ms = timeout_ms;
+    *ret_barrier = barrier;
+    return 0;
+}
+
+/* ---- others take part ---- */
+
+int mu__barrier_join(struct mu__barriers *barriers, struct mu__barrier *barrier,
+                     uint32_t slot)
+{
+    int rv;
+
+    assert(barrier->running);
+    if (barriers->seats == MU__BARRIER_SEATS_MAX)
+        return -MU_EEXHAUSTED;
+    rv = add_seat(barriers, barrier, slot);
+    if (rv != 0)
+        return rv;
+    barrier->expected += mu__barrier_seat(barrier, slot) == NULL;
+    seat_of(barrier, slot)->past |= 1;
+    return 0;
+}
+
+void mu__barrier_part(struct mu__barrier *barrier, uint32_t slot)
+{
+    struct mu__barrier_seat *seat = mu__barrier_seat(barrier, slot);
+
+    assert(barrier->running);
+    if (seat == NULL)
+        return;
+    (void)mu__barrier_uncount(barrier, slot);
+    seat->past &= (uint16_t)~1U;
+    barrier->expected--;
+}
+
+bool mu__barrier_is_full(const struct mu__barrier *barrier)
+{
+    return barrier->arrived == barrier->expected;
+}
+
+/* ---- ending ---- */
+
+static void describe(struct mu__barrier_outcome *outcome, const mu_error *error)
+{
+    size_t size = strlen(error->message) + 1;
+
+    outcome->code = error->code;
+    outcome->kind = error->kind;
+    memcpy(outcome->task, error->task, sizeof outcome->task);
+    outcome->message = malloc(size);
+    if (outcome->message != NULL)
+        memcpy(outcome->message, error->message, size);
+}
+
+static void note_seats(struct mu__barrier_outcome *outcome, struct mu__barrier *barrier)
+{
+    for (uint32_t i = 0; i < barrier->seats_count; i++) {
+        struct mu__barrier_seat *seat = &barrier->seats[i];
+
+        if ((seat->past & 1) != 0)
+            seat->over_end = barrier->generation + 1;
+        if (seat->arrived && seat->asked != seat->generation &&
+            outcome->joined_count < MU__BARRIER_JOINED_MAX)
+            outcome->joined[outcome->joined_count++] =
+                mark_of(seat->incarnation, seat->token);
+    }
+}
+
+/* As the last one; the first of too many goes. */
+static void remember(struct mu__barrier *barrier, struct mu__barrier_outcome *outcome)
+{
+    struct mu__barrier_outcome **at = &barrier->outcomes;
+
+    outcome->next = barrier->outcomes;
+    barrier->outcomes = outcome;
+    for (int i = 0; *at != NULL && i < MU__BARRIER_OUTCOMES_MAX; i++)
+        at = &(*at)->next;
+    free_outcome(*at);
+    *at = NULL;
+}
+
+const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers,
+                                                   struct mu__barrier *barrier,
+                                                   const mu_error *error,
+                                                   uint64_t revision,
+                                                   uint64_t now_ms)
+{
+    struct mu__barrier_outcome *outcome = barrier->spare;
+
+    assert(barrier->running && outcome != NULL);
+    assert(error != NULL || barrier->arrived == barrier->expected);
+    barrier->spare = NULL;
+    outcome->generation = barrier->generation;
+    outcome->revision = revision;
+    if (error != NULL)
+        describe(outcome, error);
+    note_seats(outcome, barrier);
+    remember(barrier, outcome);
+    barrier->running = false;
+    barrier->generation++;
+    barrier->since_ms = now_ms;
+    unlink_from(&barriers->running, barrier);
+    append(&barriers->over, barrier);
+    return outcome;
+}
+
+/* ---- as text: "GENERATION REVISION CODE KIND TASK SIZE WORDS\n" for each outcome, and
+ * behind it "+MARK \n" for each that joined ---- */
+
+size_t mu__barrier_write(const struct mu__barrier *barrier,
+                         char out[MU__BARRIER_TEXT_MAX])
+{
+    size_t used = 0;
+
+    out[0] = '\0';
+    for (const struct mu__barrier_outcome *at = barrier->outcomes; at != NULL;
+         at = at->next) {
+        const char *message = at->message == NULL ? "" : at->message;
+
+        used += (size_t)snprintf(out + used, MU__BARRIER_TEXT_MAX - used,
+                                 "%" PRIu64 " %" PRIu64 " %d %d %s %zu %s\n",
+                                 at->generation, at->revision, -at->code, at->kind,
+                                 at->task[0] == '\0' ? "-" : at->task, strlen(message),
+                                 message);
+        for (uint32_t i = 0; i < at->joined_count; i++)
+            used += (size_t)snprintf(out + used, MU__BARRIER_TEXT_MAX - used,
+                                     "+%" PRIu64 " \n", at->joined[i]);
+    }
+    return used;
+}
+
+/* What is left of a text; `bad` once it is of another form. */
+struct outcome_reader {
+    const char *at;
+    const char *end;
+    bool bad;
+};
+
+/* A decimal number and the space behind it. */
+static uint64_t take_number(struct outcome_reader *reader, uint64_t max)
+{
+    const char *begin = reader->at;
+    uint64_t number = 0;
+
+    while (reader->at < reader->end && *reader->at >= '0' && *reader->at <= '9' &&
+           reader->at - begin < 19)
+        number = number * 10 + (uint64_t)(*reader->at++ - '0');
+    if (reader->at == begin || reader->at == reader->end || *reader->at != ' ' ||
+        number > max) {
+        reader->bad = true;
+        return 0;
+    }
+    reader->at++;
+    return number;
+}
+
+/* Some bytes and the one behind them. */
+static struct mu__view take_bytes(struct outcome_reader *reader, size_t size, char behind)
+{
+    const char *begin = reader->at;
+
+    if (reader->bad || (size_t)(reader->end - begin) <= size || begin[size] != behind) {
+        reader->bad = true;
+        return (struct mu__view){.size = 0};
+    }
+    reader->at += size + 1;
+    return (struct mu__view){.data = begin, .size = (uint32_t)size};
+}
+
+static struct mu__view take_word(struct outcome_reader *reader)
+{
+    size_t size = 0;
+
+    while (reader->at + size < reader->end && reader->at[size] != ' ')
+        size++;
+    return take_bytes(reader, size, ' ');
+}
+
+static void read_joined(struct outcome_reader *reader,
+                        struct mu__barrier_outcome *outcome)
+{
+    while (!reader->bad && reader->at < reader->end && *reader->at == '+') {
+        reader->at++;
+        if (outcome->joined_count == MU__BARRIER_JOINED_MAX) {
+            reader->bad = true;
+            return;
+        }
+        outcome->joined[outcome->joined_count++] =
+            take_number(reader, UINT64_C(1) << 62);
+        (void)take_bytes(reader, 0, '\n');
+    }
+}
+
+static struct mu__barrier_outcome *read_outcome(struct outcome_reader *reader)
+{
+    uint64_t generation = take_number(reader, UINT64_C(1) << 62);
+    uint64_t revision = take_number(reader, UINT64_C(1) << 62);
+    mu_error error = {.code = -(int)take_number(reader, 255)};
+    struct mu__barrier_outcome *outcome;
+    struct mu__view task;
+    size_t size;
+
+    error.kind = (int)take_number(reader, 255);
+    task = take_word(reader);
+    size = (size_t)take_number(reader, sizeof error.message - 1);
+    mu__view_copy(take_bytes(reader, size, '\n'), error.message, sizeof error.message);
+    if (!mu__view_is(task, "-"))
+        mu__view_copy(task, error.task, sizeof error.task);
+    if (reader->bad)
+        return NULL;
+    outcome = calloc(1, sizeof *outcome);
+    if (outcome == NULL)
+        return NULL;
+    outcome->generation = generation;
+    outcome->revision = revision;
+    if (error.code != 0)
+        describe(outcome, &error);
+    read_joined(reader, outcome);
+    return outcome;
+}
+
+/* Generations descend. */
+static int read_outcomes(struct outcome_reader *reader, struct mu__barrier *barrier)
+{
+    struct mu__barrier_outcome **end = &barrier->outcomes;
+    uint64_t before = UINT64_MAX;
+
+    for (int i = 0; reader->at < reader->end; i++) {
+        struct mu__barrier_outcome *outcome = read_outcome(reader);
+
+        if (outcome == NULL)
+            return reader->bad ? -MU_EINVALID : -MU_ENOMEM;
+        *end = outcome;
+        end = &outcome->next;
+        if (reader->bad || i == MU__BARRIER_OUTCOMES_MAX || outcome->generation >= before)
+            return -MU_EINVALID;
+        before = outcome->generation;
+    }
+    return barrier->outcomes == NULL ? -MU_EINVALID : 0;
+}
+
+int mu__barriers_read(struct mu__barriers *barriers, struct mu__view name,
+                      struct mu__view text, uint64_t now_ms)
+{
+    struct outcome_reader reader = {.at = text.data};
+    struct mu__barrier *barrier;
+    int rv = make_room(barriers, NULL, 0, now_ms, NULL);
+
+    if (rv != 0)
+        return rv;
+    if (text.size == 0)
+        return -MU_EINVALID;
+    reader.end = reader.at + text.size;
+    barrier = new_barrier(barriers, name);
+    if (barrier == NULL)
+        return -MU_ENOMEM;
+    rv = read_outcomes(&reader, barrier);
+    if (rv != 0) {
+        discard(barriers, barrier);
+        return rv;
+    }
+    barrier->generation = barrier->outcomes->generation + 1;
+    barrier->read_end = barrier->generation;
+    barrier->read_revision = barrier->outcomes->revision;
+    barrier->since_ms = now_ms;
+    append(&barriers->over, barrier);
+    return 0;
+}
+
+/* ---- checking ---- */
+
+static bool check_barrier(const struct mu__barrier *barrier)
+{
+    uint32_t expected = 0;
+    uint32_t arrived = 0;
+
+    for (uint32_t i = 0; i < barrier->seats_count; i++) {
+        const struct mu__barrier_seat *seat = &barrier->seats[i];
+
+        if (seat_of(barrier, seat->slot) != seat)
+            return false;
+        expected += (seat->past & 1) != 0;
+        arrived += seat->arrived;
+        if (seat->arrived && ((seat->past & 1) == 0 || seat->incarnation == 0))
+            return false;
+    }
+    if (expected != barrier->expected || arrived != barrier->arrived)
+        return false;
+    if (barrier->running)
+        return barrier->spare != NULL && arrived < expected;
+    return barrier->outcomes != NULL &&
+           barrier->outcomes->generation + 1 == barrier->generation;
+}
+
+bool mu__barriers_check(const struct mu__barriers *barriers)
+{
+    const struct mu__barrier_list *lists[] = {&barriers->running, &barriers->over};
+    uint64_t seats = 0;
+
+    for (size_t i = 0; i < 2; i++) {
+        uint32_t count = 0;
+
+        for (struct mu__barrier *at = lists[i]->first; at != NULL; at = at->next) {
+            if (at->running != (i == 0) || !check_barrier(at) ||
+                mu__barriers_find(barriers, name_of(at)) != at)
+                return false;
+            seats += at->seats_count;
+            count++;
+        }
+        if (count != lists[i]->count)
+            return false;
+    }
+    return seats == barriers->seats;
+}

@@ -1,0 +1,602 @@
+#include "actors/coordination/job_runs.h"
+
+#include "actors/packing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DIRECTORY MU__KEYS_OWN "/run"
+
+/* Keys of programs that are about one run; before there were runs the service's own were
+ * elsewhere. */
+static const char *const run_directories[] = {
+    "muster/distribute", MU__KEY_PREEMPTION, MU__KEYS_OWN "/barrier",
+    MU__KEYS_OWN "/preemption",
+};
+
+enum { RUN_DIRECTORIES = sizeof run_directories / sizeof run_directories[0] };
+
+struct coord_runs {
+    struct mu__store_runs store_runs;
+    struct mu__store_run none;  /* before it leads */
+    char requested[MU__RUN_NAME_MAX + 1];
+};
+
+/* ---- records in the store ---- */
+
+static uint64_t wall_ms(struct mu__ctx *ctx, const struct coordination *c)
+{
+    return c->config.wall_ms == NULL ? mu__now_ms(ctx) : c->config.wall_ms();
+}
+
+static bool is_kept(const struct coordination *c)
+{
+    return c->config.store->lasting;
+}
+
+static void key_of(uint64_t number, char out[MU__RUN_KEY_MAX])
+{
+    (void)snprintf(out, MU__RUN_KEY_MAX, DIRECTORY "/%" PRIu64, number);
+}
+
+static int write_run(struct mu__ctx *ctx, struct coordination *c,
+                     const struct mu__store_run *run)
+{
+    char key[MU__RUN_KEY_MAX];
+    char text[MU__RUN_TEXT_MAX];
+    int rv;
+
+    if (!is_kept(c))
+        return 0;
+    key_of(run->number, key);
+    rv = mu__coord_keys_put_quietly(ctx, c, key, text, mu__store_run_write(run, text));
+    if (rv != 0)
+        mu__log(ctx, MU__LOG_ERROR, "run \"%s\" cannot be stored: %s", run->name,
+                mu_strerror(rv));
+    return rv;
+}
+
+/* The number in "_muster/run/NUMBER", and whether there is more behind it; 0: there is
+ * none. */
+static uint64_t number_in(struct mu__view key, bool *ret_more)
+{
+    const char *at = (const char *)key.data + sizeof DIRECTORY;
+    const char *end = (const char *)key.data + key.size;
+    uint64_t number = 0;
+
+    for (; at < end && *at >= '0' && *at <= '9' && number < UINT64_MAX / 16; at++)
+        number = number * 10 + (uint64_t)(*at - '0');
+    *ret_more = at < end && *at == '/';
+    return at == end || *at == '/' ? number : 0;
+}
+
+static void read_runs(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct mu__key_value entry = {.key = mu__view_str(DIRECTORY)};
+    bool more;
+
+    c->runs->store_runs.count = 0;
+    while (mu__coord_keys_next_own(c, entry.key, &entry) &&
+           mu__key_is_below(entry.key, mu__view_str(DIRECTORY))) {
+        struct mu__store_run run = {.number = number_in(entry.key, &more)};
+
+        if (run.number == 0 || more)
+            continue;
+        if (mu__store_run_read(entry.value, &run) != 0) {
+            mu__log(ctx, MU__LOG_WARN, "key \"%.*s\" is no record of a run",
+                    (int)entry.key.size, (const char *)entry.key.data);
+            (void)snprintf(run.name, sizeof run.name, "run-%" PRIu64, run.number);
+            run.state = MU__RUN_ABANDONED;
+        }
+        mu__store_runs_add(&c->runs->store_runs, &run);
+    }
+}
+
+static bool is_remembered(const struct coordination *c, uint64_t number)
+{
+    const struct mu__store_runs *store_runs = &c->runs->store_runs;
+
+    for (unsigned i = 0; i < store_runs->count; i++)
+        if (store_runs->runs[i].number == number)
+            return true;
+    return false;
+}
+
+/* All below the directory but the records of runs that are remembered. */
+static void drop_contents(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct mu__key_value entry = {.key = mu__view_str(DIRECTORY)};
+    char copy[MU__KEY_MAX];
+    bool more;
+
+    while (mu__coord_keys_next_own(c, entry.key, &entry) &&
+           mu__key_is_below(entry.key, mu__view_str(DIRECTORY))) {
+        uint64_t number = number_in(entry.key, &more);
+
+        memcpy(copy, entry.key.data, entry.key.size);
+        entry.key.data = copy;
+        if (more || !is_remembered(c, number))
+            (void)mu__coord_keys_drop(ctx, c, entry.key);
+    }
+}
+
+/* ---- which run it is in ---- */
+
+const struct mu__store_run *mu__coord_run(const struct coordination *c)
+{
+    const struct mu__store_run *present = mu__store_runs_present(&c->runs->store_runs);
+
+    return present == NULL ? &c->runs->none : present;
+}
+
+size_t mu__coord_run_key(const struct coordination *c, const char *what,
+                         char out[MU__RUN_KEY_MAX])
+{
+    return (size_t)snprintf(out, MU__RUN_KEY_MAX, DIRECTORY "/%" PRIu64 "/%s",
+                            mu__coord_run(c)->number, what);
+}
+
+/* Whether a function of independent tasks has failed: that is what the run comes to. */
+static bool has_failed(const struct coordination *c)
+{
+    static const char end[] = "/failed";
+    struct mu__view directory = mu__view_str("muster/distribute");
+    struct mu__key_value entry = {.key = directory};
+
+    while (mu__coord_keys_next_own(c, entry.key, &entry) &&
+           mu__key_is_below(entry.key, directory)) {
+        const char *key = entry.key.data;
+
+        if (entry.key.size >= sizeof end &&
+            memcmp(key + entry.key.size - sizeof end + 1, end, sizeof end - 1) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void end_present(struct mu__ctx *ctx, struct coordination *c, bool failed)
+{
+    struct mu__store_run *present = mu__store_runs_present(&c->runs->store_runs);
+
+    if (present == NULL || mu__store_run_is_over(present))
+        return;
+    present->state = failed ? MU__RUN_FAILED : MU__RUN_ABANDONED;
+    present->code = failed ? -MU_EABORTED : 0;
+    (void)snprintf(present->message, sizeof present->message, "%s",
+                   failed ? "a function has failed" : "another run was begun");
+    present->ended_ms = wall_ms(ctx, c);
+    (void)write_run(ctx, c, present);
+}
+
+static int begin_run(struct mu__ctx *ctx, struct coordination *c, bool failed)
+{
+    struct coord_runs *runs = c->runs;
+    struct mu__store_run run = {.state = MU__RUN_RUNNING, .started_ms = wall_ms(ctx, c)};
+
+    end_present(ctx, c, failed);
+    run.number = mu__coord_run(c)->number + 1;
+    if (runs->requested[0] != '\0')
+        memcpy(run.name, runs->requested, sizeof run.name);
+    else
+        (void)snprintf(run.name, sizeof run.name, "run-%" PRIu64, run.number);
+    mu__store_runs_add(&runs->store_runs, &run);
+    mu__log(ctx, MU__LOG_INFO, "run \"%s\" of the job begins", run.name);
+    if (!is_kept(c))
+        return 0;
+    for (int i = 0; i < RUN_DIRECTORIES; i++)
+        (void)mu__coord_keys_drop(ctx, c, mu__view_str(run_directories[i]));
+    drop_contents(ctx, c);
+    mu__coord_keys_drop_agents(ctx, c);
+    return write_run(ctx, c, &run);
+}
+
+/* The same run goes on, whatever came of it before. One that has ended is only begun
+ * again by name: who takes part in it, and takes over its service, does not. */
+static int continue_run(struct mu__ctx *ctx, struct coordination *c, bool is_own)
+{
+    struct mu__store_run *present = mu__store_runs_present(&c->runs->store_runs);
+
+    mu__log(ctx, MU__LOG_INFO, "run \"%s\" of the job goes on", present->name);
+    if (present->state == MU__RUN_RUNNING ||
+        (is_own && mu__store_run_is_over(present)))
+        return 0;
+    present->state = MU__RUN_RUNNING;
+    present->ended_ms = 0;
+    present->code = 0;
+    present->message[0] = '\0';
+    return write_run(ctx, c, present);
+}
+
+static uint64_t own_run(const struct coordination *c)
+{
+    const struct mu__own_run *own = c->config.own_run;
+
+    return own == NULL || own->store != c->number ? 0 : own->number;
+}
+
+int mu__coord_runs_lead(struct mu__ctx *ctx, struct coordination *c, mu_error *ret_error)
+{
+    bool failed;
+
+    read_runs(ctx, c);
+    if (c->config.only_looks)
+        return 0;
+    failed = has_failed(c);
+    switch (mu__store_runs_choose(&c->runs->store_runs, own_run(c), c->runs->requested,
+                                  failed, ret_error)) {
+    case MU__RUN_CONTINUE:
+        (void)continue_run(ctx, c, own_run(c) == mu__coord_run(c)->number);
+        return 0;
+    case MU__RUN_BEGIN:
+        (void)begin_run(ctx, c, failed);
+        return 0;
+    case MU__RUN_REFUSE:
+        break;
+    }
+    return ret_error->code;
+}
+
+/* ---- who belongs to it ---- */
+
+int mu__coord_runs_admit(const struct coordination *c, const struct coord_peer *peer,
+                         const struct mu__task_register *body, mu_error *ret_error)
+{
+    const struct mu__store_run *run = mu__coord_run(c);
+
+    if (c->config.only_looks || strcmp(peer->type, "client") == 0)
+        return 0;
+    if (body->run != 0 && is_kept(c) && body->run != run->number)
+        return mu_error_set(ret_error, -MU_EABORTED,
+                            "/job:%s/task:%" PRIu32 " belongs to a former run of the job "
+                            "(number %" PRIu64 "), and the service is in run \"%s\" "
+                            "(number %" PRIu64 "): start this task again", peer->type,
+                            peer->index, body->run, run->name, run->number);
+    if (body->run_name.size == 0 || mu__view_is(body->run_name, run->name) ||
+        (!is_kept(c) && c->runs->requested[0] == '\0'))
+        return 0;
+    return mu_error_set(ret_error, -MU_EABORTED,
+                        "/job:%s/task:%" PRIu32 " was started for run \"%.*s\" of the "
+                        "job, and the service is in run \"%s\": start it for that one, "
+                        "or begin its own (option run)", peer->type, peer->index,
+                        (int)body->run_name.size, (const char *)body->run_name.data,
+                        run->name);
+}
+
+uint64_t mu__coord_runs_number_for(const struct coordination *c, uint64_t run)
+{
+    const struct mu__store_run *present = mu__coord_run(c);
+
+    if (!is_kept(c) || (run == 0 && mu__store_run_is_over(present)))
+        return 0;
+    return present->number;
+}
+
+/* ---- its end ---- */
+
+/* Whether other tasks than that of this host are there. Clients come and go. */
+static bool has_others(const struct coordination *c, const struct mu__roster_task *own)
+{
+    for (uint32_t i = 0; i < c->roster->count; i++) {
+        const struct mu__roster_task *task = c->roster->tasks[i];
+
+        if (task != own && task->state == MU__TASK_CONNECTED &&
+            strcmp(task->type, "client") != 0)
+            return true;
+    }
+    return false;
+}
+
+static void close_run(const struct coordination *c, const struct mu__roster_task *task,
+                      struct mu__store_run *run)
+{
+    run->state = has_others(c, task) ? MU__RUN_LEFT : MU__RUN_CLOSED;
+    run->quiet_revision = c->revision;
+}
+
+static void end_run(const struct mu__run_end *body, const struct mu__roster_task *task,
+                    struct mu__store_run *run)
+{
+    char line[sizeof run->message];
+
+    mu__view_copy(body->message, line, sizeof line);
+    line[strcspn(line, "\r\n")] = '\0';
+    run->state = body->code == 0 ? MU__RUN_ENDED : MU__RUN_FAILED;
+    run->code = -(int)body->code;
+    (void)snprintf(run->message, sizeof run->message, "%.170s%s%s", line,
+                   line[0] == '\0' ? "ended by " : ", says ", task->name);
+}
+
+/* The leading task's word: the chief's, or where there is none a worker's. */
+static bool may_end(const struct coordination *c, const struct mu__roster_task *task)
+{
+    const struct mu__task_set *all = mu__coord_requests_all(c);
+
+    if (strcmp(task->type, "chief") == 0)
+        return true;
+    return strcmp(task->type, "worker") == 0 && !mu__task_set_has(all, "chief", 0);
+}
+
+void mu__coord_on_run_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__run_end *body = mu__body(msg);
+    uint32_t node = msg->from.node;
+    const struct mu__roster_task *task = mu__coord_requester(ctx, c, node, body->token);
+    struct mu__store_run *run = mu__store_runs_present(&c->runs->store_runs);
+    mu_error error;
+
+    if (task == NULL)
+        return;
+    if (body->closing ? node != MU__NODE_SELF : !may_end(c, task)) {
+        (void)mu_error_set(&error, -MU_EPERMISSION, "%s does not lead the job",
+                           task->name);
+        mu__coord_answer(ctx, c, node, body->token, &error);
+        return;
+    }
+    if (run != NULL && !c->config.only_looks && !mu__store_run_is_over(run)) {
+        if (body->closing)
+            close_run(c, task, run);
+        else
+            end_run(body, task, run);
+        run->ended_ms = wall_ms(ctx, c);
+        mu__log(ctx, MU__LOG_INFO, "run \"%s\" of the job: %s", run->name,
+                mu__store_run_word(run->state));
+        (void)write_run(ctx, c, run);
+    }
+    mu__coord_answer(ctx, c, node, body->token, NULL);
+}
+
+/* ---- showing ---- */
+
+static int set_number(mu_value *map, const char *name, uint64_t number)
+{
+    return mu_value_set(map, name, mu_value_int((int64_t)number));
+}
+
+static int set_text(mu_value *map, const char *name, const char *text)
+{
+    mu_value *value = mu_value_string(text);
+
+    return mu_value_set(map, name, value != NULL ? value : mu_value_string("?"));
+}
+
+/* What the present run holds. */
+static int show_contents(const struct coordination *c, mu_value *map)
+{
+    char key[MU__RUN_KEY_MAX];
+    uint64_t count;
+    uint64_t bytes;
+    uint64_t all;
+    int rv;
+
+    (void)mu__coord_run_key(c, "barrier", key);
+    mu__coord_keys_measure(c, mu__view_str(key), &count, &all);
+    rv = set_number(map, "barriers", count);
+    (void)mu__coord_run_key(c, "preemption", key);
+    if (rv == 0)
+        rv = mu_value_set(map, "preempted", mu_value_bool(mu__coord_keys_get_own(
+                                                (struct coordination *)c, key,
+                                                &(struct mu__key_value){0})));
+    mu__coord_keys_measure(c, mu__view_str("muster/distribute"), &count, &bytes);
+    if (rv == 0)
+        rv = set_number(map, "results", count);
+    if (rv == 0)
+        rv = set_number(map, "answers", mu__coord_keys_results(c));
+    return rv == 0 ? set_number(map, "bytes", all + bytes) : rv;
+}
+
+static mu_value *show_run(const struct coordination *c, const struct mu__store_run *run)
+{
+    mu_value *map = mu_value_map();
+    bool is_present = run == mu__coord_run(c);
+    int rv = map == NULL ? -MU_ENOMEM : set_text(map, "name", run->name);
+
+    if (rv == 0)
+        rv = set_number(map, "number", run->number);
+    if (rv == 0)
+        rv = mu_value_set(map, "present", mu_value_bool(is_present));
+    if (rv == 0)
+        rv = set_text(map, "state", mu__store_run_word(run->state));
+    if (rv == 0)
+        rv = set_number(map, "started_ms", run->started_ms);
+    if (rv == 0)
+        rv = set_number(map, "ended_ms", run->ended_ms);
+    if (rv == 0)
+        rv = set_text(map, "error", run->code == 0 ? "" : mu_err_name(run->code));
+    if (rv == 0)
+        rv = set_text(map, "message", run->message);
+    if (rv == 0 && is_present)
+        rv = show_contents(c, map);
+    if (rv == 0)
+        return map;
+    mu_value_free(map);
+    return NULL;
+}
+
+static int show_all(const struct coordination *c, mu_value *map)
+{
+    const struct mu__store_runs *store_runs = &c->runs->store_runs;
+    mu_value *list = mu_value_list();
+    uint64_t count;
+    uint64_t bytes;
+    uint64_t own;
+    uint64_t own_bytes;
+    int rv = list == NULL ? -MU_ENOMEM : 0;
+
+    for (unsigned i = 0; i < store_runs->count && rv == 0; i++)
+        rv = mu_value_append(list, show_run(c, &store_runs->runs[i]));
+    if (rv != 0) {
+        mu_value_free(list);
+        return rv;
+    }
+    mu__coord_keys_measure(c, mu__view_str(""), &count, &bytes);
+    mu__coord_keys_measure(c, mu__view_str(MU__KEYS_OWN), &own, &own_bytes);
+    rv = mu_value_set(map, "runs", list);
+    if (rv == 0)
+        rv = set_text(map, "store", c->config.store->name);
+    if (rv == 0)
+        rv = set_number(map, "keys", count - own);
+    return rv == 0 ? set_number(map, "bytes", bytes - own_bytes) : rv;
+}
+
+void mu__coord_on_runs_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__runs_get *body = mu__body(msg);
+    uint32_t node = msg->from.node;
+    mu_value *map;
+
+    if (mu__coord_requester(ctx, c, node, body->token) == NULL)
+        return;
+    map = mu_value_map();
+    if (map != NULL && show_all(c, map) != 0) {
+        mu_value_free(map);
+        map = NULL;
+    }
+    mu__coord_answer_value(ctx, c, node, body->token, 0, map);
+}
+
+/* ---- clearing ---- */
+
+static void forget_run(struct mu__ctx *ctx, struct coordination *c, uint64_t number)
+{
+    char key[MU__RUN_KEY_MAX];
+
+    key_of(number, key);
+    if (is_kept(c))
+        (void)mu__coord_keys_delete_own(ctx, c, key);
+    mu__store_runs_remove(&c->runs->store_runs, number);
+}
+
+static uint64_t clear_history(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct mu__store_runs *store_runs = &c->runs->store_runs;
+    uint64_t count = 0;
+
+    for (; store_runs->count > 1; count++)
+        forget_run(ctx, c, store_runs->runs[0].number);
+    return count;
+}
+
+static uint64_t clear_present(struct mu__ctx *ctx, struct coordination *c)
+{
+    uint64_t count = mu__coord_barriers_forget_over(ctx, c) +
+                     mu__coord_preempt_forget_over(ctx, c);
+
+    for (int i = 0; i < RUN_DIRECTORIES; i++)
+        count += mu__coord_keys_drop(ctx, c, mu__view_str(run_directories[i]));
+    return count;
+}
+
+static int clear_named(struct mu__ctx *ctx, struct coordination *c, struct mu__view name,
+                       uint64_t *ret_count, mu_error *ret_error)
+{
+    char text[MU__RUN_NAME_MAX + 1];
+    const struct mu__store_run *run;
+
+    mu__view_copy(name, text, sizeof text);
+    run = mu__store_runs_find(&c->runs->store_runs, text);
+    if (run == NULL)
+        return mu_error_set(ret_error, -MU_ENOTFOUND, "the store knows no run \"%s\"",
+                            text);
+    if (run == mu__coord_run(c)) {
+        *ret_count += clear_present(ctx, c);
+        return 0;
+    }
+    forget_run(ctx, c, run->number);
+    ++*ret_count;
+    return 0;
+}
+
+void mu__coord_on_runs_clear(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__runs_clear *body = mu__body(msg);
+    uint32_t node = msg->from.node;
+    mu_error error = {.code = 0};
+    uint64_t count = 0;
+
+    if (mu__coord_requester(ctx, c, node, body->token) == NULL)
+        return;
+    if (body->name.size > 0 && clear_named(ctx, c, body->name, &count, &error) != 0) {
+        mu__coord_answer(ctx, c, node, body->token, &error);
+        return;
+    }
+    if ((body->what & MU__RUNS_CLEAR_ENDED) != 0)
+        count += clear_history(ctx, c);
+    if ((body->what & MU__RUNS_CLEAR_PRESENT) != 0)
+        count += clear_present(ctx, c);
+    if ((body->what & MU__RUNS_CLEAR_KEYS) != 0)
+        count += mu__coord_keys_drop_others(ctx, c);
+    mu__coord_answer_value(ctx, c, node, body->token, count, mu_value_nil());
+}
+
+/* ---- a store that is never held ---- */
+
+static void idle(struct mu__store *store, struct mu__ctx *ctx)
+{
+    (void)store;
+    (void)ctx;
+}
+
+static int refuse_write(struct mu__store *store, struct mu__ctx *ctx,
+                        const struct mu__msg *record)
+{
+    (void)store;
+    (void)ctx;
+    (void)record;
+    return -MU_EUNAVAILABLE;
+}
+
+static void ignore_commit(struct mu__store *store, struct mu__ctx *ctx, uint64_t revision,
+                          uint64_t sequence)
+{
+    (void)store;
+    (void)ctx;
+    (void)revision;
+    (void)sequence;
+}
+
+static bool may_not_read(struct mu__store *store, struct mu__ctx *ctx)
+{
+    (void)store;
+    (void)ctx;
+    return false;
+}
+
+struct mu__store *mu__coord_no_store(void)
+{
+    static const struct mu__store_ops ops = {
+        .start = idle,
+        .write = refuse_write,
+        .commit = ignore_commit,
+        .may_read = may_not_read,
+        .tick = idle,
+        .close = idle,
+    };
+    static struct mu__store store = {&ops};
+
+    return &store;
+}
+
+/* ---- its life ---- */
+
+int mu__coord_runs_init(struct mu__ctx *ctx, struct coordination *c)
+{
+    (void)ctx;
+    c->runs = calloc(1, sizeof *c->runs);
+    if (c->runs == NULL)
+        return -MU_ENOMEM;
+    if (c->config.run != NULL)
+        (void)snprintf(c->runs->requested, sizeof c->runs->requested, "%s",
+                       c->config.run);
+    return 0;
+}
+
+void mu__coord_runs_done(struct coordination *c)
+{
+    free(c->runs);
+    c->runs = NULL;
+}

@@ -1,0 +1,718 @@
+/* Preemption: a task, or its machine, will be gone. All tasks say which step they have
+ * reached and do not begin another; one more than the largest of these is where all stop.
+ *
+ *          a notice            all have said         the next notice
+ *   NONE -----------> RUNNING ---------------> OVER -----------------> RUNNING ...
+ *     '--> EARLY -------^  15 minutes before the end
+ *
+ * A round is written into a store that lasts before anybody hears of it, and so is its
+ * end: the next host goes on with it, or repeats what came of it. */
+#include "actors/coordination/internal.h"
+#include "actors/coordination/job_runs.h"
+#include "actors/packing.h"
+
+#include "muster/coordination.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char record_name[] = "preemption";
+
+enum {
+    ROUND_MS = 3 * 60 * 1000,   /* a round takes no longer */
+    MISSING_NAMED_MAX = 3,
+    NOTICES_MAX = 4096          /* that wait for one round, or are early */
+};
+
+enum round_phase { NONE, EARLY, RUNNING, OVER };
+
+/* One who gave notice, and is answered when the round is over. Kept until the next round,
+ * so that one that is asked again begins none. */
+struct preempt_notice {
+    struct preempt_notice *next;
+    const struct mu__roster_task *task;
+    uint64_t incarnation;
+    uint64_t token;
+    uint64_t due_ms;        /* it does not wait for longer; 0: it does */
+    bool answered;
+};
+
+/* What a task has said in the last round. */
+struct voter {
+    uint64_t incarnation;
+    bool requested;             /* PREEMPT_ASK was sent to this incarnation */
+    bool reported;
+    bool counts;
+    uint64_t step;
+};
+
+struct coord_preempt {
+    bool is_read;           /* what the store has of a former host */
+    uint64_t led_ms;        /* when that was: tasks that live have registered some time
+                               after */
+    enum round_phase phase;
+    uint64_t round;         /* the last; 0: there was none */
+    uint64_t begun_ms;
+    char task[64];          /* that will be gone */
+    char reason[MU__ERROR_TEXT_MAX + 1];
+    uint64_t grace_ms;      /* from noticed_ms on; 0: it was not said */
+    uint64_t noticed_ms;
+    uint64_t by;            /* incarnation and token of who said so first; 0: a key */
+    uint64_t token;
+    struct preempt_notice *notices;
+    uint32_t notices_count;
+    struct voter *voters;   /* by slot */
+    uint32_t voters_size;
+    uint32_t missing;       /* of those asked */
+    uint64_t step;          /* OVER: all stop there, */
+    mu_error error;         /* or this came of it */
+};
+
+/* ---- the record in the store ----
+ *
+ * "PHASE ROUND STEP CODE GRACE_MS BY TOKEN TASK REASON": the reason is the rest. */
+
+static void write_record(struct mu__ctx *ctx, struct coordination *c)
+{
+    const struct coord_preempt *p = c->preempt;
+    char key[MU__RUN_KEY_MAX];
+    char text[900];
+    int size;
+    int rv;
+
+    if (!c->config.store->lasting)
+        return;
+    (void)mu__coord_run_key(c, record_name, key);
+    size = snprintf(text, sizeof text,
+                    "%d %" PRIu64 " %" PRIu64 " %d %" PRIu64 " %" PRIu64 " %" PRIu64
+                    " %s %s", (int)p->phase, p->round, p->step, -p->error.code,
+                    p->grace_ms, p->by, p->token, p->task, p->reason);
+    rv = mu__coord_keys_put_own(ctx, c, key, text, (size_t)size);
+    if (rv != 0)
+        mu__log(ctx, MU__LOG_ERROR, "round %" PRIu64 " of preemption cannot be stored: "
+                "%s", p->round, mu_strerror(rv));
+}
+
+static bool read_record(struct coord_preempt *p, struct mu__view value)
+{
+    char text[900];
+    int phase;
+    int code;
+    int used = 0;
+
+    mu__view_copy(value, text, sizeof text);
+    if (sscanf(text, "%d %" SCNu64 " %" SCNu64 " %d %" SCNu64 " %" SCNu64 " %" SCNu64
+               " %63s %n", &phase, &p->round, &p->step, &code, &p->grace_ms, &p->by,
+               &p->token, p->task, &used) != 8 || phase < EARLY || phase > OVER ||
+        code < 0 || code > 255)
+        return false;
+    p->phase = (enum round_phase)phase;
+    (void)snprintf(p->reason, sizeof p->reason, "%.511s", text + used);
+    if (code != 0)
+        (void)mu_error_set(&p->error, -code, "round %" PRIu64 " of preemption came to "
+                           "nothing: %s", p->round, mu_strerror(code));
+    return true;
+}
+
+/* ---- what is said ---- */
+
+static uint64_t grace_left(const struct coord_preempt *p, uint64_t now_ms)
+{
+    uint64_t gone_ms = now_ms - p->noticed_ms;
+
+    return gone_ms >= p->grace_ms ? 0 : p->grace_ms - gone_ms;
+}
+
+static void send_ask(struct mu__ctx *ctx, struct coordination *c, uint32_t node)
+{
+    const struct coord_preempt *p = c->preempt;
+    struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_ASK);
+    struct mu__preempt_ask *body;
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->round = p->round;
+    body->grace_ms = grace_left(p, mu__coord_clock(ctx, c));
+    body->task = mu__view_str(p->task);
+    body->reason = mu__view_str(p->reason);
+    if (!mu__coord_back(msg, (struct mu__view *[]){&body->task, &body->reason}, 2))
+        body->task.size = body->reason.size = 0;
+    mu__coord_send(ctx, c, node, msg);
+}
+
+static void send_stop(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                     uint64_t round, uint64_t step, const mu_error *error)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_STOP);
+    struct mu__preempt_stop *body;
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->round = round;
+    body->step = step;
+    if (error->code != 0) {
+        body->code = (uint32_t)-error->code;
+        body->message = mu__view_str(error->message);
+        if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
+            body->message.size = 0;
+    }
+    mu__coord_send(ctx, c, node, msg);
+}
+
+static void send_outcome(struct mu__ctx *ctx, struct coordination *c, uint32_t node)
+{
+    const struct coord_preempt *p = c->preempt;
+
+    send_stop(ctx, c, node, p->round, p->step, &p->error);
+}
+
+static void answer_notices(struct mu__ctx *ctx, struct coordination *c)
+{
+    const struct coord_preempt *p = c->preempt;
+
+    for (struct preempt_notice *at = p->notices; at != NULL; at = at->next) {
+        if (!at->answered && at->task->up && at->task->incarnation == at->incarnation)
+            mu__coord_answer(ctx, c, at->task->node, at->token,
+                             p->error.code == 0 ? NULL : &p->error);
+        at->answered = true;
+    }
+}
+
+static void forget_notices(struct coord_preempt *p)
+{
+    struct preempt_notice *next;
+
+    for (struct preempt_notice *at = p->notices; at != NULL; at = next) {
+        next = at->next;
+        free(at);
+    }
+    p->notices = NULL;
+    p->notices_count = 0;
+}
+
+/* ---- voters ---- */
+
+/* NULL: out of memory. */
+static struct voter *voter_of(const struct coordination *c,
+                              const struct mu__roster_task *task)
+{
+    struct coord_preempt *p = c->preempt;
+    uint32_t size = c->roster->count;
+
+    if (task->slot >= p->voters_size) {
+        if (!mu__grow_array((void **)&p->voters, size, sizeof *p->voters))
+            return NULL;
+        memset(p->voters + p->voters_size, 0,
+               (size - p->voters_size) * sizeof *p->voters);
+        p->voters_size = size;
+    }
+    return &p->voters[task->slot];
+}
+
+static bool is_owed(const struct voter *voter)
+{
+    return voter->requested && !voter->reported;
+}
+
+/* One that was asked already in this life may not have heard of it. */
+static void request_step(struct mu__ctx *ctx, struct coordination *c,
+                const struct mu__roster_task *task)
+{
+    struct voter *voter = voter_of(c, task);
+
+    if (voter == NULL) {
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: %s is not asked for its step",
+                task->name);
+        return;
+    }
+    if (voter->incarnation == task->incarnation && voter->reported)
+        return;
+    if (!is_owed(voter))
+        c->preempt->missing++;
+    *voter = (struct voter){.incarnation = task->incarnation, .requested = true};
+    if (task->up)
+        send_ask(ctx, c, task->node);
+}
+
+static void request_all(struct mu__ctx *ctx, struct coordination *c)
+{
+    for (uint32_t i = 0; i < c->roster->count; i++)
+        if (c->roster->tasks[i]->state == MU__TASK_CONNECTED)
+            request_step(ctx, c, c->roster->tasks[i]);
+}
+
+/* Its end, for all who were asked. */
+static void finish(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct coord_preempt *p = c->preempt;
+
+    p->phase = OVER;
+    if (p->error.code == 0)
+        mu__log(ctx, MU__LOG_INFO, "round %" PRIu64 " of preemption: all stop at step %"
+                PRIu64 ", since %s will be gone", p->round, p->step, p->task);
+    else
+        mu__log(ctx, MU__LOG_WARN, "%s", p->error.message);
+    write_record(ctx, c);
+    for (uint32_t i = 0; i < p->voters_size; i++) {
+        const struct mu__roster_task *task = c->roster->tasks[i];
+
+        if (p->voters[i].requested && task->up &&
+            task->incarnation == p->voters[i].incarnation)
+            send_outcome(ctx, c, task->node);
+    }
+    answer_notices(ctx, c);
+}
+
+/* After a change of host, tasks that live may not have registered here yet. Those that
+ * have, and are not connected any more, are not waited for. */
+static bool may_come(struct mu__ctx *ctx, const struct coordination *c)
+{
+    uint64_t until_ms = c->preempt->led_ms + c->config.dead_ms;
+
+    if (c->roster->connected == c->roster->coordinated ||
+        mu__coord_clock(ctx, c) >= until_ms)
+        return false;
+    for (uint32_t i = 0; i < c->roster->count; i++)
+        if (c->roster->tasks[i]->coordinated && !c->roster->tasks[i]->seen)
+            return true;
+    return false;
+}
+
+static void finish_when_complete(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct coord_preempt *p = c->preempt;
+
+    if (p->phase != RUNNING || p->missing > 0)
+        return;
+    if (may_come(ctx, c)) {
+        mu__coord_wake_at(ctx, c, p->led_ms + c->config.dead_ms);
+        return;
+    }
+    p->step = 0;
+    for (uint32_t i = 0; i < p->voters_size; i++)
+        if (p->voters[i].reported && p->voters[i].counts && p->voters[i].step >= p->step)
+            p->step = p->voters[i].step + 1;
+    finish(ctx, c);
+}
+
+/* ---- rounds ---- */
+
+static void run_round(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct coord_preempt *p = c->preempt;
+
+    p->phase = RUNNING;
+    p->begun_ms = mu__coord_clock(ctx, c);
+    p->step = 0;
+    p->error.code = 0;
+    p->missing = 0;
+    if (p->voters_size > 0)
+        memset(p->voters, 0, p->voters_size * sizeof *p->voters);
+    mu__log(ctx, MU__LOG_INFO, "round %" PRIu64 " of preemption: %s will be gone (%s)",
+            p->round, p->task, p->reason);
+    write_record(ctx, c);
+    request_all(ctx, c);
+    mu__coord_wake_at(ctx, c, p->begun_ms + ROUND_MS);
+    finish_when_complete(ctx, c);
+}
+
+/* What a former host has left: a round that did not end goes on, one that was to begin
+ * later, nobody knows how much later, begins now. */
+static void take_over(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct coord_preempt *p = c->preempt;
+    char key[MU__RUN_KEY_MAX];
+    struct mu__key_value entry;
+
+    if (p->is_read || !c->leads)
+        return;
+    p->is_read = true;
+    p->led_ms = mu__coord_clock(ctx, c);
+    p->noticed_ms = p->led_ms;
+    (void)mu__coord_run_key(c, record_name, key);
+    if (!mu__coord_keys_get_own(c, key, &entry))
+        return;
+    if (!read_record(p, entry.value)) {
+        mu__log(ctx, MU__LOG_WARN, "key \"%s\" is no record of a round of preemption",
+                key);
+        p->phase = NONE;
+        p->round = 0;
+        return;
+    }
+    /* All who were given the notice have gone, or have heard where to stop. */
+    if (p->phase == OVER && entry.revision <= mu__coord_run(c)->quiet_revision) {
+        p->phase = NONE;
+        return;
+    }
+    if (p->phase == EARLY)
+        p->round++;
+    if (p->phase != OVER)
+        run_round(ctx, c);
+}
+
+static bool is_again(const struct coord_preempt *p, const struct mu__roster_task *task,
+                     uint64_t token)
+{
+    return p->by == task->incarnation && p->token == token && p->by != 0;
+}
+
+static struct preempt_notice *find_notice(const struct coord_preempt *p,
+                                  const struct mu__roster_task *task, uint64_t token)
+{
+    struct preempt_notice *at = p->notices;
+
+    while (at != NULL && (at->task != task || at->incarnation != task->incarnation ||
+                          at->token != token))
+        at = at->next;
+    return at;
+}
+
+/* Who waits for the round. False: it was answered, because there are too many. */
+static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
+                       const struct mu__roster_task *task,
+                       const struct mu__preempt_notice *body)
+{
+    struct coord_preempt *p = c->preempt;
+    struct preempt_notice *notice =
+        p->notices_count < NOTICES_MAX ? malloc(sizeof *notice) : NULL;
+    mu_error error;
+
+    if (notice == NULL) {
+        (void)mu_error_set(&error, -MU_EEXHAUSTED,
+                           "%" PRIu32 " notices of preemption wait already",
+                           p->notices_count);
+        mu__coord_answer(ctx, c, task->node, body->token, &error);
+        return false;
+    }
+    *notice = (struct preempt_notice){
+        .next = p->notices,
+        .task = task,
+        .token = body->token,
+        .incarnation = task->incarnation,
+    };
+    if (body->timeout_ms != 0 && body->timeout_ms < UINT32_MAX) {
+        notice->due_ms = mu__coord_clock(ctx, c) + body->timeout_ms;
+        mu__coord_wake_at(ctx, c, notice->due_ms);
+    }
+    p->notices = notice;
+    p->notices_count++;
+    return true;
+}
+
+/* Who will be gone, and when. Of several who say so before a round begins, the one who
+ * is gone first counts. */
+static void take_notice(struct mu__ctx *ctx, struct coordination *c, const char *task,
+                 struct mu__view reason, uint64_t grace_ms)
+{
+    struct coord_preempt *p = c->preempt;
+
+    (void)snprintf(p->task, sizeof p->task, "%s", task);
+    mu__view_copy(reason, p->reason, sizeof p->reason);
+    p->grace_ms = grace_ms;
+    p->noticed_ms = mu__coord_clock(ctx, c);
+    p->by = p->token = 0;
+}
+
+static void begin(struct mu__ctx *ctx, struct coordination *c)
+{
+    c->preempt->round++;
+    run_round(ctx, c);
+}
+
+/* The end is far: whoever says so is answered, and the round begins later. */
+static void begin_early(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct coord_preempt *p = c->preempt;
+
+    p->phase = EARLY;
+    mu__log(ctx, MU__LOG_INFO, "%s will be gone in %" PRIu64 " s: a round of preemption "
+            "begins 15 minutes before", p->task, p->grace_ms / 1000);
+    write_record(ctx, c);
+    mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPTION_EARLY_MS);
+}
+
+void mu__coord_preempt_key(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                           struct mu__view value)
+{
+    const struct mu__roster_task *task = mu__roster_at_node(c->roster, node);
+    struct coord_preempt *p = c->preempt;
+
+    take_over(ctx, c);
+    if (p->phase == RUNNING)
+        return;
+    forget_notices(p);
+    take_notice(ctx, c, task == NULL ? "unknown" : task->name, value, 0);
+    begin(ctx, c);
+}
+
+static void notice(struct mu__ctx *ctx, struct coordination *c,
+                   const struct mu__roster_task *task,
+                   const struct mu__preempt_notice *body)
+{
+    struct coord_preempt *p = c->preempt;
+    uint64_t grace_ms = body->grace_ms > UINT32_MAX ? UINT32_MAX : body->grace_ms;
+    bool is_early = grace_ms > MU_PREEMPTION_EARLY_MS;
+
+    if (p->phase == RUNNING) {
+        (void)add_notice(ctx, c, task, body);
+        return;
+    }
+    if (p->phase != EARLY)
+        forget_notices(p);
+    if (!add_notice(ctx, c, task, body))
+        return;
+    if (p->phase != EARLY || !is_early ||
+        grace_ms < grace_left(p, mu__coord_clock(ctx, c))) {
+        take_notice(ctx, c, task->name, body->reason, grace_ms);
+        p->by = task->incarnation;
+        p->token = body->token;
+        if (!is_early) {
+            begin(ctx, c);
+            return;
+        }
+        begin_early(ctx, c);
+    }
+    answer_notices(ctx, c);
+}
+
+void mu__coord_on_preempt_notice(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__preempt_notice *body = mu__body(msg);
+    const struct mu__roster_task *task =
+        mu__coord_requester(ctx, c, msg->from.node, body->token);
+    struct coord_preempt *p = c->preempt;
+    const struct preempt_notice *known;
+
+    if (task == NULL)
+        return;
+    take_over(ctx, c);
+    known = find_notice(p, task, body->token);
+    if (known != NULL ? known->answered
+                      : is_again(p, task, body->token) && p->phase == OVER)
+        mu__coord_answer(ctx, c, msg->from.node, body->token,
+                         p->error.code == 0 ? NULL : &p->error);
+    else if (known == NULL)
+        notice(ctx, c, task, body);
+}
+
+/* ---- what tasks say ---- */
+
+/* A round that this host knows nothing of, or that another has followed. */
+static void send_no_round(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                         uint64_t round)
+{
+    struct coord_preempt *p = c->preempt;
+    mu_error error;
+
+    (void)mu_error_set(&error, -MU_EABORTED, "round %" PRIu64 " of preemption: %s", round,
+                       round > p->round
+                           ? "the host of the service was lost, and its store with it"
+                           : "another round has begun since");
+    if (round > p->round && p->phase != RUNNING) {
+        p->round = round;
+        p->phase = NONE;
+    }
+    send_stop(ctx, c, node, round, 0, &error);
+}
+
+void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__preempt_step *body = mu__body(msg);
+    const struct mu__roster_task *task = mu__coord_requester(ctx, c, msg->from.node, 0);
+    struct coord_preempt *p = c->preempt;
+    struct voter *voter;
+
+    if (task == NULL)
+        return;
+    take_over(ctx, c);
+    if (body->round != p->round || (p->phase != RUNNING && p->phase != OVER)) {
+        send_no_round(ctx, c, msg->from.node, body->round);
+        return;
+    }
+    if (p->phase == OVER) {
+        send_outcome(ctx, c, msg->from.node);
+        return;
+    }
+    voter = voter_of(c, task);
+    if (voter == NULL || body->step == UINT64_MAX)
+        return;
+    p->missing -= is_owed(voter);
+    *voter = (struct voter){
+        .incarnation = task->incarnation,
+        .requested = true,
+        .reported = true,
+        .counts = body->counts,
+        .step = body->step,
+    };
+    finish_when_complete(ctx, c);
+}
+
+void mu__coord_preempt_task_left(struct mu__ctx *ctx, struct coordination *c,
+                                 struct mu__roster_task *task)
+{
+    struct coord_preempt *p = c->preempt;
+
+    if (task->slot >= p->voters_size)
+        return;
+    p->missing -= is_owed(&p->voters[task->slot]);
+    p->voters[task->slot] = (struct voter){.requested = false};
+    finish_when_complete(ctx, c);
+}
+
+static bool has_reported(const struct coord_preempt *p,
+                         const struct mu__roster_task *task)
+{
+    return task->slot < p->voters_size && p->voters[task->slot].reported &&
+           p->voters[task->slot].incarnation == task->incarnation;
+}
+
+/* One that comes while a round runs is asked, too; and so is one that comes while the
+ * others are on their way to their stop: it hears of it when it has said its step. Who
+ * has said it, and has not heard, says it again by itself. */
+void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
+                                 struct mu__roster_task *task)
+{
+    struct coord_preempt *p = c->preempt;
+
+    take_over(ctx, c);
+    if (p->phase == RUNNING)
+        request_step(ctx, c, task);
+    else if (p->phase == OVER && p->error.code == 0 && !has_reported(p, task) &&
+             task->up && grace_left(p, mu__coord_clock(ctx, c)) > 0)
+        send_ask(ctx, c, task->node);
+}
+
+/* ---- time ---- */
+
+static bool is_missing(void *user, const struct mu__roster_task *task)
+{
+    const struct coord_preempt *p = user;
+
+    return task->slot < p->voters_size && is_owed(&p->voters[task->slot]);
+}
+
+/* Who has not said how far it is, after the round has run for so long. */
+static void explain_late(struct mu__ctx *ctx, const struct coordination *c,
+                         mu_error *ret_error)
+{
+    const struct coord_preempt *p = c->preempt;
+    uint64_t now_ms = mu__coord_clock(ctx, c);
+    char missing[256];
+
+    if (mu__roster_describe(c->roster, now_ms, is_missing, c->preempt, MISSING_NAMED_MAX,
+                         missing, sizeof missing) == 0)
+        (void)mu_error_set(ret_error, -MU_EDEADLINE, "round %" PRIu64 " of preemption: "
+                           "after %" PRIu64 " ms not all tasks have registered with this "
+                           "host", p->round, now_ms - p->begun_ms);
+    else
+        (void)mu_error_set(ret_error, -MU_EDEADLINE, "round %" PRIu64 " of preemption: "
+                           "after %" PRIu64 " ms these tasks have not said what step "
+                           "they have reached: %s", p->round, now_ms - p->begun_ms,
+                           missing);
+    ret_error->kind = MU_ERROR_LIMIT;
+}
+
+/* Those who wait for the round for so long only. It goes on. */
+static void notices_late(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct coord_preempt *p = c->preempt;
+    uint64_t now_ms = mu__coord_clock(ctx, c);
+    mu_error error;
+
+    for (struct preempt_notice *at = p->notices; at != NULL; at = at->next) {
+        if (at->answered || at->due_ms == 0)
+            continue;
+        if (at->due_ms > now_ms) {
+            mu__coord_wake_at(ctx, c, at->due_ms);
+            continue;
+        }
+        explain_late(ctx, c, &error);
+        if (at->task->up && at->task->incarnation == at->incarnation)
+            mu__coord_answer(ctx, c, at->task->node, at->token, &error);
+        at->answered = true;
+    }
+}
+
+void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct coord_preempt *p = c->preempt;
+    uint64_t now_ms = mu__coord_clock(ctx, c);
+
+    take_over(ctx, c);
+    if (p->phase == EARLY && grace_left(p, now_ms) <= MU_PREEMPTION_EARLY_MS)
+        begin(ctx, c);
+    else if (p->phase == EARLY)
+        mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPTION_EARLY_MS);
+    if (p->phase != RUNNING)
+        return;
+    if (now_ms - p->begun_ms >= ROUND_MS) {
+        explain_late(ctx, c, &p->error);
+        finish(ctx, c);
+        return;
+    }
+    notices_late(ctx, c);
+    mu__coord_wake_at(ctx, c, p->begun_ms + ROUND_MS);
+    finish_when_complete(ctx, c);
+}
+
+bool mu__coord_preempt_agreed(const struct coordination *c, uint64_t *ret_round)
+{
+    const struct coord_preempt *p = c->preempt;
+
+    if (p->phase != OVER || p->error.code != 0)
+        return false;
+    *ret_round = p->round;
+    return true;
+}
+
+uint64_t mu__coord_preempt_forget_over(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct coord_preempt *p = c->preempt;
+    char key[MU__RUN_KEY_MAX];
+
+    take_over(ctx, c);
+    if (p->phase != OVER)
+        return 0;
+    forget_notices(p);
+    p->phase = NONE;
+    (void)mu__coord_run_key(c, record_name, key);
+    if (c->config.store->lasting)
+        (void)mu__coord_keys_delete_own(ctx, c, key);
+    return 1;
+}
+
+/* ---- the service's begin and end ---- */
+
+/* Nobody is answered: agents say again what they have said. */
+void mu__coord_preempt_lost(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct coord_preempt *p = c->preempt;
+
+    (void)ctx;
+    forget_notices(p);
+    mu__free_array(p->voters);
+    *p = (struct coord_preempt){.phase = NONE};
+}
+
+int mu__coord_preempt_init(struct mu__ctx *ctx, struct coordination *c)
+{
+    (void)ctx;
+    c->preempt = calloc(1, sizeof *c->preempt);
+    return c->preempt == NULL ? -MU_ENOMEM : 0;
+}
+
+void mu__coord_preempt_done(struct coordination *c)
+{
+    if (c->preempt == NULL)
+        return;
+    forget_notices(c->preempt);
+    mu__free_array(c->preempt->voters);
+    free(c->preempt);
+    c->preempt = NULL;
+}

@@ -1,0 +1,744 @@
+/* Who is there.
+ *
+ * A task is known by the link that its words come over: nobody can speak for another. It
+ * is CONNECTED from its registration until it is dead, says that it failed, leaves or is
+ * reset. All times are by mu__coord_clock, so that a pause of this host makes nobody
+ * dead. */
+#include "actors/coordination/internal.h"
+#include "actors/coordination/keys/internal.h"
+#include "actors/coordination/job_runs.h"
+#include "runtime/message/codec.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct coord_tasks {
+    mu_error notified; /* what the connected tasks were told last: another one's
+                                   failure */
+    uint64_t notified_count;
+    uint32_t fresh;             /* tasks that registered since then, at most */
+    bool gathering;             /* somebody registers with all others, and they were not
+                                   all there at once since: who goes may come again */
+};
+
+static bool is_connected(const struct mu__roster_task *task)
+{
+    return task->state == MU__TASK_CONNECTED;
+}
+
+/* ---- What tasks are told without asking ---- */
+
+static void send_error(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                      const mu_error *error, bool own)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_ERROR);
+    struct mu__task_error *body;
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->code = (uint32_t)-error->code;
+    body->own = own;
+    body->message = mu__view_str(error->message);
+    body->task = mu__view_str(error->task);
+    if (!mu__coord_back(msg, (struct mu__view *[]){&body->message, &body->task}, 2))
+        body->message.size = body->task.size = 0;
+    mu__coord_send(ctx, c, node, msg);
+}
+
+static void notify(struct mu__ctx *ctx, struct coordination *c,
+                 struct mu__roster_task *task)
+{
+    task->notified = true;
+    send_error(ctx, c, task->node, &c->tasks->notified, false);
+}
+
+/* Each agent is told once: it is in error from then on. One whose link is down is told
+ * when it is up again. So a failure of all tasks at once is no storm. */
+static void notify_all(struct mu__ctx *ctx, struct coordination *c, const mu_error *error)
+{
+    c->tasks->notified = *error;
+    c->tasks->notified_count++;
+    if (c->tasks->fresh == 0)
+        return;
+    c->tasks->fresh = 0;
+    for (uint32_t i = 0; i < c->roster->count; i++) {
+        struct mu__roster_task *task = c->roster->tasks[i];
+
+        if (is_connected(task) && task->up && !task->notified)
+            notify(ctx, c, task);
+    }
+}
+
+/* ---- Changes of state ---- */
+
+/* Its state is another one now; whoever waits for it hears of that. */
+static void moved(struct mu__ctx *ctx, struct coordination *c,
+                  struct mu__roster_task *task, bool was_connected)
+{
+    mu__coord_requests_changed(ctx, c, task, was_connected);
+}
+
+static void move(struct mu__ctx *ctx, struct coordination *c,
+                 struct mu__roster_task *task, enum mu__task_state state,
+                 const mu_error *error)
+{
+    bool was_connected = is_connected(task);
+
+    mu__roster_move(c->roster, task, state, error, mu__coord_clock(ctx, c));
+    mu__log(ctx, state == MU__TASK_FAILED ? MU__LOG_WARN : MU__LOG_DEBUG, "%s: %s%s%s",
+            task->name, mu__roster_state_word(task), error == NULL ? "" : ": ",
+            error == NULL ? "" : error->message);
+    moved(ctx, c, task, was_connected);
+}
+
+/* It was CONNECTED, and is not any more. */
+static void close_in_parts(struct mu__ctx *ctx, struct coordination *c,
+                            struct mu__roster_task *task, bool failed)
+{
+    mu__coord_keys_task_ended(ctx, c, task->incarnation);
+    if (task->up)
+        mu__coord_keys_node_down(ctx, c, task->node);
+    mu__coord_barriers_task_left(ctx, c, task, failed);
+    mu__coord_preempt_task_left(ctx, c, task);
+}
+
+void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
+                    struct mu__roster_task *task, const mu_error *error,
+                    enum coord_failure how)
+{
+    mu_error failure = *error;
+    mu_error answer = *error;
+    bool was_connected = is_connected(task);
+
+    mu__coord_leave_drop(c, task);
+    task->self_reported = how == COORD_FAILED_OWN;
+    move(ctx, c, task, MU__TASK_FAILED, &failure);
+    task->lost = how == COORD_FAILED_LOST && task->recoverable;
+    /* Without a task: its agent asks again when it has registered again. */
+    if (task->lost)
+        answer.task[0] = '\0';
+    mu__coord_requests_answer(ctx, c, task, -1, &answer);
+    if (was_connected)
+        close_in_parts(ctx, c, task, true);
+    if (how != COORD_FAILED_OWN && !task->lost && task->up)
+        send_error(ctx, c, task->node, &failure, true);
+    if (mu__coord_shares_fate(task))
+        notify_all(ctx, c, &failure);
+    mu__coord_leave_fail(ctx, c, task, "has failed");
+}
+
+void mu__coord_fail_with(struct mu__ctx *ctx, struct coordination *c,
+                         struct mu__roster_task *task, int code, const char *what)
+{
+    mu_error error;
+
+    (void)mu_error_set(&error, code, "%s %s", task->name, what);
+    (void)snprintf(error.task, sizeof error.task, "%s", task->name);
+    mu__coord_fail(ctx, c, task, &error, COORD_FAILED);
+}
+
+/* Before all were there nobody has begun to rely on it. */
+static void lose_early(struct mu__ctx *ctx, struct coordination *c,
+                       struct mu__roster_task *task, const mu_error *error)
+{
+    mu__log(ctx, MU__LOG_INFO, "%s, before all tasks have registered: it may come again",
+            error->message);
+    mu__coord_requests_answer(ctx, c, task, -1, error);
+    mu__coord_disconnect(ctx, c, task);
+    task->lost = true;
+}
+
+static void lose(struct mu__ctx *ctx, struct coordination *c,
+                 struct mu__roster_task *task, const char *what)
+{
+    mu_error error;
+
+    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s %s", task->name, what);
+    if (c->tasks->gathering && !task->recoverable) {
+        lose_early(ctx, c, task, &error);
+        return;
+    }
+    (void)snprintf(error.task, sizeof error.task, "%s", task->name);
+    mu__coord_fail(ctx, c, task, &error, COORD_FAILED_LOST);
+}
+
+/* It goes without a failure. */
+void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,
+                          struct mu__roster_task *task)
+{
+    bool was_connected = is_connected(task);
+    mu_error error;
+
+    (void)mu_error_set(&error, -MU_EPRECONDITION, "%s is not registered any more",
+                       task->name);
+    mu__coord_leave_drop(c, task);
+    mu__coord_requests_answer(ctx, c, task, -1, &error);
+    move(ctx, c, task, MU__TASK_DISCONNECTED, NULL);
+    if (was_connected)
+        close_in_parts(ctx, c, task, false);
+}
+
+/* ---- Registering ---- */
+
+/* Whether a task may be registered by the peer, after what was there before. */
+static int admit(struct mu__ctx *ctx, struct coordination *c,
+                 struct mu__roster_task *task, const struct coord_peer *peer,
+                 mu_error *ret_error)
+{
+    mu_error replaced;
+
+    if (task->state == MU__TASK_FAILED && !task->recoverable)
+        return mu_error_set(ret_error, -MU_EABORTED,
+                            "%s is in error and must be reset first: %s", task->name,
+                            task->error.message);
+    if (!is_connected(task) || task->incarnation == peer->incarnation)
+        return 0;
+    if (c->tasks->gathering || mu__coord_request_waits(c, task, COORD_REQUEST_REGISTER)) {
+        (void)mu_error_set(&replaced, -MU_EEXISTS,
+                           "%s has registered with another incarnation, which takes the "
+                           "place of this one", task->name);
+        mu__coord_requests_answer(ctx, c, task, COORD_REQUEST_REGISTER, &replaced);
+        mu__coord_disconnect(ctx, c, task);
+        return 0;
+    }
+    mu__coord_fail_with(ctx, c, task, -MU_EUNAVAILABLE, "was restarted");
+    if (task->recoverable)
+        return 0;
+    return mu_error_set(ret_error, -MU_EABORTED,
+                        "%s was registered with another incarnation: it was restarted, "
+                        "and must be reset first", task->name);
+}
+
+static int take_devices(struct mu__roster_task *task, const struct mu__packed *devices,
+                        mu_error *ret_error)
+{
+    mu_value *value = NULL;
+    char why[128];
+    int rv;
+
+    if (devices->head_size == 0)
+        return 0;
+    rv = mu__value_unpack(devices, why, sizeof why, &value);
+    if (rv == -MU_ENOMEM)
+        return mu_error_set(ret_error, rv, "out of memory");
+    if (rv != 0)
+        return mu_error_set(ret_error, -MU_EINVALID, "devices of %s: %s", task->name,
+                            why);
+    if (mu_value_type(value) != MU_VALUE_MAP) {
+        mu_value_free(value);
+        return mu_error_set(ret_error, -MU_EINVALID, "devices of %s are no map",
+                            task->name);
+    }
+    mu_value_free(task->devices);
+    task->devices = value;
+    return 0;
+}
+
+/* A link of its incarnation is up. */
+static int link_up(struct mu__ctx *ctx, struct coordination *c,
+                   struct mu__roster_task *task, uint32_t node)
+{
+    bool was_suspect = task->suspect;
+    int rv = mu__roster_link_up(c->roster, task, node, mu__coord_clock(ctx, c));
+
+    if (rv == 0 && was_suspect)
+        moved(ctx, c, task, true);
+    return rv;
+}
+
+static int connect(struct mu__ctx *ctx, struct coordination *c,
+                   struct mu__roster_task *task, const struct coord_peer *peer)
+{
+    int rv = link_up(ctx, c, task, peer->node);
+
+    if (rv != 0)
+        return rv;
+    if (is_connected(task)) {
+        /* While its link was down it may have missed a question. */
+        mu__coord_preempt_task_joined(ctx, c, task);
+        return 0;
+    }
+    mu__coord_leave_left(c, task, false);
+    task->incarnation = peer->incarnation;
+    task->notified = false;
+    task->notified_count = c->tasks->notified_count;
+    c->tasks->fresh++;
+    task->progress = 0;
+    task->progress_ms = mu__coord_clock(ctx, c);
+    move(ctx, c, task, MU__TASK_CONNECTED, NULL);
+    mu__coord_keys_task_joined(c, task->incarnation);
+    mu__coord_barriers_task_joined(ctx, c, task);
+    mu__coord_preempt_task_joined(ctx, c, task);
+    mu__coord_wake_at(ctx, c, task->heard_ms + c->config.suspect_ms);
+    if (c->roster->connected == c->roster->coordinated)
+        c->tasks->gathering = false;
+    return 0;
+}
+
+static struct mu__roster_task *
+find_or_add(struct coordination *c, const struct coord_peer *peer, mu_error *ret_error)
+{
+    struct mu__roster_task *task = mu__roster_add(c->roster, peer->type, peer->index);
+
+    if (task == NULL)
+        (void)mu_error_set(ret_error, -MU_EEXHAUSTED,
+                           "/job:%s/task:%" PRIu32 " cannot be registered: it is not one "
+                           "of the coordinated jobs, and too many others are registered",
+                           peer->type, peer->index);
+    return task;
+}
+
+static int take_in(struct mu__ctx *ctx, struct coordination *c,
+                   const struct coord_peer *peer, const struct mu__task_register *body,
+                   mu_error *ret_error)
+{
+    struct mu__roster_task *task;
+    int rv = mu__coord_runs_admit(c, peer, body, ret_error);
+
+    if (rv != 0)
+        return rv;
+    task = find_or_add(c, peer, ret_error);
+    if (task == NULL)
+        return ret_error->code;
+    rv = admit(ctx, c, task, peer, ret_error);
+    if (rv == 0)
+        rv = take_devices(task, &body->devices, ret_error);
+    if (rv != 0)
+        return rv;
+    if (connect(ctx, c, task, peer) != 0)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    task->since = body->since != 0 ? body->since : mu__coord_next_revision(c);
+    return 0;
+}
+
+/* `run`: that it said it takes part in. */
+static void send_registered(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                           uint64_t token, uint64_t run)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_ANSWER);
+    struct mu__tasks_answer *body;
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->token = token;
+    body->since = mu__roster_at_node(c->roster, node)->since;
+    body->run = mu__coord_runs_number_for(c, run);
+    mu__coord_send(ctx, c, node, msg);
+}
+
+void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__task_register *body = mu__body(msg);
+    const struct coord_peer *peer = mu__coord_peer(c, msg->from.node);
+    mu_error error = {.code = 0};
+
+    if (peer == NULL)
+        return;
+    if (take_in(ctx, c, peer, body, &error) != 0) {
+        mu__coord_answer(ctx, c, peer->node, body->token, &error);
+        return;
+    }
+    if (!body->barrier) {
+        send_registered(ctx, c, peer->node, body->token, body->run);
+        return;
+    }
+    if (c->roster->connected < c->roster->coordinated)
+        c->tasks->gathering = true;
+    mu__coord_request_add(ctx, c, mu__roster_at_node(c->roster, peer->node),
+                           &(struct coord_request){
+                               .kind = COORD_REQUEST_REGISTER,
+                               .node = peer->node,
+                               .token = body->token,
+                               .timeout_ms = body->timeout_ms,
+                           });
+}
+
+/* ---- Who asks ---- */
+
+static void heard(struct mu__ctx *ctx, struct coordination *c,
+                  struct mu__roster_task *task)
+{
+    if (mu__roster_heard(c->roster, task, mu__coord_clock(ctx, c)))
+        moved(ctx, c, task, true);
+}
+
+/* Why what comes from a node, which is perhaps that of another incarnation of its task,
+ * does not count. */
+static void not_connected(const struct coordination *c, uint32_t node,
+                          const struct mu__roster_task *task, mu_error *ret_error)
+{
+    const struct coord_peer *peer = mu__coord_peer(c, node);
+    const struct mu__roster_task *other =
+        peer == NULL ? NULL : mu__roster_find(c->roster, peer->type, peer->index);
+
+    if (task != NULL && task->lost)
+        (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "%s: it must register again",
+                           task->state == MU__TASK_FAILED ? task->error.message
+                                                          : task->name);
+    else if (task != NULL && task->state == MU__TASK_FAILED)
+        *ret_error = task->error;
+    else if (task == NULL && other != NULL && other->state == MU__TASK_FAILED &&
+             !other->recoverable)
+        *ret_error = other->error;
+    else if (task == NULL && other != NULL && is_connected(other))
+        (void)mu_error_set(ret_error, -MU_EABORTED,
+                           "%s is registered with another incarnation", other->name);
+    else if (task != NULL && task->seen)
+        (void)mu_error_set(ret_error, -MU_EPRECONDITION,
+                           "%s has left and is not registered any more", task->name);
+    else
+        (void)mu_error_set(ret_error, -MU_EPRECONDITION,
+                           "/job:%s/task:%" PRIu32 " is not registered at %s",
+                           peer == NULL ? "?" : peer->type,
+                           peer == NULL ? 0 : peer->index, c->config.task);
+}
+
+struct mu__roster_task *mu__coord_requester(struct mu__ctx *ctx, struct coordination *c,
+                                        uint32_t node, uint64_t token)
+{
+    struct mu__roster_task *task = mu__roster_at_node(c->roster, node);
+    mu_error error;
+
+    if (task != NULL && is_connected(task)) {
+        heard(ctx, c, task);
+        return task;
+    }
+    if (token != 0) {
+        not_connected(c, node, task, &error);
+        mu__coord_answer(ctx, c, node, token, &error);
+    }
+    return NULL;
+}
+
+/* ---- Heartbeats ---- */
+
+static void note_progress(struct mu__roster_task *task, uint64_t progress,
+                          uint64_t now_ms)
+{
+    if (progress == task->progress)
+        return;
+    task->progress = progress;
+    task->progress_ms = now_ms;
+}
+
+/* A live task whose program does not get on. A parameter server has no program, unless
+ * it says something about one. */
+static bool is_stuck(const struct coordination *c, const struct mu__roster_task *task,
+                     uint64_t stuck_ms, uint64_t now_ms)
+{
+    if (c->config.stuck_ms == 0)
+        return false;
+    if (task->progress == 0 && strcmp(task->type, "ps") == 0)
+        return false;
+    return now_ms - task->progress_ms >= c->config.stuck_ms ||
+           stuck_ms >= c->config.stuck_ms;
+}
+
+static void fail_stuck(struct mu__ctx *ctx, struct coordination *c,
+                       struct mu__roster_task *task)
+{
+    char what[128];
+
+    (void)snprintf(what, sizeof what,
+                   "is stuck: its node lives, its program has not got on for %" PRIu32
+                   " ms (progress %" PRIu64 ")", c->config.stuck_ms, task->progress);
+    mu__coord_fail_with(ctx, c, task, -MU_EDEADLINE, what);
+}
+
+/* 0, or why a heartbeat does not count. One that crosses its task's leaving does. */
+static int judge(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                 const struct mu__roster_task *task, mu_error *ret_error)
+{
+    if (task != NULL && is_connected(task))
+        return 0;
+    not_connected(c, node, task, ret_error);
+    if (task != NULL && task->state == MU__TASK_FAILED && !task->lost)
+        return ret_error->code = -MU_EABORTED;
+    if (task == NULL || !task->seen || task->lost)
+        return ret_error->code;
+    if (mu__coord_clock(ctx, c) - task->since_ms < c->config.dead_ms)
+        return 0;
+    return ret_error->code = -MU_EINVALID;
+}
+
+static void send_heard(struct mu__ctx *ctx, const struct coordination *c, uint32_t node,
+                      const mu_error *error)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_HEARD);
+    struct mu__task_heard *body;
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->epoch = c->epoch;
+    if (error != NULL) {
+        body->code = (uint32_t)-error->code;
+        body->message = mu__view_str(error->message);
+        if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
+            body->message.size = 0;
+    }
+    mu__coord_send_now(ctx, node, msg);
+}
+
+void mu__coord_on_heartbeat(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__task_heartbeat *body = mu__body(msg);
+    struct mu__roster_task *task = mu__roster_at_node(c->roster, msg->from.node);
+    mu_error error;
+
+    if (task != NULL && is_connected(task)) {
+        heard(ctx, c, task);
+        note_progress(task, body->progress, task->heard_ms);
+        if (is_stuck(c, task, body->stuck_ms, task->heard_ms))
+            fail_stuck(ctx, c, task);
+    }
+    if (judge(ctx, c, msg->from.node, task, &error) != 0)
+        send_heard(ctx, c, msg->from.node, &error);
+    else
+        send_heard(ctx, c, msg->from.node, NULL);
+}
+
+/* ---- Errors that tasks report, resets ---- */
+
+void mu__coord_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__task_report *body = mu__body(msg);
+    struct mu__roster_task *task =
+        mu__coord_requester(ctx, c, msg->from.node, body->token);
+    mu_error error;
+
+    if (task == NULL)
+        return;
+    if (body->code == 0) {
+        (void)mu_error_set(&error, -MU_EINVALID, "%s reports an error with code 0",
+                           task->name);
+        mu__coord_answer(ctx, c, msg->from.node, body->token, &error);
+        return;
+    }
+    (void)mu_error_set(&error, -(int)body->code, "%.*s", (int)body->message.size,
+                       (const char *)body->message.data);
+    mu__view_copy(body->task.size > 0 ? body->task : mu__view_str(task->name),
+                  error.task, sizeof error.task);
+    mu__coord_fail(ctx, c, task, &error, COORD_FAILED_OWN);
+    mu__coord_answer(ctx, c, msg->from.node, body->token, NULL);
+}
+
+void mu__coord_reset(struct mu__ctx *ctx, struct coordination *c,
+                     struct mu__roster_task *task)
+{
+    mu_error error;
+
+    mu__coord_leave_drop(c, task);
+    (void)mu_error_set(&error, -MU_EABORTED, "%s was reset", task->name);
+    mu__coord_requests_answer(ctx, c, task, -1, &error);
+    mu__coord_disconnect(ctx, c, task);
+    mu__coord_leave_fail(ctx, c, task, "was reset");
+}
+
+void mu__coord_end_former_leases(struct mu__ctx *ctx, struct coordination *c,
+                                 const struct coord_peer *peer,
+                                 const struct mu__roster_task *task)
+{
+    if (task == NULL || !is_connected(task))
+        mu__coord_key_end_leases(ctx, c, peer->incarnation);
+}
+
+/* An agent may be in error where its task is not: others' failures are told to it. A task
+ * in ERROR may be reset by its next incarnation. */
+static int reset(struct mu__ctx *ctx, struct coordination *c,
+                 const struct coord_peer *peer, mu_error *ret_error)
+{
+    struct mu__roster_task *task = mu__roster_find(c->roster, peer->type, peer->index);
+
+    if (task != NULL && is_connected(task) && task->incarnation != peer->incarnation)
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "%s is registered with another incarnation", task->name);
+    mu__coord_end_former_leases(ctx, c, peer, task);
+    if (task != NULL && task->seen)
+        mu__coord_reset(ctx, c, task);
+    return 0;
+}
+
+void mu__coord_on_reset(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__task_reset *body = mu__body(msg);
+    const struct coord_peer *peer = mu__coord_peer(c, msg->from.node);
+    mu_error error = {.code = 0};
+
+    if (peer == NULL)
+        return;
+    (void)reset(ctx, c, peer, &error);
+    mu__coord_answer(ctx, c, peer->node, body->token, &error);
+}
+
+/* ---- Links ---- */
+
+void mu__coord_tasks_node_up(struct mu__ctx *ctx, struct coordination *c,
+                             const struct mu__node_up *news)
+{
+    const struct coord_peer *peer = mu__coord_peer(c, news->node);
+    struct mu__roster_task *task = mu__roster_find(c->roster, peer->type, peer->index);
+
+    if (task == NULL || task->incarnation != peer->incarnation)
+        return;
+    if (link_up(ctx, c, task, news->node) != 0)
+        mu__log(ctx, MU__LOG_ERROR, "out of memory: %s goes unnoticed", task->name);
+    else if (is_connected(task) && !task->notified &&
+             task->notified_count < c->tasks->notified_count)
+        notify(ctx, c, task);
+}
+
+void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                               const char *reason)
+{
+    const struct coord_peer *peer = mu__coord_peer(c, node);
+    struct mu__roster_task *task =
+        peer == NULL ? NULL : mu__roster_find(c->roster, peer->type, peer->index);
+    uint64_t now_ms = mu__coord_clock(ctx, c);
+
+    if (task == NULL)
+        return;
+    mu__coord_requests_drop(c, task, node);
+    mu__coord_leave_update(c, task);
+    if (!task->up || task->node != node)
+        return;
+    mu__roster_link_down(c->roster, task, now_ms);
+    if (!is_connected(task))
+        return;
+    mu__log(ctx, MU__LOG_INFO, "%s: suspect: its link is down: %s", task->name, reason);
+    moved(ctx, c, task, true);
+    mu__coord_wake_at(ctx, c, now_ms + c->config.reconnect_ms);
+}
+
+/* ---- Limits ---- */
+
+static void fail_silent(struct mu__ctx *ctx, struct coordination *c,
+                        struct mu__roster_task *task)
+{
+    char what[96];
+
+    (void)snprintf(what, sizeof what, "has not been heard for %" PRIu32 " ms",
+                   c->config.dead_ms);
+    lose(ctx, c, task, what);
+}
+
+static void fail_down(struct mu__ctx *ctx, struct coordination *c,
+                      struct mu__roster_task *task)
+{
+    char what[96];
+
+    (void)snprintf(what, sizeof what, "is lost: its link has been down for %" PRIu32
+                   " ms", c->config.reconnect_ms);
+    lose(ctx, c, task, what);
+}
+
+static void suspect_silent(struct mu__ctx *ctx, struct coordination *c,
+                           struct mu__roster_task *task)
+{
+    mu__roster_suspect(c->roster, task);
+    mu__log(ctx, MU__LOG_INFO, "%s: suspect: not heard for %" PRIu32 " ms", task->name,
+            c->config.suspect_ms);
+    moved(ctx, c, task, true);
+}
+
+/* The lists are in order of time: only what is due is looked at. */
+static void judge_silence(struct mu__ctx *ctx, struct coordination *c)
+{
+    const struct mu__coordination_config *config = &c->config;
+    const struct mu__roster *roster = c->roster;
+    uint64_t now_ms = mu__coord_clock(ctx, c);
+
+    while (roster->heard.first != NULL &&
+           roster->heard.first->heard_ms + config->suspect_ms <= now_ms)
+        suspect_silent(ctx, c, roster->heard.first);
+    while (roster->silent.first != NULL &&
+           roster->silent.first->heard_ms + config->dead_ms <= now_ms)
+        fail_silent(ctx, c, roster->silent.first);
+    while (roster->down.first != NULL &&
+           roster->down.first->down_ms + config->reconnect_ms <= now_ms)
+        fail_down(ctx, c, roster->down.first);
+    if (roster->heard.first != NULL)
+        mu__coord_wake_at(ctx, c, roster->heard.first->heard_ms + config->suspect_ms);
+    if (roster->silent.first != NULL)
+        mu__coord_wake_at(ctx, c, roster->silent.first->heard_ms + config->dead_ms);
+    if (roster->down.first != NULL)
+        mu__coord_wake_at(ctx, c, roster->down.first->down_ms + config->reconnect_ms);
+}
+
+void mu__coord_tasks_tick(struct mu__ctx *ctx, struct coordination *c)
+{
+    judge_silence(ctx, c);
+    mu__coord_leave_tick(ctx, c);
+}
+
+/* ---- Life ---- */
+
+int mu__coord_tasks_init(struct mu__ctx *ctx, struct coordination *c)
+{
+    struct mu__task_set set = {0};
+    int rv = mu__task_set_parse(mu__view_str(c->config.tasks), NULL, &set);
+
+    (void)ctx;
+    if (rv != 0)
+        return rv;
+    c->tasks = calloc(1, sizeof *c->tasks);
+    c->roster = mu__roster_new(&set, c->config.recoverable);
+    mu__task_set_done(&set);
+    if (c->tasks == NULL || c->roster == NULL)
+        return -MU_ENOMEM;
+    mu__coord_leave_init(c);
+    return 0;
+}
+
+void mu__coord_tasks_done(struct coordination *c)
+{
+    mu__roster_free(c->roster);
+    free(c->tasks);
+    c->roster = NULL;
+    c->tasks = NULL;
+}
+
+/* Nobody has registered with this host. */
+static void forget(struct mu__ctx *ctx, struct coordination *c)
+{
+    mu__coord_requests_forget(c);
+    mu__roster_clear(c->roster, mu__coord_clock(ctx, c));
+    for (uint32_t i = 0; i < c->roster->count; i++)
+        mu__coord_leave_drop(c, c->roster->tasks[i]);
+    for (uint32_t i = 0; i < c->roster->count; i++)
+        mu__coord_leave_left(c, c->roster->tasks[i], false);
+    c->tasks->fresh = 0;
+    c->tasks->gathering = false;
+}
+
+/* No version of before is one of this host, too. */
+void mu__coord_tasks_lead(struct mu__ctx *ctx, struct coordination *c)
+{
+    forget(ctx, c);
+    if (c->roster->version < c->epoch << 32)
+        c->roster->version = c->epoch << 32;
+}
+
+void mu__coord_tasks_lost(struct mu__ctx *ctx, struct coordination *c)
+{
+    forget(ctx, c);
+}
+
+void mu__coord_tasks_stop(struct mu__ctx *ctx, struct coordination *c)
+{
+    mu_error error;
+
+    if (c->config.store->shared)
+        return;
+    (void)mu_error_set(&error, -MU_EUNAVAILABLE,
+                       "the coordination service at %s has stopped", c->config.task);
+    mu__coord_requests_stop(ctx, c, &error);
+}

@@ -1,0 +1,583 @@
+/* Requests, the lease, and what the owner calls.
+ *
+ * Three requests may be under way: the one of the present phase (`main`), the one that
+ * keeps the lease, and the one for a user's token. One that fails goes to the next
+ * endpoint, after a while that grows; its body stays as it is, since every transaction
+ * may be sent twice. While it holds the store, or is about to, that goes on until the
+ * lease has certainly ended. */
+#include "actors/coordination/store/internal.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define JSON_HEADER "Content-Type: application/json"
+
+enum {
+    BACKOFF_FIRST_MS = 50,
+    BACKOFF_MAX_MS = 1000,
+    LIMIT_MIN_MS = 300,         /* of a request */
+    LEASE_MIN_MS = 100
+};
+
+static struct etcd_store *store_of(struct mu__store *base)
+{
+    return (struct etcd_store *)base;   /* the base is its first member */
+}
+
+/* ---- Keys ---- */
+
+struct mu__view mu__etcd_key_of(const struct etcd_store *store, struct mu__view rest,
+                                char out[ETCD_KEY_MAX + 1])
+{
+    size_t size = strlen(store->prefix);
+
+    memcpy(out, store->prefix, size);
+    out[size] = '/';
+    if (rest.size > 0)
+        memcpy(out + size + 1, rest.data, rest.size);
+    return (struct mu__view){out, (uint32_t)size + 1 + rest.size};
+}
+
+struct mu__view mu__etcd_key(const struct etcd_store *store, const char *rest,
+                             char out[ETCD_KEY_MAX + 1])
+{
+    return mu__etcd_key_of(store, mu__view_str(rest), out);
+}
+
+/* ---- The lease ---- */
+
+/* From here on a lease has been granted that must be kept. */
+static bool has_lease(const struct etcd_store *store)
+{
+    return store->phase >= ETCD_ELECTING;
+}
+
+/* The lease ends, by etcd's clock, no earlier than its time after the request that kept
+ * it was sent. A tenth is for clocks that do not run alike. */
+bool mu__etcd_is_certain(const struct etcd_store *store, struct mu__ctx *ctx)
+{
+    return has_lease(store) &&
+           mu__now_ms(ctx) + store->ttl_ms / 10 < store->lease_sent_ms + store->ttl_ms;
+}
+
+/* ---- Sending ---- */
+
+static uint32_t limit_of(const struct etcd_store *store, uint32_t part)
+{
+    uint32_t ms = (store->ttl_ms > 0 ? store->ttl_ms : store->lease_ms) / part;
+
+    return ms < LIMIT_MIN_MS ? LIMIT_MIN_MS : ms;
+}
+
+static const struct mu__http_tls *tls_of(const struct etcd_store *store)
+{
+    return store->access == NULL ? NULL : &store->access->tls;
+}
+
+void mu__etcd_send(struct etcd_store *store, struct mu__ctx *ctx,
+                   struct etcd_flight *flight, const char *path)
+{
+    bool has_token = flight != &store->login && store->token[0] != '\0';
+    const char *headers[] = {JSON_HEADER, has_token ? store->token : NULL, NULL};
+
+    flight->endpoint = store->endpoint;
+    flight->sent_ms = mu__now_ms(ctx);
+    flight->busy = true;
+    flight->void_answer = false;
+    flight->token_number = has_token ? store->token_number : 0;
+    (void)snprintf(flight->url, sizeof flight->url, "%s%s",
+                   store->endpoints[store->endpoint].url, path);
+    flight->http = (struct mu__http_request){
+        .url = flight->url,
+        .method = "POST",
+        .headers = headers,
+        .body = flight->body.text,
+        .body_size = flight->body.size,
+        .timeout_ms = limit_of(store, flight == &store->keep ? 4 : 3),
+        .owner = ctx->self,
+        .tls = tls_of(store),
+    };
+    store->http->ops->send(store->http, &flight->http);
+    flight->http.headers = NULL;
+}
+
+static void try_later(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    store->due_ms = mu__now_ms(ctx) + store->backoff_ms;
+    store->backoff_ms *= 2;
+    if (store->backoff_ms > BACKOFF_MAX_MS)
+        store->backoff_ms = BACKOFF_MAX_MS;
+}
+
+void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    struct mu__etcd_body *body = &store->main.body;
+
+    if (!store->started || store->hearing || store->main.busy ||
+        mu__now_ms(ctx) < store->due_ms || !mu__etcd_next(store, ctx) ||
+        !mu__etcd_may_send(store, ctx))
+        return;
+    if (body->size == 0)
+        mu__etcd_phases[store->phase].build(store);
+    if (body->failed) {
+        mu__etcd_body_done(body);
+        try_later(store, ctx);
+        return;
+    }
+    mu__etcd_send(store, ctx, &store->main, mu__etcd_phases[store->phase].path);
+}
+
+static void keep(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    if (!has_lease(store) || store->keep.busy || mu__now_ms(ctx) < store->keep_due_ms ||
+        !mu__etcd_may_send(store, ctx))
+        return;
+    mu__etcd_body_done(&store->keep.body);
+    mu__etcd_keep(&store->keep.body, store->lease);
+    if (!store->keep.body.failed)
+        mu__etcd_send(store, ctx, &store->keep, MU__ETCD_KEEP);
+}
+
+/* ---- When it does not go on ---- */
+
+/* Who waits for the service may want to know. */
+static void report_trouble(struct etcd_store *store, struct mu__ctx *ctx,
+                           const char *reason)
+{
+    if (store->phase != ETCD_HOLDING && store->up.trouble != NULL)
+        store->up.trouble(store->up.owner, ctx, reason);
+}
+
+/* Each trouble is logged once, until the store is held again. */
+static void log_trouble(struct etcd_store *store, struct mu__ctx *ctx, const char *reason)
+{
+    if (strcmp(reason, store->trouble) == 0)
+        return;
+    (void)snprintf(store->trouble, sizeof store->trouble, "%s", reason);
+    mu__log(ctx, MU__LOG_WARN, "%s", reason);
+    report_trouble(store, ctx, reason);
+}
+
+static void abandon_flight(struct etcd_flight *flight)
+{
+    flight->void_answer = flight->busy;
+    if (!flight->busy)
+        mu__etcd_body_done(&flight->body);
+}
+
+static void abandon(struct etcd_store *store, struct mu__ctx *ctx, const char *reason)
+{
+    bool held = store->phase == ETCD_HOLDING;
+
+    abandon_flight(&store->main);
+    abandon_flight(&store->keep);
+    mu__etcd_write_forget(store);
+    store->phase = store->lease == 0 ? ETCD_RESTING : ETCD_DROPPING;
+    store->backoff_ms = BACKOFF_FIRST_MS;
+    store->due_ms = mu__now_ms(ctx) + (store->lease == 0 ? store->lease_ms / 4 : 0);
+    if (!held) {
+        log_trouble(store, ctx, reason);
+        return;
+    }
+    mu__log(ctx, MU__LOG_WARN, "%s has lost %s: %s", store->task, store->prefix, reason);
+    store->up.lost(store->up.owner, ctx, reason);
+}
+
+void mu__etcd_abandon(struct etcd_store *store, struct mu__ctx *ctx, const char *format,
+                      ...)
+{
+    char reason[ETCD_REASON_MAX];
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(reason, sizeof reason, format, arguments);
+    va_end(arguments);
+    abandon(store, ctx, reason);
+}
+
+void mu__etcd_endpoint_failed(struct etcd_store *store, struct mu__ctx *ctx,
+                              const struct etcd_flight *flight, const char *reason)
+{
+    struct etcd_endpoint *endpoint = &store->endpoints[flight->endpoint];
+
+    (void)snprintf(store->away, sizeof store->away, "etcd at %s: %s", endpoint->url,
+                   reason);
+    if (!endpoint->bad) {
+        mu__log(ctx, MU__LOG_WARN, "%s; it is tried again", store->away);
+        report_trouble(store, ctx, store->away);
+    }
+    endpoint->bad = true;
+    if (flight->endpoint == store->endpoint)
+        store->endpoint = (store->endpoint + 1) % store->endpoints_count;
+}
+
+static void endpoint_works(struct etcd_store *store, struct mu__ctx *ctx,
+                           const struct etcd_flight *flight)
+{
+    struct etcd_endpoint *endpoint = &store->endpoints[flight->endpoint];
+
+    if (endpoint->bad) {
+        (void)snprintf(store->away, sizeof store->away, "etcd at %s answers again",
+                       endpoint->url);
+        mu__log(ctx, MU__LOG_INFO, "%s", store->away);
+        report_trouble(store, ctx, store->away);
+    }
+    endpoint->bad = false;
+    store->away[0] = '\0';
+}
+
+/* Whether it is no use to ask the same once more. */
+static bool is_for_good(int code)
+{
+    static const int codes[] = {-MU_EINVALID,      -MU_ENOTFOUND,
+                                -MU_EPERMISSION,   -MU_EEXHAUSTED,
+                                -MU_EPRECONDITION, -MU_ERANGE,
+                                -MU_EUNIMPLEMENTED, -MU_EUNAUTHENTICATED};
+
+    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
+        if (codes[i] == code)
+            return true;
+    return false;
+}
+
+static void refused(struct etcd_store *store, struct mu__ctx *ctx, const mu_error *error)
+{
+    if (store->phase == ETCD_DROPPING) {
+        store->lease = 0;       /* there is none any more */
+        mu__etcd_body_done(&store->main.body);
+        store->phase = ETCD_RESTING;
+        store->due_ms = mu__now_ms(ctx) + store->lease_ms / 8;
+        return;
+    }
+    mu__etcd_abandon(store, ctx, "etcd at %s: cannot %s below %s: %s%s",
+                     store->endpoints[store->main.endpoint].url,
+                     mu__etcd_phases[store->phase].reason, store->prefix, error->message,
+                     mu__etcd_advice(store, error->code, error));
+}
+
+/* ---- Answers ---- */
+
+int mu__etcd_read(const struct etcd_flight *flight, mu_error *ret_error,
+                  struct mu__etcd_answer **ret_answer)
+{
+    const struct mu__http_request *http = &flight->http;
+
+    if (http->code != 0) {
+        *ret_error = http->error;
+        return http->code;
+    }
+    return mu__etcd_answer_read(http->status,
+                                http->answer == NULL ? NULL : http->answer->data,
+                                http->answer == NULL ? 0 : http->answer->size, ret_error,
+                                ret_answer);
+}
+
+static void main_failed(struct etcd_store *store, struct mu__ctx *ctx, int code,
+                        const mu_error *error)
+{
+    if ((code == -MU_EEXHAUSTED || code == -MU_EDEADLINE) && store->main.http.code != 0 &&
+        mu__etcd_shrink_pages(store)) {
+        mu__etcd_body_done(&store->main.body);
+    } else if (store->main.http.code == 0 && is_for_good(code)) {
+        refused(store, ctx, error);
+        return;
+    }
+    mu__etcd_endpoint_failed(store, ctx, &store->main, error->message);
+    try_later(store, ctx);
+}
+
+static void on_main(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    struct mu__etcd_answer *answer = NULL;
+    mu_error error = {.code = 0};
+    int rv = mu__etcd_read(&store->main, &error, &answer);
+
+    if (store->main.void_answer) {
+        mu__etcd_body_done(&store->main.body);
+        mu__etcd_answer_free(answer);
+        return;
+    }
+    if (mu__etcd_token_ended(store, &store->main, rv, &error))
+        return;
+    if (rv == 0)
+        rv = mu__etcd_phases[store->phase].answered(store, ctx, answer, &error);
+    mu__etcd_answer_free(answer);
+    if (rv != 0) {
+        main_failed(store, ctx, rv, &error);
+        return;
+    }
+    endpoint_works(store, ctx, &store->main);
+    mu__etcd_body_done(&store->main.body);
+    store->backoff_ms = BACKOFF_FIRST_MS;
+}
+
+static void on_keep(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    struct mu__etcd_answer *answer = NULL;
+    mu_error error = {.code = 0};
+    uint64_t ttl_s = 0;
+    int rv = mu__etcd_read(&store->keep, &error, &answer);
+
+    if (rv == 0)
+        rv = mu__etcd_kept(answer, &error, &ttl_s);
+    mu__etcd_answer_free(answer);
+    if (store->keep.void_answer)
+        return;
+    if (mu__etcd_token_ended(store, &store->keep, rv, &error)) {
+        store->keep_due_ms = mu__now_ms(ctx);
+    } else if (rv != 0) {
+        mu__etcd_endpoint_failed(store, ctx, &store->keep, error.message);
+        store->keep_due_ms = mu__now_ms(ctx) + store->ttl_ms / 16;
+    } else if (ttl_s == 0) {
+        mu__etcd_abandon(store, ctx, "its lease has ended");
+    } else {
+        endpoint_works(store, ctx, &store->keep);
+        store->lease_sent_ms = store->keep.sent_ms;
+        store->keep_due_ms = store->keep.sent_ms + store->ttl_ms / 3;
+    }
+}
+
+static bool take_answer(struct etcd_store *store, struct mu__ctx *ctx,
+                 struct etcd_flight *flight, struct mu__http_request *request,
+                 void (*heard)(struct etcd_store *store, struct mu__ctx *ctx))
+{
+    if (&flight->http != request || !flight->busy)
+        return &flight->http == request;
+    flight->busy = false;
+    store->hearing = true;
+    heard(store, ctx);
+    store->hearing = false;
+    if (!flight->busy) {
+        mu__buf_unref(flight->http.answer);
+        flight->http.answer = NULL;
+    }
+    mu__etcd_step(store, ctx);
+    return true;
+}
+
+static bool op_heard(struct mu__store *base, struct mu__ctx *ctx,
+                     struct mu__http_request *request)
+{
+    struct etcd_store *store = store_of(base);
+
+    return take_answer(store, ctx, &store->main, request, on_main) ||
+           take_answer(store, ctx, &store->keep, request, on_keep) ||
+           take_answer(store, ctx, &store->login, request, mu__etcd_on_login);
+}
+
+/* ---- The other operations ---- */
+
+static void op_start(struct mu__store *base, struct mu__ctx *ctx)
+{
+    store_of(base)->started = true;
+    mu__etcd_step(store_of(base), ctx);
+}
+
+static void check_lease(struct etcd_store *store, struct mu__ctx *ctx)
+{
+    if (has_lease(store) && mu__now_ms(ctx) >= store->lease_sent_ms + store->ttl_ms)
+        mu__etcd_abandon(store, ctx, "its lease could not be kept for %" PRIu32 " ms%s%s",
+                         store->ttl_ms, store->away[0] == '\0' ? "" : ": ", store->away);
+}
+
+static void op_tick(struct mu__store *base, struct mu__ctx *ctx)
+{
+    struct etcd_store *store = store_of(base);
+
+    if (store->failed)
+        mu__etcd_abandon(store, ctx, "%s", store->reason);
+    check_lease(store, ctx);
+    keep(store, ctx);
+    mu__etcd_step(store, ctx);
+}
+
+static bool op_may_read(struct mu__store *base, struct mu__ctx *ctx)
+{
+    const struct etcd_store *store = store_of(base);
+
+    return store->phase == ETCD_HOLDING && !store->failed &&
+           mu__etcd_is_certain(store, ctx);
+}
+
+/* ---- Its life ---- */
+
+static void flight_done(struct etcd_store *store, struct etcd_flight *flight)
+{
+    if (flight->busy)
+        store->http->ops->cancel(store->http, &flight->http);
+    mu__buf_unref(flight->http.answer);
+    mu__etcd_body_done(&flight->body);
+}
+
+/* The next holder need not wait for the lease to end. */
+static void let_go(struct etcd_store *store)
+{
+    struct etcd_flight *flight = &store->main;
+    const char *headers[] = {JSON_HEADER, store->token[0] == '\0' ? NULL : store->token,
+                             NULL};
+
+    flight->busy = false;
+    mu__etcd_body_done(&flight->body);
+    mu__etcd_revoke(&flight->body, store->lease);
+    if (flight->body.failed)
+        return;
+    (void)snprintf(flight->url, sizeof flight->url, "%s%s",
+                   store->endpoints[store->endpoint].url, MU__ETCD_REVOKE);
+    flight->http = (struct mu__http_request){
+        .url = flight->url,
+        .method = "POST",
+        .headers = headers,
+        .body = flight->body.text,
+        .body_size = flight->body.size,
+        .timeout_ms = LIMIT_MIN_MS,
+        .tls = tls_of(store),
+    };
+    store->http->ops->tell(store->http, &flight->http);
+}
+
+static void op_close(struct mu__store *base, struct mu__ctx *ctx)
+{
+    struct etcd_store *store = store_of(base);
+
+    (void)ctx;
+    flight_done(store, &store->main);
+    flight_done(store, &store->keep);
+    flight_done(store, &store->login);
+    store->main.http.answer = NULL;
+    if (store->lease != 0)
+        let_go(store);
+    mu__etcd_body_done(&store->main.body);
+    mu__etcd_write_forget(store);
+    free(store);
+}
+
+static const struct mu__store_ops ops = {
+    .start = op_start,
+    .write = mu__etcd_write,
+    .commit = mu__etcd_commit,
+    .may_read = op_may_read,
+    .tick = op_tick,
+    .heard = op_heard,
+    .close = op_close,
+};
+
+/* ---- Opening ---- */
+
+/* "http://host:port/path" without what does not belong there. */
+static const char *url_trouble(const char *url, size_t size)
+{
+    size_t scheme = strncmp(url, "http://", 7) == 0 ? 7 : 8;
+
+    if (strncmp(url, "http://", 7) != 0 && strncmp(url, "https://", 8) != 0)
+        return "it does not begin with http:// or https://";
+    if (size > ETCD_URL_MAX)
+        return "it is too long";
+    if (size <= scheme || url[scheme] == '/' || url[scheme] == ':')
+        return "it has no host";
+    for (size_t i = 0; i < size; i++) {
+        if (url[i] <= ' ' || url[i] > '~')
+            return "it has a character that no URL has";
+        if (strchr("@?#", url[i]) != NULL)
+            return "it has more than scheme, host, port and path";
+    }
+    return NULL;
+}
+
+static int add_endpoint(struct etcd_store *store, const char *url, size_t size,
+                        mu_error *ret_error)
+{
+    const char *trouble = url_trouble(url, size);
+
+    while (size > 0 && url[size - 1] == '/')
+        size--;
+    if (trouble == NULL && store->endpoints_count == ETCD_ENDPOINTS_MAX)
+        trouble = "there are too many";
+    if (trouble != NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "store \"etcd:...\": the address \"%.*s\" is wrong: %s; "
+                            "expected http://host:port, several with commas",
+                            (int)(size > 100 ? 100 : size), url, trouble);
+    memcpy(store->endpoints[store->endpoints_count++].url, url, size);
+    return 0;
+}
+
+static int add_endpoints(struct etcd_store *store, const char *url, mu_error *ret_error)
+{
+    int rv = 0;
+
+    for (;;) {
+        size_t size = strcspn(url, ",");
+
+        rv = add_endpoint(store, url, size, ret_error);
+        if (rv != 0 || url[size] == '\0')
+            return rv;
+        url += size + 1;
+    }
+}
+
+/* So that no cluster's keys are among those of another. */
+static int set_prefix(struct etcd_store *store, const char *name, mu_error *ret_error)
+{
+    size_t at = (size_t)snprintf(store->prefix, sizeof store->prefix, "/muster/");
+
+    for (; *name != '\0' && at + 4 < sizeof store->prefix; name++) {
+        bool plain = *name != '/' && *name != '%';
+
+        at += (size_t)snprintf(store->prefix + at, sizeof store->prefix - at,
+                               plain ? "%c" : "%%%02X", *name);
+    }
+    if (*name != '\0')
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "store \"etcd:...\": the cluster's name is too long");
+    return 0;
+}
+
+static void set_up(struct etcd_store *store, const struct mu__store_config *config)
+{
+    store->base.ops = &ops;
+    store->schema = config->schema;
+    store->pool = config->pool;
+    store->http = config->http;
+    store->access = config->access;
+    store->up = config->up;
+    store->lease_ms =
+        config->lease_ms < LEASE_MIN_MS ? LEASE_MIN_MS : config->lease_ms;
+    store->incarnation = config->incarnation;
+    store->backoff_ms = BACKOFF_FIRST_MS;
+    store->queue_end = &store->queue;
+    (void)snprintf(store->task, sizeof store->task, "%s", config->task);
+}
+
+static int etcd_open(const struct mu__store_config *config, mu_error *ret_error,
+                     struct mu__store **ret_store)
+{
+    struct etcd_store *store = calloc(1, sizeof *store);
+    int rv;
+
+    if (store == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a store");
+    set_up(store, config);
+    rv = add_endpoints(store, config->location, ret_error);
+    if (rv == 0)
+        rv = set_prefix(store, config->cluster_name, ret_error);
+    if (rv == 0 && config->http == NULL)
+        rv = mu_error_set(ret_error, -MU_EINVALID, "store \"etcd:%s\" has no door to "
+                          "HTTP", config->location);
+    if (rv != 0) {
+        free(store);
+        return rv;
+    }
+    *ret_store = &store->base;
+    return 0;
+}
+
+const struct mu__store_kind mu__store_etcd = {
+    .name = "etcd",
+    .has_location = true,
+    .shared = true,
+    .lasting = true,
+    .open = etcd_open,
+};

@@ -1,0 +1,229 @@
+/* What the parts of the etcd store share.
+ *
+ *   store_etcd.c         requests, the lease, what the owner calls; its life
+ *   store_etcd_hold.c    how the store is got: election, recovery, reading
+ *   store_etcd_login.c   the token of a user
+ *   store_etcd_write.c   transactions that only the holder can make */
+#ifndef MU_ACTORS_STORE_ETCD_INTERNAL_H
+#define MU_ACTORS_STORE_ETCD_INTERNAL_H
+
+#include "actors/coordination/store/etcd_store.h"
+#include "actors/coordination/store/etcd_batch.h"
+#include "actors/messages.h"
+#include "runtime/base/etcd.h"
+#include "runtime/message/codec.h"
+
+enum {
+    ETCD_ENDPOINTS_MAX = 16,
+    ETCD_URL_MAX = 255,
+    ETCD_PREFIX_MAX = 256,
+    ETCD_KEY_MAX = ETCD_PREFIX_MAX + 16 + MU__KEY_MAX,
+    ETCD_REASON_MAX = 640,
+    ETCD_TOKEN_MAX = 4096,      /* a JWT has some hundreds */
+    ETCD_LEADER_MAX = 128,
+    ETCD_QUEUE_BYTES_MAX = 64 << 20     /* written and not safe; more is too much */
+};
+
+/* One request at a time; its body stays until it has been answered well. */
+struct etcd_flight {
+    struct mu__http_request http;
+    struct mu__etcd_body body;
+    char url[ETCD_URL_MAX + 32];
+    size_t endpoint;
+    uint64_t sent_ms;
+    bool busy;
+    bool void_answer;       /* it is of a life that has ended */
+    unsigned token_number;  /* of the token that it was sent with; 0: none */
+};
+
+struct etcd_endpoint {
+    char url[ETCD_URL_MAX + 1];
+    bool bad;               /* it failed the last time, and that was logged */
+};
+
+/* What the store is doing, see the table in store_etcd_hold.c. */
+enum etcd_phase {
+    ETCD_RESTING,
+    ETCD_DROPPING,
+    ETCD_LOOKING,
+    ETCD_GRANTING,
+    ETCD_ELECTING,
+    ETCD_SURVEYING,
+    ETCD_GATHERING,
+    ETCD_SETTLING,
+    ETCD_READING,
+    ETCD_HOLDING
+};
+
+/* What the transaction under way is part of. */
+enum etcd_stage {
+    ETCD_PLAIN,             /* a batch that fits */
+    ETCD_STAGING,           /* a batch that does not: all of it is put aside; */
+    ETCD_POINTING,          /* one key says so, and from now on it counts; */
+    ETCD_APPLYING,          /* it is done; */
+    ETCD_CLEARING           /* and what was put aside is deleted */
+};
+
+struct etcd_work {
+    bool active;
+    enum etcd_stage stage;
+    struct mu__etcd_batch *batch;
+    struct mu__etcd_batch *merged;  /* whose operations have gone into it, in order */
+    size_t at;                      /* the operations of the transaction under way */
+    size_t end;
+};
+
+struct etcd_store {
+    struct mu__store base;
+    const struct mu__schema *schema;
+    struct mu__pool *pool;
+    struct mu__http *http;
+    const struct mu__store_access *access;  /* may be NULL */
+    struct mu__store_upcalls up;
+    uint32_t lease_ms;
+    uint64_t incarnation;
+    char task[64];
+    char prefix[ETCD_PREFIX_MAX];
+    struct etcd_endpoint endpoints[ETCD_ENDPOINTS_MAX];
+    size_t endpoints_count;
+    size_t endpoint;                /* the next to be asked */
+
+    bool started;
+    bool hearing;                   /* nothing is sent within an answer's own handling */
+    enum etcd_phase phase;
+    uint64_t due_ms;                /* nothing is sent before */
+    uint32_t backoff_ms;
+    struct etcd_flight main;
+    struct etcd_flight keep;        /* the lease is kept beside everything else */
+
+    struct etcd_flight login;
+    char token[ETCD_TOKEN_MAX];     /* "Authorization: ..."; "": none */
+    unsigned token_number;          /* of the last one that there was */
+    bool token_works;               /* etcd has taken it */
+    bool has_no_users;              /* etcd, though we have one: no token is needed */
+    uint64_t login_due_ms;
+
+    uint64_t lease;                 /* 0: none */
+    uint32_t ttl_ms;
+    uint64_t lease_sent_ms;         /* when the request was sent that kept it last */
+    uint64_t keep_due_ms;
+
+    /* The leader's key, when it is ours. */
+    uint64_t created;
+    uint64_t version;
+    uint64_t writes;
+    char leader[ETCD_LEADER_MAX];   /* its value, as it was put last */
+
+    uint64_t number;
+    bool number_is_new;
+    uint64_t staged;                /* changes that a former holder has put aside */
+
+    /* Reading, page by page. */
+    size_t section;
+    char from[ETCD_KEY_MAX + 1];
+    uint32_t from_size;
+    uint64_t page;
+
+    struct mu__etcd_batch *open;    /* the owner's present one */
+    struct mu__etcd_batch *queue;
+    struct mu__etcd_batch **queue_end;
+    size_t queue_bytes;
+    struct etcd_work work;
+    struct mu__etcd_results *results;
+
+    bool failed;                    /* a write: `lost` follows */
+    char reason[ETCD_REASON_MAX];
+    char trouble[ETCD_REASON_MAX];  /* the last that was logged */
+    char away[ETCD_REASON_MAX];     /* the endpoint that failed last, and why; "": one has
+                                       answered since */
+    char other[ETCD_LEADER_MAX];    /* the holder that was logged */
+};
+
+/* ---- store_etcd.c ---- */
+
+/* "PREFIX/rest" as a view of `out`. */
+struct mu__view mu__etcd_key(const struct etcd_store *store, const char *rest,
+                             char out[ETCD_KEY_MAX + 1]);
+struct mu__view mu__etcd_key_of(const struct etcd_store *store, struct mu__view rest,
+                                char out[ETCD_KEY_MAX + 1]);
+
+/* Whether nobody else can be the holder now, by this node's clock. */
+bool mu__etcd_is_certain(const struct etcd_store *store, struct mu__ctx *ctx);
+
+/* It does not hold the store any more, or cannot come to do so now: all is forgotten, and
+ * begins again later. */
+void mu__etcd_abandon(struct etcd_store *store, struct mu__ctx *ctx, const char *format,
+                      ...) MU_PRINTF(3, 4);
+
+/* Ask the present endpoint with the body that `flight` has, for as long as its kind may
+ * take. */
+void mu__etcd_send(struct etcd_store *store, struct mu__ctx *ctx,
+                   struct etcd_flight *flight, const char *path);
+
+/* The answer of a flight that is done; its code, or that of its content. */
+int mu__etcd_read(const struct etcd_flight *flight, mu_error *ret_error,
+                  struct mu__etcd_answer **ret_answer);
+
+/* An endpoint did not answer, or not as etcd does: the next one is asked. */
+void mu__etcd_endpoint_failed(struct etcd_store *store, struct mu__ctx *ctx,
+                              const struct etcd_flight *flight, const char *reason);
+
+/* ---- store_etcd_login.c ---- */
+
+/* Whether a request can be sent now. False: a token is asked for first. */
+bool mu__etcd_may_send(struct etcd_store *store, struct mu__ctx *ctx);
+
+/* To be told of each answer. True: etcd did not take its token any more, so the same is
+ * to be asked again, with another one. */
+bool mu__etcd_token_ended(struct etcd_store *store, const struct etcd_flight *flight,
+                          int code, const mu_error *error);
+
+void mu__etcd_on_login(struct etcd_store *store, struct mu__ctx *ctx);
+
+/* What may help when etcd refuses something: "" or "; expected ...". */
+const char *mu__etcd_advice(const struct etcd_store *store, int code,
+                            const mu_error *error);
+
+/* ---- store_etcd_hold.c ---- */
+
+/* What a phase sends, and what it makes of the answer. An answer that cannot be read
+ * leaves everything as it was, with a negative code and words: it is asked again. */
+struct etcd_phase_row {
+    const char *path;
+    const char *reason;      /* "cannot ..." */
+    void (*build)(struct etcd_store *store);
+    int (*answered)(struct etcd_store *store, struct mu__ctx *ctx,
+                    const struct mu__etcd_answer *answer, mu_error *ret_error);
+};
+
+extern const struct etcd_phase_row mu__etcd_phases[];
+
+/* Whether there is something to send in this phase; may go on to the next one. */
+bool mu__etcd_next(struct etcd_store *store, struct mu__ctx *ctx);
+
+/* A request for entries was too much. True: it will ask for fewer. */
+bool mu__etcd_shrink_pages(struct etcd_store *store);
+
+/* ---- store_etcd_write.c ---- */
+
+void mu__etcd_write_build(struct etcd_store *store);
+int mu__etcd_write_answered(struct etcd_store *store, struct mu__ctx *ctx,
+                            const struct mu__etcd_answer *answer, mu_error *ret_error);
+
+/* Take what waits, if nothing is under way. False: there is nothing to write. */
+bool mu__etcd_write_take(struct etcd_store *store);
+
+/* Everything that was not safe is forgotten. */
+void mu__etcd_write_forget(struct etcd_store *store);
+
+void mu__etcd_leader_value(struct etcd_store *store);
+
+int mu__etcd_write(struct mu__store *base, struct mu__ctx *ctx,
+                   const struct mu__msg *record);
+void mu__etcd_commit(struct mu__store *base, struct mu__ctx *ctx, uint64_t revision,
+                     uint64_t sequence);
+
+/* Send what is to be sent. */
+void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx);
+
+#endif

@@ -1,0 +1,111 @@
+#include "actors/coordination/task_marks.h"
+
+#include "actors/packing.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+/* The task that is meant: "worker:1". NULL: none is known, with words. */
+static struct mu__roster_task *find(const struct coordination *c, struct mu__view name,
+                                    mu_error *ret_error)
+{
+    struct mu__task_set set = {0};
+    struct mu__roster_task *task = NULL;
+
+    if (mu__task_set_parse(name, ret_error, &set) != 0)
+        return NULL;
+    if (set.count != 1 || set.ranges[0].first != set.ranges[0].last)
+        (void)mu_error_set(ret_error, -MU_EINVALID, "expected one task, got \"%.*s\"",
+                           (int)name.size, (const char *)name.data);
+    else
+        task = mu__roster_find(c->roster, set.ranges[0].type, set.ranges[0].first);
+    if (task == NULL && set.count == 1 && set.ranges[0].first == set.ranges[0].last)
+        (void)mu_error_set(ret_error, -MU_ENOTFOUND,
+                           "/job:%s/task:%" PRIu32 " is not known",
+                           set.ranges[0].type, set.ranges[0].first);
+    mu__task_set_done(&set);
+    return task;
+}
+
+/* ---- in error ---- */
+
+static int check_report(const struct mu__roster_task *task, mu_error *ret_error)
+{
+    if (task->state == MU__TASK_CONNECTED)
+        return 0;
+    if (task->state == MU__TASK_FAILED)
+        return mu_error_set(ret_error, -MU_EPRECONDITION, "%s is in error already: %s",
+                            task->name, task->error.message);
+    return mu_error_set(ret_error, -MU_EPRECONDITION,
+                        "%s is not connected: an error is that of a task that is",
+                        task->name);
+}
+
+/* The answer goes before what follows from it: the one who reports may be one of those
+ * that the failure is told. */
+static void report(struct mu__ctx *ctx, struct coordination *c,
+                   struct mu__roster_task *task, const struct mu__roster_task *by,
+                   const struct mu__task_mark *body)
+{
+    mu_error error;
+
+    (void)mu_error_set(&error, -(int)body->code, "%.*s%s(reported by %s)",
+                       (int)body->message.size, (const char *)body->message.data,
+                       body->message.size == 0 ? "" : " ", by->name);
+    (void)snprintf(error.task, sizeof error.task, "%s", task->name);
+    mu__coord_answer(ctx, c, by->node, body->token, NULL);
+    mu__coord_fail(ctx, c, task, &error, COORD_FAILED);
+}
+
+/* ---- not any more ---- */
+
+static int check_reset(const struct mu__roster_task *task, mu_error *ret_error)
+{
+    if (task->state == MU__TASK_FAILED || task->notified)
+        return 0;
+    return mu_error_set(ret_error, -MU_EPRECONDITION,
+                        "%s is %s: a task is reset from being in error", task->name,
+                        mu__roster_state_word(task));
+}
+
+/* Its agent is in error, too, and registers again as soon as it hears of this. */
+static void reset(struct mu__ctx *ctx, struct coordination *c,
+                  struct mu__roster_task *task, const struct mu__roster_task *by,
+                  const struct mu__task_mark *body)
+{
+    const bool up = task->up;
+    const uint32_t node = task->node;
+    const uint32_t by_node = by->node;
+    struct mu__view name = mu__view_str(by->name);
+    struct mu__msg *msg;
+
+    mu__log(ctx, MU__LOG_WARN, "%s was reset by %s", task->name, by->name);
+    mu__coord_reset(ctx, c, task);
+    mu__coord_answer(ctx, c, by_node, body->token, NULL);
+    msg = up ? mu__msg_new(ctx, MU__TASK_CLEARED) : NULL;
+    if (msg == NULL)
+        return;
+    if (!mu__coord_back(msg, (struct mu__view *[]){&name}, 1))
+        name.size = 0;
+    ((struct mu__task_cleared *)mu__body(msg))->by = name;
+    mu__coord_send(ctx, c, node, msg);
+}
+
+void mu__coord_on_task_mark(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct coordination *c = state;
+    const struct mu__task_mark *body = mu__body(msg);
+    struct mu__roster_task *by = mu__coord_requester(ctx, c, msg->from.node, body->token);
+    struct mu__roster_task *task;
+    mu_error error = {0};
+
+    if (by == NULL)
+        return;
+    task = find(c, body->task, &error);
+    if (task != NULL && (body->code != 0 ? check_report(task, &error)
+                                         : check_reset(task, &error)) == 0) {
+        (body->code != 0 ? report : reset)(ctx, c, task, by, body);
+        return;
+    }
+    mu__coord_answer(ctx, c, msg->from.node, body->token, &error);
+}

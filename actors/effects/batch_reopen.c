@@ -1,0 +1,187 @@
+/* Writes of runs to shards that their server has forgotten: the variables are looked for
+ * by their names (reopen.c), one request for each, and the batch is sent again with the
+ * ids that were found. */
+#include "actors/effects/internal.h"
+
+#include "actors/variables/opened_variable.h"
+#include "actors/variables/variables.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { REOPENS_MAX = 8 };       /* of one batch */
+
+struct reopening {
+    struct mu__reopen request;  /* first: its messages point here */
+    struct reopening *next;
+    struct write_batch *batch;        /* NULL: nobody waits for it any more */
+    struct mu__opened_variable *opened;
+    uint64_t ids[];
+};
+
+static void reopening_free(struct reopening *r)
+{
+    mu__opened_variable_unref(r->opened);
+    free(r);
+}
+
+static bool is_looked_for(const struct effects *e, const struct write_batch *batch,
+                          const struct mu__opened_variable *opened)
+{
+    const struct reopening *r = e->reopenings;
+
+    while (r != NULL && (r->batch != batch || r->opened != opened))
+        r = r->next;
+    return r != NULL;
+}
+
+/* The run's own limit counts. */
+static struct mu__variable_call call_for(struct mu__ctx *ctx,
+                                         const struct write_batch *batch,
+                                         const struct mu__opened_variable *opened,
+                                         uint64_t *ids)
+{
+    uint64_t timeout_ms = batch->sending->deadline_ms;
+    uint64_t now_ms = mu__now_ms(ctx);
+
+    return (struct mu__variable_call){
+        .call = {.operation = MU__VARIABLE_OPEN,
+                 .timeout_ms = timeout_ms > now_ms ? (int64_t)(timeout_ms - now_ms) : 0},
+        .name = opened->name,
+        .shape = &opened->shape,
+        .servers_count = opened->servers_count,
+        .flags = MU_VARIABLE_EXISTING | MU__VARIABLE_REOPEN,
+        .ids = ids,
+    };
+}
+
+static bool look_for(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch,
+                     struct mu__opened_variable *opened)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_REOPEN);
+    struct reopening *r =
+        calloc(1, sizeof *r + opened->shape.shards * sizeof r->ids[0]);
+
+    if (msg == NULL || r == NULL) {
+        mu__msg_free(ctx, msg);
+        free(r);
+        return false;
+    }
+    r->request.call = call_for(ctx, batch, opened, r->ids);
+    ((struct mu__var_reopen *)mu__body(msg))->request = &r->request;
+    if (mu__send(ctx, (mu__pid){MU__NODE_SELF, MU__VARIABLES}, msg) != 0) {
+        free(r);
+        return false;
+    }
+    r->opened = mu__opened_variable_ref(opened);
+    r->batch = batch;
+    r->next = e->reopenings;
+    e->reopenings = r;
+    batch->reopening++;
+    return true;
+}
+
+bool mu__effects_reopen(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
+{
+    struct mu__effect *write = batch->first;
+
+    if (++batch->reopens > REOPENS_MAX)
+        return false;
+    for (uint32_t i = 0; i < batch->writes_count; i++, write = write->next)
+        if (write->opened != NULL && !is_looked_for(e, batch, write->opened) &&
+            !look_for(ctx, e, batch, write->opened))
+            break;
+    return batch->reopening > 0;
+}
+
+/* The ids that its writes have from now on; false: they had them already. */
+static bool renew(const struct write_batch *batch)
+{
+    struct mu__effect *write = batch->first;
+    bool renewed = false;
+
+    for (uint32_t i = 0; i < batch->writes_count; i++, write = write->next) {
+        uint64_t id = write->variable;
+
+        if (write->opened != NULL)
+            id = atomic_load_explicit(&write->opened->ids[write->shard],
+                                      memory_order_relaxed);
+        renewed = renewed || id != write->variable;
+        write->variable = id;
+    }
+    return renewed;
+}
+
+void mu__effects_fail_forgotten(struct mu__ctx *ctx, struct effects *e,
+                                struct write_batch *batch)
+{
+    mu__effects_fail(ctx, e, batch, -MU_ENOTFOUND,
+                     "refused it: the server was restarted, or the variable created "
+                     "anew: it does not have it");
+}
+
+/* As the look for a variable has failed. */
+static void fail_as(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch,
+                    const mu_error *error)
+{
+    mu_error own;
+
+    if (error->code == -MU_ENOTFOUND) {
+        mu__effects_fail_forgotten(ctx, e, batch);
+        return;
+    }
+    (void)mu_error_set(&own, error->code, "what the run wrote: %.400s", error->message);
+    memcpy(own.task, error->task, sizeof own.task);
+    mu__effects_fail_with(ctx, e, batch, &own);
+}
+
+static void take_out(struct effects *e, const struct reopening *r)
+{
+    struct reopening **link = &e->reopenings;
+
+    while (*link != r)
+        link = &(*link)->next;
+    *link = r->next;
+}
+
+void mu__effects_on_reopened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct effects *e = state;
+    const struct mu__var_reopened *body = mu__body(msg);
+    struct reopening *r = (struct reopening *)(void *)body->request;
+    struct write_batch *batch = r->batch;
+    const mu_error *error = &r->request.call.call.error;
+    int code = r->request.call.call.code;
+
+    take_out(e, r);
+    if (code == 0)
+        mu__opened_variable_store(r->opened, r->ids);
+    if (batch != NULL) {
+        batch->reopening--;
+        if (code != 0)
+            fail_as(ctx, e, batch, error);
+        else if (batch->reopening == 0 && renew(batch))
+            mu__effects_send_again(ctx, e, batch);
+        else if (batch->reopening == 0)
+            mu__effects_fail_forgotten(ctx, e, batch);
+    }
+    reopening_free(r);
+}
+
+void mu__effects_forget_reopenings(struct effects *e, struct write_batch *batch)
+{
+    batch->reopening = 0;
+    for (struct reopening *r = e->reopenings; r != NULL; r = r->next)
+        if (r->batch == batch)
+            r->batch = NULL;
+}
+
+void mu__effects_drop_reopenings(struct effects *e)
+{
+    while (e->reopenings != NULL) {
+        struct reopening *next = e->reopenings->next;
+
+        reopening_free(e->reopenings);
+        e->reopenings = next;
+    }
+}

@@ -1,0 +1,188 @@
+/* What the store of a parameter server is made of:
+ *
+ *     variable_store.c  opening and reading; the store as a whole
+ *     openers.c         who opened a shard and waits for it
+ *     shards.c          shards by name and id, and how they are made
+ *     shard_writes.c    writes, staged assigns, batches of runs */
+#ifndef MU_ACTORS_PS_INTERNAL_H
+#define MU_ACTORS_PS_INTERNAL_H
+
+#include "actors/ps/variable_store.h"
+#include "runtime/base/map.h"
+
+/* What a shard can be.
+ *
+ *     ABSENT --> MAKING --> FILLED --> READY      shard 0 goes from MAKING to READY
+ *      ^ ^       |    ^      |          |
+ *      | '-------'    |      v          |
+ *      |              '--- ORPHAN ------+         made anew; or found, READY
+ *      '-----------------------'--------'
+ *
+ * ABSENT: somebody waits for it, and nobody makes it. FILLED: has its content, but the
+ * creator has not said COMMIT. ORPHAN: nor will it, for it was lost: whether shard 0 got
+ * its content only the next one who opens knows. */
+enum shard_stage { ABSENT, MAKING, FILLED, ABANDONED, READY };
+
+struct open_answer {
+    struct open_answer *next;
+    struct mu__store_opened opened;
+    struct mu__shape shape;         /* as it was opened */
+    bool existing;
+};
+
+struct answers {
+    struct open_answer *first;
+    struct open_answer *last;
+};
+
+struct variable {
+    struct variable *next;          /* by age */
+    struct variable *next_alike;    /* under the same key of by_name */
+    uint64_t key;
+    uint64_t id;
+    struct mu__shape shape;         /* this and all below: unless ABSENT */
+    uint32_t shard;
+    enum shard_stage stage;
+    uint64_t bytes;
+    uint8_t *data;
+    uint8_t *velocity;              /* NULL until momentum was used */
+    uint64_t version;
+    uint64_t reads;
+    uint64_t writes;
+    uint64_t bytes_read;
+    uint64_t bytes_written;
+    struct mu__requester creator;   /* MAKING, FILLED: who owes the content or COMMIT, */
+    uint64_t received;              /* how much of it is here */
+    struct answers waiting;         /* for READY; in all stages before it */
+    char name[];
+};
+
+/* An assign under way: pieces 0 to `received` are in `data`. */
+struct transfer {
+    struct transfer *next;
+    struct variable *variable;
+    mu__pid writer;
+    uint64_t number;
+    uint64_t received;
+    uint8_t *data;
+};
+
+struct mu__variable_store {
+    struct mu__store_limits limits;
+    uint64_t incarnation;
+    uint64_t serial;
+    struct mu__map by_id;
+    struct mu__map by_name;
+    struct variable *first;
+    struct variable *last;
+    struct transfer *transfers;
+    uint8_t *spare;                 /* what the last assign replaced, for the next one: */
+    uint64_t spare_bytes;           /* fresh memory costs more than the copy into it */
+    struct answers due;
+    struct mu__store_totals totals;
+};
+
+/* ---- openers.c ---- */
+
+void mu__opener_append(struct answers *list, struct open_answer *answer);
+
+struct open_answer *mu__opener_take_first(struct answers *list);
+
+void mu__opener_free_answers(struct answers *list);
+
+struct open_answer *mu__opener_answer_new(const struct mu__store_open *request);
+
+/* Who waits is told that there is nothing yet. */
+void mu__opener_answer_absent(struct mu__variable_store *store,
+                              const struct open_answer *waiting);
+
+void mu__opener_answer(struct mu__variable_store *store, const struct variable *v,
+                              bool created, struct open_answer *answer);
+
+/* Those for whom `leaves` is true wait no more; they are handed to `leave`. */
+void mu__opener_stop_waiting(
+    struct mu__variable_store *store, struct variable *v,
+    bool (*leaves)(const struct open_answer *answer, const void *arg), const void *arg,
+    void (*leave)(struct mu__variable_store *store, struct open_answer *answer));
+
+bool mu__opener_same_requester(const struct mu__requester *a,
+                               const struct mu__requester *b);
+
+bool mu__opener_is_of_requester(const struct open_answer *answer, const void *requester);
+
+bool mu__opener_is_of_node(const struct open_answer *answer, const void *node);
+
+bool mu__opener_is_mismatch(const struct open_answer *answer, const void *shape);
+
+void mu__opener_answer_cancelled(struct mu__variable_store *store,
+                                 struct open_answer *answer);
+
+/* Before tell_misfit: how many shards there are, if that is all that differs. */
+void mu__opener_set_shards(const struct variable *v);
+
+void mu__opener_answer_mismatch(struct mu__variable_store *store,
+                                struct open_answer *answer);
+
+void mu__opener_drop_answer(struct mu__variable_store *store, struct open_answer *answer);
+
+/* ---- shards.c ---- */
+
+struct variable *mu__shard_find_by_name(const struct mu__variable_store *store,
+                                        struct mu__view name, uint32_t shard);
+
+struct variable *mu__shard_find_by_id(const struct mu__variable_store *store, uint64_t id,
+                                      mu_error *ret_error);
+
+/* Room under the bound for `bytes` more. */
+int mu__shard_charge(struct mu__variable_store *store, uint64_t bytes,
+                     mu_error *ret_error);
+
+/* Charged and zeroed memory. */
+int mu__shard_get_memory(struct mu__variable_store *store, uint64_t bytes,
+                         mu_error *ret_error, uint8_t **ret_data);
+
+void mu__shard_give_memory(struct mu__variable_store *store, uint8_t *data,
+                           uint64_t bytes);
+
+int mu__shard_list(struct mu__variable_store *store, struct variable *v);
+
+void mu__shard_free_variable(struct mu__variable_store *store, struct variable *v);
+
+/* An ABSENT one. */
+int mu__shard_variable_new(struct mu__variable_store *store,
+                           const struct mu__store_open *request, mu_error *ret_error,
+                           struct variable **ret_variable);
+
+/* Forget an ABSENT one that nobody waits for. */
+void mu__shard_remove_unused(struct mu__variable_store *store, struct variable *v);
+
+/* What was ABSENT is to be made by the asker, under a fresh id. */
+int mu__shard_create(struct mu__variable_store *store, struct variable *v,
+                   const struct mu__store_open *request, mu_error *ret_error);
+
+/* Whatever it was, it is ABSENT. */
+void mu__shard_strip(struct mu__variable_store *store, struct variable *v);
+
+void mu__shard_make_ready(struct mu__variable_store *store, struct variable *v);
+
+/* The creator gave up, or was lost, before it said COMMIT. May free `v`. */
+void mu__shard_lose_creator(struct mu__variable_store *store, struct variable *v);
+
+/* ---- variable_store.c ---- */
+
+int mu__store_check_range(const struct variable *v, uint64_t offset, uint64_t size,
+                          mu_error *ret_error);
+
+/* ---- shard_writes.c ---- */
+
+void mu__shard_free_transfer(struct mu__variable_store *store, struct transfer **link);
+
+void mu__shard_drop_transfers(struct mu__variable_store *store, const struct variable *v);
+
+/* One piece; the last one makes all of them visible. */
+int mu__shard_stage(struct mu__variable_store *store, struct variable *v,
+                    const struct mu__store_write *write, mu_error *ret_error);
+
+bool mu__shard_has_creator(const struct variable *v);
+
+#endif

@@ -1,0 +1,436 @@
+/* Writes to shards: of whole contents, in pieces, of optimizers, and in batches. */
+#include "actors/ps/internal.h"
+
+#include "actors/ps/optimizer.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Staged assigns ---- */
+
+static struct transfer **find_transfer(struct mu__variable_store *store,
+                                       const struct variable *v,
+                                       const struct mu__store_write *write)
+{
+    struct transfer **link = &store->transfers;
+
+    while (*link != NULL && ((*link)->variable != v ||
+                             (*link)->number != write->transfer ||
+                             !mu__pid_equal((*link)->writer, write->writer)))
+        link = &(*link)->next;
+    return link;
+}
+
+void mu__shard_free_transfer(struct mu__variable_store *store, struct transfer **link)
+{
+    struct transfer *transfer = *link;
+
+    *link = transfer->next;
+    store->totals.transfers--;
+    mu__shard_give_memory(store, transfer->data, transfer->variable->bytes);
+    free(transfer);
+}
+
+void mu__shard_drop_transfers(struct mu__variable_store *store, const struct variable *v)
+{
+    struct transfer **link = &store->transfers;
+
+    while (*link != NULL) {
+        if ((*link)->variable == v)
+            mu__shard_free_transfer(store, link);
+        else
+            link = &(*link)->next;
+    }
+}
+
+/* Charged memory with any content. */
+static int get_staging(struct mu__variable_store *store, uint64_t bytes,
+                       mu_error *ret_error, uint8_t **ret_data)
+{
+    int rv;
+
+    if (store->spare == NULL || store->spare_bytes != bytes)
+        return mu__shard_get_memory(store, bytes, ret_error, ret_data);
+    rv = mu__shard_charge(store, bytes, ret_error);
+    if (rv != 0)
+        return rv;
+    *ret_data = store->spare;
+    store->spare = NULL;
+    return 0;
+}
+
+/* Keeps memory that was charged, and frees what was kept before. */
+static void save_spare(struct mu__variable_store *store, uint8_t *data, uint64_t bytes)
+{
+    free(store->spare);
+    store->spare = data;
+    store->spare_bytes = bytes;
+    store->totals.bytes -= bytes;
+}
+
+static uint32_t transfers_of(const struct mu__variable_store *store, uint32_t node)
+{
+    uint32_t count = 0;
+
+    for (const struct transfer *t = store->transfers; t != NULL; t = t->next)
+        count += t->writer.node == node;
+    return count;
+}
+
+static int begin_transfer(struct mu__variable_store *store, struct variable *v,
+                          const struct mu__store_write *write, mu_error *ret_error)
+{
+    struct transfer *transfer;
+    int rv;
+
+    if (transfers_of(store, write->writer.node) >= store->limits.transfers_node_max)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%" PRIu32 " assigns of one node under way",
+                            store->limits.transfers_node_max);
+    transfer = calloc(1, sizeof *transfer);
+    if (transfer == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
+    rv = get_staging(store, v->bytes, ret_error, &transfer->data);
+    if (rv != 0) {
+        free(transfer);
+        return rv;
+    }
+    transfer->variable = v;
+    transfer->writer = write->writer;
+    transfer->number = write->transfer;
+    transfer->next = store->transfers;
+    store->transfers = transfer;
+    store->totals.transfers++;
+    return 0;
+}
+
+int mu__shard_stage(struct mu__variable_store *store, struct variable *v,
+                    const struct mu__store_write *write, mu_error *ret_error)
+{
+    struct transfer **link = find_transfer(store, v, write);
+
+    if (*link != NULL && (*link)->received != write->offset)
+        mu__shard_free_transfer(store, link);
+    if (write->offset == 0) {
+        int rv = begin_transfer(store, v, write, ret_error);
+
+        if (rv != 0)
+            return rv;
+    }
+    link = find_transfer(store, v, write);
+    if (*link == NULL)
+        return mu_error_set(ret_error, -MU_EABORTED,
+                            "piece at %" PRIu64 " follows none of its transfer",
+                            write->offset);
+    memcpy((*link)->data + write->offset, write->data.data, write->data.size);
+    (*link)->received += write->data.size;
+    if ((*link)->received == v->bytes) {
+        save_spare(store, v->data, v->bytes);
+        v->data = (*link)->data;
+        (*link)->data = NULL;
+        mu__shard_free_transfer(store, link);
+    }
+    return 0;
+}
+
+/* ---- Writing ---- */
+
+static int assign(struct mu__variable_store *store, struct variable *v,
+                  const struct mu__store_write *write, mu_error *ret_error)
+{
+    if (write->data.size != v->bytes)
+        return mu__shard_stage(store, v, write, ret_error);
+    memcpy(v->data, write->data.data, write->data.size);
+    return 0;
+}
+
+static int zero(struct mu__variable_store *store, struct variable *v,
+                const struct mu__store_write *write, mu_error *ret_error)
+{
+    (void)store;
+    (void)write;
+    (void)ret_error;
+    memset(v->data, 0, (size_t)v->bytes);
+    return 0;
+}
+
+static int refuse_unready(const struct variable *v, mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_EPRECONDITION,
+                        "variable %s has no initial content yet", v->name);
+}
+
+static int refuse_dtype(const struct variable *v, const char *what, mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_EINVALID, "variable %s is %s, which %s", v->name,
+                        mu_dtype_name((int)v->shape.dtype), what);
+}
+
+static int add(struct mu__variable_store *store, struct variable *v,
+               const struct mu__store_write *write, mu_error *ret_error)
+{
+    (void)store;
+    if (!mu__optimizer_adds((int)v->shape.dtype))
+        return refuse_dtype(v, "does not add", ret_error);
+    mu__optimizer_add((int)v->shape.dtype, v->data + write->offset, write->data.data,
+                      write->data.size);
+    return 0;
+}
+
+static int sgd(struct mu__variable_store *store, struct variable *v,
+               const struct mu__store_write *write, mu_error *ret_error)
+{
+    (void)store;
+    if (!mu__optimizer_learns((int)v->shape.dtype))
+        return refuse_dtype(v, "takes no gradients", ret_error);
+    mu__optimizer_sgd((int)v->shape.dtype, v->data + write->offset, write->data.data,
+                      write->data.size, write->rate);
+    return 0;
+}
+
+static int need_velocity(struct mu__variable_store *store, struct variable *v,
+                         mu_error *ret_error)
+{
+    if (v->velocity != NULL)
+        return 0;
+    return mu__shard_get_memory(store, v->bytes, ret_error, &v->velocity);
+}
+
+static int momentum(struct mu__variable_store *store, struct variable *v,
+                    const struct mu__store_write *write, mu_error *ret_error)
+{
+    const struct mu__momentum how = {write->rate, write->momentum};
+    int rv;
+
+    if (!mu__optimizer_learns((int)v->shape.dtype))
+        return refuse_dtype(v, "takes no gradients", ret_error);
+    rv = need_velocity(store, v, ret_error);
+    if (rv != 0)
+        return rv;
+    mu__optimizer_momentum((int)v->shape.dtype, v->data + write->offset,
+                           v->velocity + write->offset, write->data.data,
+                           write->data.size, &how);
+    return 0;
+}
+
+/* Fine too when somebody has found before that it may be used. */
+static int commit(struct mu__variable_store *store, struct variable *v,
+                  const struct mu__store_write *write, mu_error *ret_error)
+{
+    const struct mu__requester writer = {write->writer, write->transfer};
+
+    if (v->stage == FILLED && mu__opener_same_requester(&writer, &v->creator))
+        mu__shard_make_ready(store, v);
+    if (v->stage == READY)
+        return 0;
+    return refuse_unready(v, ret_error);
+}
+
+static const struct write_kind {
+    int (*run)(struct mu__variable_store *store, struct variable *v,
+               const struct mu__store_write *write, mu_error *ret_error);
+    bool has_data;
+    bool changes;           /* content; before there is any, nobody may but its creator */
+} operations[] = {
+    [MU__WRITE_ASSIGN] = {assign, true, true},
+    [MU__WRITE_ZERO] = {zero, false, true},
+    [MU__WRITE_ADD] = {add, true, true},
+    [MU__WRITE_SGD] = {sgd, true, true},
+    [MU__WRITE_MOMENTUM] = {momentum, true, true},
+    [MU__WRITE_COMMIT] = {commit, false, false},
+};
+
+static int check_write(const struct variable *v, const struct mu__store_write *write,
+                       mu_error *ret_error)
+{
+    size_t element_bytes = mu_dtype_bytes((int)v->shape.dtype);
+
+    if (write->operation >= sizeof operations / sizeof operations[0] ||
+        operations[write->operation].run == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "no write operation %" PRIu32,
+                            write->operation);
+    if (!operations[write->operation].has_data && write->data.size == 0)
+        return 0;
+    if (write->data.size == 0 || !operations[write->operation].has_data ||
+        write->offset % element_bytes != 0 || write->data.size % element_bytes != 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "%" PRIu32 " bytes at %" PRIu64
+                            " are not a number of elements of variable %s",
+                            write->data.size, write->offset, v->name);
+    return mu__store_check_range(v, write->offset, write->data.size, ret_error);
+}
+
+/* The initial content goes where it belongs at once: nobody can read it yet. */
+static int write_initial(struct mu__variable_store *store, struct variable *v,
+                         const struct mu__store_write *write, mu_error *ret_error)
+{
+    bool is_zero = write->operation == MU__WRITE_ZERO;
+    struct mu__requester writer = {write->writer, write->transfer};
+
+    if (v->stage != MAKING || !mu__opener_same_requester(&writer, &v->creator) ||
+        (write->operation != MU__WRITE_ASSIGN && !is_zero))
+        return refuse_unready(v, ret_error);
+    if (!is_zero && write->offset != v->received)
+        return mu_error_set(ret_error, -MU_EABORTED,
+                            "piece at %" PRIu64 " of variable %s: expected %" PRIu64,
+                            write->offset, v->name, v->received);
+    if (is_zero) {
+        memset(v->data, 0, (size_t)v->received);
+        v->received = v->bytes;
+    } else {
+        memcpy(v->data + write->offset, write->data.data, write->data.size);
+        v->received += write->data.size;
+    }
+    if (v->received == v->bytes && v->shard == 0)
+        mu__shard_make_ready(store, v);
+    else if (v->received == v->bytes)
+        v->stage = FILLED;
+    return 0;
+}
+
+bool mu__shard_has_creator(const struct variable *v)
+{
+    return v->stage == MAKING || v->stage == FILLED;
+}
+
+static void give_up_waiting(struct mu__variable_store *store,
+                            const struct mu__requester *requester)
+{
+    struct variable *next;
+
+    for (struct variable *v = store->first; v != NULL; v = next) {
+        next = v->next;
+        mu__opener_stop_waiting(store, v, mu__opener_is_of_requester, requester,
+                                mu__opener_answer_cancelled);
+        mu__shard_remove_unused(store, v);
+    }
+}
+
+static void abandon(struct mu__variable_store *store, const struct mu__store_write *write)
+{
+    const struct mu__requester writer = {write->writer, write->transfer};
+    struct variable *v = mu__map_get(&store->by_id, write->id);
+    struct transfer **link;
+
+    if (write->id == 0)
+        give_up_waiting(store, &writer);
+    if (v == NULL)
+        return;
+    if (mu__shard_has_creator(v) && mu__opener_same_requester(&writer, &v->creator)) {
+        mu__shard_lose_creator(store, v);
+        return;
+    }
+    link = find_transfer(store, v, write);
+    if (*link != NULL)
+        mu__shard_free_transfer(store, link);
+}
+
+static void count_write(struct variable *v, const struct mu__store_write *write)
+{
+    v->writes++;
+    v->bytes_written += write->data.size;
+    if (write->data.size == 0 || write->offset + write->data.size == v->bytes)
+        v->version++;
+}
+
+static int apply(struct mu__variable_store *store, struct variable *v,
+                 const struct mu__store_write *write, mu_error *ret_error)
+{
+    const struct write_kind *operation = &operations[write->operation];
+    int rv = v->stage == READY || !operation->changes
+                 ? operation->run(store, v, write, ret_error)
+                 : write_initial(store, v, write, ret_error);
+
+    if (rv == 0 && operation->changes)
+        count_write(v, write);
+    return rv;
+}
+
+int mu__store_write(struct mu__variable_store *store, const struct mu__store_write *write,
+                    mu_error *ret_error, uint64_t *ret_version)
+{
+    struct variable *v;
+    int rv;
+
+    if (write->operation == MU__WRITE_ABANDON) {
+        abandon(store, write);
+        return 0;
+    }
+    v = mu__shard_find_by_id(store, write->id, ret_error);
+    if (v == NULL)
+        return -MU_ENOTFOUND;
+    rv = check_write(v, write, ret_error);
+    if (rv == 0)
+        rv = apply(store, v, write, ret_error);
+    if (rv == 0)
+        *ret_version = v->version;
+    return rv;
+}
+
+/* ---- Batches ---- */
+
+/* What a write of a batch needs of its variable. */
+static int check_fit(struct mu__variable_store *store, struct variable *v,
+                     const struct mu__store_write *write, mu_error *ret_error)
+{
+    int dtype = (int)v->shape.dtype;
+
+    switch (write->operation) {
+    case MU__WRITE_ASSIGN:
+        return 0;
+    case MU__WRITE_ADD:
+        return mu__optimizer_adds(dtype) ? 0
+                                         : refuse_dtype(v, "does not add", ret_error);
+    case MU__WRITE_SGD:
+    case MU__WRITE_MOMENTUM:
+        if (!mu__optimizer_learns(dtype))
+            return refuse_dtype(v, "takes no gradients", ret_error);
+        return write->operation == MU__WRITE_SGD ? 0 : need_velocity(store, v, ret_error);
+    default:
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "write operation %" PRIu32 " is not for batches",
+                            write->operation);
+    }
+}
+
+int mu__store_check_batch(struct mu__variable_store *store,
+                          const struct mu__store_write *first, mu_error *ret_error)
+{
+    for (const struct mu__store_write *write = first; write != NULL;
+         write = write->next) {
+        struct variable *v = mu__shard_find_by_id(store, write->id, ret_error);
+        int rv;
+
+        if (v == NULL)
+            return -MU_ENOTFOUND;
+        rv = check_write(v, write, ret_error);
+        if (rv == 0 && v->stage != READY)
+            rv = refuse_unready(v, ret_error);
+        if (rv == 0)
+            rv = check_fit(store, v, write, ret_error);
+        if (rv != 0)
+            return rv;
+    }
+    return 0;
+}
+
+void mu__store_apply_batch(struct mu__variable_store *store,
+                           const struct mu__store_write *first)
+{
+    for (const struct mu__store_write *write = first; write != NULL;
+         write = write->next) {
+        struct variable *v = mu__map_get(&store->by_id, write->id);
+        int rv = 0;
+
+        assert(v != NULL && v->stage == READY);
+        if (write->operation == MU__WRITE_ASSIGN)
+            memcpy(v->data + write->offset, write->data.data, write->data.size);
+        else
+            rv = operations[write->operation].run(store, v, write, NULL);
+        assert(rv == 0);
+        (void)rv;
+        count_write(v, write);
+    }
+}

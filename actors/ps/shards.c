@@ -1,0 +1,280 @@
+/* The shards of a server: by name and by id, their memory, and the stages of their
+ * creation. */
+#include "actors/ps/internal.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Variables ---- */
+
+/* A well mixed number that is not 0; different ones for different `number`. */
+static uint64_t mixed(uint64_t number)
+{
+    number = (number ^ (number >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    number = (number ^ (number >> 27)) * UINT64_C(0x94d049bb133111eb);
+    number ^= number >> 31;
+    return number == 0 ? 1 : number;
+}
+
+static uint64_t key_of(const struct mu__variable_store *store, struct mu__view name,
+                       uint32_t shard)
+{
+    return mixed(mixed(mu__name_hash(name) ^ store->incarnation) + shard);
+}
+
+struct variable *mu__shard_find_by_name(const struct mu__variable_store *store,
+                                        struct mu__view name, uint32_t shard)
+{
+    struct variable *v = mu__map_get(&store->by_name, key_of(store, name, shard));
+
+    while (v != NULL && (v->shard != shard || !mu__view_is(name, v->name)))
+        v = v->next_alike;
+    return v;
+}
+
+struct variable *mu__shard_find_by_id(const struct mu__variable_store *store, uint64_t id,
+                                      mu_error *ret_error)
+{
+    struct variable *v = mu__map_get(&store->by_id, id);
+
+    if (v == NULL)
+        (void)mu_error_set(ret_error, -MU_ENOTFOUND,
+                           "no variable has the id %" PRIx64
+                           " in this life of the server", id);
+    return v;
+}
+
+int mu__shard_charge(struct mu__variable_store *store, uint64_t bytes,
+                     mu_error *ret_error)
+{
+    if (bytes > store->limits.bytes_max - store->totals.bytes)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%" PRIu64 " bytes more: the server holds %" PRIu64
+                            " of at most %" PRIu64,
+                            bytes, store->totals.bytes, store->limits.bytes_max);
+    store->totals.bytes += bytes;
+    return 0;
+}
+
+int mu__shard_get_memory(struct mu__variable_store *store, uint64_t bytes,
+                         mu_error *ret_error, uint8_t **ret_data)
+{
+    int rv = mu__shard_charge(store, bytes, ret_error);
+    uint8_t *data;
+
+    if (rv != 0)
+        return rv;
+    data = bytes > SIZE_MAX ? NULL : calloc((size_t)bytes, 1);
+    if (data == NULL) {
+        store->totals.bytes -= bytes;
+        return mu_error_set(ret_error, -MU_ENOMEM,
+                            "the server is out of memory for %" PRIu64 " bytes", bytes);
+    }
+    *ret_data = data;
+    return 0;
+}
+
+void mu__shard_give_memory(struct mu__variable_store *store, uint8_t *data,
+                           uint64_t bytes)
+{
+    if (data == NULL)
+        return;
+    store->totals.bytes -= bytes;
+    free(data);
+}
+
+static void unlist(struct mu__variable_store *store, struct variable *v)
+{
+    struct variable *head = mu__map_get(&store->by_name, v->key);
+
+    if (head == v) {
+        if (v->next_alike == NULL)
+            (void)mu__map_remove(&store->by_name, v->key);
+        else
+            (void)mu__map_set(&store->by_name, v->key, v->next_alike);
+        return;
+    }
+    while (head->next_alike != v)
+        head = head->next_alike;
+    head->next_alike = v->next_alike;
+}
+
+int mu__shard_list(struct mu__variable_store *store, struct variable *v)
+{
+    struct variable *head = mu__map_get(&store->by_name, v->key);
+
+    if (head != NULL) {
+        v->next_alike = head->next_alike;
+        head->next_alike = v;
+        return 0;
+    }
+    return mu__map_set(&store->by_name, v->key, v);
+}
+
+void mu__shard_free_variable(struct mu__variable_store *store, struct variable *v)
+{
+    mu__shard_give_memory(store, v->data, v->bytes);
+    mu__shard_give_memory(store, v->velocity, v->bytes);
+    mu__opener_free_answers(&v->waiting);
+    free(v);
+}
+
+int mu__shard_variable_new(struct mu__variable_store *store,
+                           const struct mu__store_open *request, mu_error *ret_error,
+                           struct variable **ret_variable)
+{
+    struct variable *v = calloc(1, sizeof *v + request->name.size + 1);
+
+    if (v == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
+    v->key = key_of(store, request->name, request->shard);
+    v->shard = request->shard;
+    memcpy(v->name, request->name.data, request->name.size);
+    if (mu__shard_list(store, v) != 0) {
+        free(v);
+        return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
+    }
+    if (store->last == NULL)
+        store->first = v;
+    else
+        store->last->next = v;
+    store->last = v;
+    *ret_variable = v;
+    return 0;
+}
+
+void mu__shard_remove_unused(struct mu__variable_store *store, struct variable *v)
+{
+    struct variable **link = &store->first;
+    struct variable *before = NULL;
+
+    if (v->stage != ABSENT || v->waiting.first != NULL)
+        return;
+    while (*link != v) {
+        before = *link;
+        link = &before->next;
+    }
+    *link = v->next;
+    if (store->last == v)
+        store->last = before;
+    unlist(store, v);
+    mu__shard_free_variable(store, v);
+}
+
+int mu__shard_create(struct mu__variable_store *store, struct variable *v,
+                   const struct mu__store_open *request, mu_error *ret_error)
+{
+    uint64_t id = mixed(store->incarnation + ++store->serial);
+    int rv;
+
+    assert(v->stage == ABSENT);
+    if (store->totals.variables >= store->limits.variables_max)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "the server has %" PRIu32 " variables, at most %" PRIu32,
+                            store->totals.variables, store->limits.variables_max);
+    rv = mu__shard_get_memory(store, request->bytes, ret_error, &v->data);
+    if (rv != 0)
+        return rv;
+    if (mu__map_set(&store->by_id, id, v) != 0) {
+        mu__shard_give_memory(store, v->data, request->bytes);
+        v->data = NULL;
+        return mu_error_set(ret_error, -MU_ENOMEM, "the server is out of memory");
+    }
+    v->id = id;
+    v->shape = request->shape;
+    v->bytes = request->bytes;
+    v->creator = request->requester;
+    v->received = 0;
+    v->stage = MAKING;
+    store->totals.variables++;
+    mu__opener_set_shards(v);
+    mu__opener_stop_waiting(store, v, mu__opener_is_mismatch, &v->shape,
+                            mu__opener_answer_mismatch);
+    return 0;
+}
+
+void mu__shard_strip(struct mu__variable_store *store, struct variable *v)
+{
+    if (v->stage == ABSENT)
+        return;
+    mu__shard_drop_transfers(store, v);
+    (void)mu__map_remove(&store->by_id, v->id);
+    mu__shard_give_memory(store, v->data, v->bytes);
+    mu__shard_give_memory(store, v->velocity, v->bytes);
+    v->data = NULL;
+    v->velocity = NULL;
+    v->id = 0;
+    v->version = 0;
+    v->reads = 0;
+    v->writes = 0;
+    v->bytes_read = 0;
+    v->bytes_written = 0;
+    v->stage = ABSENT;
+    store->totals.variables--;
+}
+
+void mu__shard_make_ready(struct mu__variable_store *store, struct variable *v)
+{
+    struct open_answer *answer;
+
+    v->stage = READY;
+    while ((answer = mu__opener_take_first(&v->waiting)) != NULL) {
+        store->totals.waiting--;
+        mu__opener_answer(store, v, false, answer);
+    }
+}
+
+/* The oldest who waits and may mu__shard_create; NULL when there is none. */
+static struct open_answer *take_successor(struct mu__variable_store *store,
+                                          struct variable *v)
+{
+    struct answers others = {NULL, NULL};
+    struct open_answer *successor = NULL;
+    struct open_answer *answer;
+
+    while ((answer = mu__opener_take_first(&v->waiting)) != NULL) {
+        if (successor == NULL && !answer->existing)
+            successor = answer;
+        else
+            mu__opener_append(&others, answer);
+    }
+    v->waiting = others;
+    store->totals.waiting -= successor != NULL;
+    return successor;
+}
+
+/* Made again, from zeros, by the next in line. */
+static void hand_over(struct mu__variable_store *store, struct variable *v,
+                      struct open_answer *successor)
+{
+    memset(v->data, 0, (size_t)v->received);
+    v->received = 0;
+    v->version = 0;
+    v->writes = 0;
+    v->bytes_written = 0;
+    v->creator = successor->opened.requester;
+    v->stage = MAKING;
+    mu__opener_answer(store, v, true, successor);
+}
+
+void mu__shard_lose_creator(struct mu__variable_store *store, struct variable *v)
+{
+    struct open_answer *successor = take_successor(store, v);
+
+    if (successor != NULL) {
+        hand_over(store, v, successor);
+        return;
+    }
+    if (v->stage == FILLED) {
+        v->stage = ABANDONED;
+        if (v->waiting.first != NULL)
+            mu__shard_make_ready(store, v);
+        return;
+    }
+    mu__shard_strip(store, v);
+    for (const struct open_answer *a = v->waiting.first; a != NULL; a = a->next)
+        mu__opener_answer_absent(store, a);
+    mu__shard_remove_unused(store, v);
+}

@@ -1,0 +1,313 @@
+/* How an operation fails: what its error says, and whom it names. */
+#include "actors/variables/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    NAMED_MAX = 3,          /* servers that an error names */
+    SERVER_TEXT_MAX = 384   /* a task and its address */
+};
+
+/* ---- Words ---- */
+
+static void task_text(uint32_t server, char *out, size_t size)
+{
+    (void)snprintf(out, size, "/job:ps/task:%" PRIu32, server);
+}
+
+/* "/job:ps/task:1 (tcp://host:port)" */
+static void server_text(const struct variables *v, uint32_t server, char *out,
+                        size_t size)
+{
+    const char *address = v->servers[server].address;
+
+    if (address == NULL)
+        task_text(server, out, size);
+    else
+        (void)snprintf(out, size, "/job:ps/task:%" PRIu32 " (%s)", server, address);
+}
+
+/* Appends to a text that is cut where it ends. */
+struct line {
+    char text[sizeof((mu_error *)NULL)->message];
+    size_t length;
+};
+
+static void line_add(struct line *line, const char *text)
+{
+    size_t room = sizeof line->text - 1 - line->length;
+    size_t size = strlen(text);
+
+    if (size > room)
+        size = room;
+    memcpy(line->text + line->length, text, size);
+    line->length += size;
+    line->text[line->length] = '\0';
+}
+
+/* "/job:ps/task:1, /job:ps/task:2": the servers of the parts that are picked, each once;
+ * returns the first, or UINT32_MAX. */
+static uint32_t line_add_tasks(struct line *line, const struct operation *op,
+                               bool (*is_picked)(const struct op_part *part))
+{
+    uint32_t named[NAMED_MAX];
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < op->parts_count; i++) {
+        uint32_t server = op->parts[i].server;
+        uint32_t before = 0;
+        char text[64];
+
+        while (before < count && named[before] != server)
+            before++;
+        if (!is_picked(&op->parts[i]) || before < count)
+            continue;
+        if (count == NAMED_MAX) {
+            line_add(line, " and others");
+            break;
+        }
+        named[count++] = server;
+        task_text(server, text, sizeof text);
+        line_add(line, count == 1 ? "" : ", ");
+        line_add(line, text);
+    }
+    return count == 0 ? UINT32_MAX : named[0];
+}
+
+static void line_add_server(struct line *line, const struct variables *v, uint32_t server,
+                            uint64_t waited_ms)
+{
+    const struct variable_server *s = &v->servers[server];
+    char server_name[SERVER_TEXT_MAX];
+    char text[SERVER_TEXT_MAX + TROUBLE_BYTES_MAX + 64];
+
+    server_text(v, server, server_name, sizeof server_name);
+    (void)snprintf(text, sizeof text, "%s%s %s for %" PRIu64 ".%" PRIu64 " s%s%s%s",
+                   line->length == 0 ? "" : ", ", server_name,
+                   s->up ? "has not answered" : "not reached", waited_ms / 1000,
+                   waited_ms % 1000 / 100, s->up || s->trouble[0] == '\0' ? "" : " (",
+                   s->up ? "" : s->trouble,
+                   s->up || s->trouble[0] == '\0' ? "" : ")");
+    line_add(line, text);
+}
+
+/* ---- Failing ---- */
+
+/* Ends an operation with the error that its call has, which came from `server`. */
+static void end_failed(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                       uint32_t server)
+{
+    mu_error *error = &op->call->call.error;
+
+    task_text(server, error->task, sizeof error->task);
+    error->kind = MU_ERROR_SERVER;
+    for (uint32_t i = 0; i < op->parts_count; i++)
+        mu__vars_abandon_part(ctx, v, &op->parts[i]);
+    v->pump_all_due = true;
+    mu__vars_complete(ctx, v, op, error->code);
+}
+
+void mu__vars_fail(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                   uint32_t server, int code, const char *reason)
+{
+    (void)mu_error_set(&op->call->call.error, code, "variable %s: %s: %s", op->call->name,
+                       op->rule->verb, reason);
+    end_failed(ctx, v, op, server);
+}
+
+void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v,
+                             struct op_part *part, uint32_t code, struct mu__view reason)
+{
+    char message[MU__ERROR_TEXT_MAX + 1];
+    char text[sizeof message + 64];
+
+    mu__view_copy(reason, message, sizeof message);
+    (void)snprintf(text, sizeof text, "on /job:ps/task:%" PRIu32 ": %s", part->server,
+                   message);
+    mu__vars_fail(ctx, v, part->op, part->server, -(int)code, text);
+}
+
+void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v,
+                             struct op_part *part)
+{
+    mu__vars_fail_by_answer(ctx, v, part, MU_ENOTFOUND,
+                            mu__view_str("the server was restarted, or the variable "
+                                         "created anew: it does not have it"));
+}
+
+void mu__vars_fail_bad_answer(struct mu__ctx *ctx, struct variables *v,
+                               struct op_part *part)
+{
+    char text[SERVER_TEXT_MAX + 64];
+    char server_name[SERVER_TEXT_MAX];
+
+    server_text(v, part->server, server_name, sizeof server_name);
+    (void)snprintf(text, sizeof text, "%s answered something else than was asked",
+                   server_name);
+    mu__vars_fail(ctx, v, part->op, part->server, -MU_EDATALOSS, text);
+}
+
+void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
+{
+    char text[SERVER_TEXT_MAX + 96];
+    char server_name[SERVER_TEXT_MAX];
+
+    server_text(v, part->server, server_name, sizeof server_name);
+    (void)snprintf(text, sizeof text,
+                   "%s was lost before it answered: the outcome is unknown", server_name);
+    mu__vars_fail(ctx, v, part->op, part->server, -MU_EUNAVAILABLE, text);
+}
+
+void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v,
+                            struct op_part *part)
+{
+    char text[SERVER_TEXT_MAX + 96];
+    char server_name[SERVER_TEXT_MAX];
+
+    server_text(v, part->server, server_name, sizeof server_name);
+    (void)snprintf(text, sizeof text,
+                   "the variable was created anew on %s before all of it was written: "
+                   "the outcome is unknown", server_name);
+    mu__vars_fail(ctx, v, part->op, part->server, -MU_EUNAVAILABLE, text);
+}
+
+/* Its words, about this operation: "variable w: open: " is what they begin with. */
+void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation *op,
+                      const struct mu__variable_call *inner)
+{
+    const mu_error *error = &inner->call.error;
+    const char *reason = strstr(error->message, ": open: ");
+
+    (void)mu_error_set(&op->call->call.error, error->code, "variable %s: %s: %s",
+                       op->call->name, op->rule->verb,
+                       reason == NULL ? error->message : reason + strlen(": open: "));
+    op->call->call.error.kind = error->kind;
+    memcpy(op->call->call.error.task, error->task, sizeof error->task);
+    for (uint32_t i = 0; i < op->parts_count; i++)
+        mu__vars_abandon_part(ctx, v, &op->parts[i]);
+    v->pump_all_due = true;
+    mu__vars_complete(ctx, v, op, error->code);
+}
+
+static bool is_absent(const struct op_part *part)
+{
+    return part->absent;
+}
+
+static bool is_made(const struct op_part *part)
+{
+    return part->made;
+}
+
+void mu__vars_fail_lost(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    struct line line = {.length = 0};
+    uint32_t server = line_add_tasks(&line, op, op->creates ? is_made : is_absent);
+
+    (void)mu_error_set(&op->call->call.error, -MU_EDATALOSS,
+                       "variable \"%s\" lost its shards on %s in a restart; others have "
+                       "theirs (MU_VARIABLE_RECREATE writes all of it anew)",
+                       op->call->name, line.text);
+    end_failed(ctx, v, op, server);
+}
+
+/* ---- Limits ---- */
+
+bool mu__vars_needs_server(const struct variables *v, const struct op_part *part)
+{
+    if (!v->servers[part->server].up && is_open(part->op) && !part->opened)
+        return true;
+    return part->step != RESTING && !part->absent;
+}
+
+/* Whether an earlier part of the operation waits for the same server. */
+static bool named_before(const struct variables *v, const struct operation *op,
+                         uint32_t part)
+{
+    for (uint32_t i = 0; i < part; i++)
+        if (op->parts[i].server == op->parts[part].server &&
+            mu__vars_needs_server(v, &op->parts[i]))
+            return true;
+    return false;
+}
+
+/* The states of a server that errors tell apart. */
+static bool is_up(struct mu__ctx *ctx, const struct variables *v, uint32_t server)
+{
+    (void)ctx;
+    return v->servers[server].up;
+}
+
+static bool is_down(struct mu__ctx *ctx, const struct variables *v, uint32_t server)
+{
+    return !is_up(ctx, v, server);
+}
+
+/* Names the servers in one state that an operation waits for; returns the first, or
+ * UINT32_MAX. */
+static uint32_t name_servers(struct mu__ctx *ctx, const struct variables *v,
+                             const struct operation *op,
+                             bool (*fits)(struct mu__ctx *ctx, const struct variables *v,
+                                          uint32_t server),
+                             struct line *line)
+{
+    uint32_t first = UINT32_MAX;
+    uint32_t count = 0;
+
+    for (uint32_t i = 0; i < op->parts_count && count <= NAMED_MAX; i++) {
+        uint32_t server = op->parts[i].server;
+        uint64_t since_ms = v->servers[server].up ? op->began_ms
+                                                  : v->servers[server].down_ms;
+
+        if (!mu__vars_needs_server(v, &op->parts[i]) || !fits(ctx, v, server) ||
+            named_before(v, op, i))
+            continue;
+        if (count++ == 0)
+            first = server;
+        if (count <= NAMED_MAX)
+            line_add_server(line, v, server, mu__now_ms(ctx) - since_ms);
+        else
+            line_add(line, ", and others");
+    }
+    return first;
+}
+
+void mu__vars_fail_by_loss(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    struct line line = {.length = 0};
+    uint32_t server = name_servers(ctx, v, op, mu__vars_is_lost, &line);
+
+    mu__vars_fail(ctx, v, op, server, -MU_EUNAVAILABLE, line.text);
+}
+
+/* Nobody has created what an open waits for. */
+static void fail_absent(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    struct line line = {.length = 0};
+    uint32_t server = line_add_tasks(&line, op, is_absent);
+
+    (void)mu_error_set(&op->call->call.error, -MU_EDEADLINE,
+                       "variable \"%s\" does not exist on %s (it waits for its creator)",
+                       op->call->name, line.text);
+    end_failed(ctx, v, op, server);
+}
+
+/* The limit has passed: missing servers are to blame before missing shards, and those
+ * before servers that are slow. */
+void mu__vars_fail_by_timeout(struct mu__ctx *ctx, struct variables *v,
+                            struct operation *op)
+{
+    struct line line = {.length = 0};
+    uint32_t server = name_servers(ctx, v, op, is_down, &line);
+
+    if (server == UINT32_MAX && mu__vars_has_absent(op) &&
+        has_flag(op, MU_VARIABLE_EXISTING)) {
+        fail_absent(ctx, v, op);
+        return;
+    }
+    if (server == UINT32_MAX)
+        server = name_servers(ctx, v, op, is_up, &line);
+    mu__vars_fail(ctx, v, op, server, -MU_EDEADLINE, line.text);
+}

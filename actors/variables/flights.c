@@ -1,0 +1,129 @@
+/* Parts that wait for their turn with a server, and requests that are under way. */
+#include "actors/variables/variables.h"
+
+#include "actors/variables/internal.h"
+
+#include "actors/keep.h"
+#include "actors/ps/variable_store.h"
+
+#include <assert.h>
+
+/* ---- Queues ---- */
+
+void mu__vars_enqueue(struct variables *v, struct op_part *part)
+{
+    struct variable_server *server = &v->servers[part->server];
+
+    if (part->queued)
+        return;
+    part->queued = true;
+    part->next = NULL;
+    if (server->first == NULL)
+        server->first = part;
+    else
+        server->last->next = part;
+    server->last = part;
+}
+
+void mu__vars_dequeue(struct variables *v, struct op_part *part)
+{
+    struct variable_server *server = &v->servers[part->server];
+    struct op_part **link = &server->first;
+    struct op_part *before = NULL;
+
+    if (!part->queued)
+        return;
+    part->queued = false;
+    while (*link != part) {
+        before = *link;
+        link = &before->next;
+    }
+    *link = part->next;
+    if (server->last == part)
+        server->last = before;
+}
+
+void mu__vars_unstage(struct variables *v, struct op_part *part)
+{
+    if (part->staged)
+        v->servers[part->server].staged--;
+    part->staged = false;
+}
+
+/* ---- Flights ---- */
+
+struct flight *mu__vars_flight_new(struct variables *v)
+{
+    struct flight *flight;
+
+    assert(v->flights_count < MU__FLIGHTS_MAX);
+    do {
+        flight = &v->flights[++v->token_last % MU__FLIGHTS_MAX];
+    } while (flight->token != 0 || v->token_last == 0);
+    flight->token = v->token_last;
+    return flight;
+}
+
+void mu__vars_count_flight(struct variables *v, const struct flight *flight)
+{
+    v->flights_count++;
+    v->opens_count += flight->answer == MU__VAR_OPENED;
+    v->servers[flight->server].bytes_under_way += flight->size;
+    flight->part->op->flights++;
+}
+
+struct flight mu__vars_end_flight(struct variables *v, struct flight *flight)
+{
+    struct flight was = *flight;
+
+    v->flights_count--;
+    v->opens_count -= was.answer == MU__VAR_OPENED;
+    v->servers[was.server].bytes_under_way -= was.size;
+    if (was.part != NULL)
+        was.part->op->flights--;
+    *flight = (struct flight){.token = 0};
+    return was;
+}
+
+struct flight *mu__vars_find_flight(struct variables *v, const struct mu__msg *msg,
+                                    uint64_t token)
+{
+    struct flight *flight = &v->flights[token % MU__FLIGHTS_MAX];
+
+    if (token == 0 || flight->token != token || flight->answer != msg->kind ||
+        !mu__pid_equal(pid_of(v, flight->server), msg->from))
+        return NULL;
+    return flight;
+}
+
+bool mu__vars_end_answered_flight(struct variables *v, const struct mu__msg *msg,
+                                  uint64_t token, struct flight *ret_flight)
+{
+    struct flight *flight = mu__vars_find_flight(v, msg, token);
+
+    if (flight == NULL)
+        return false;
+    *ret_flight = mu__vars_end_flight(v, flight);
+    return true;
+}
+
+void mu__vars_disown_flights(struct variables *v, struct operation *op)
+{
+    for (uint32_t i = 0; i < MU__FLIGHTS_MAX && op->flights > 0; i++) {
+        if (v->flights[i].token == 0 || v->flights[i].part == NULL ||
+            v->flights[i].part->op != op)
+            continue;
+        v->flights[i].part = NULL;
+        op->flights--;
+    }
+}
+
+void mu__vars_disown_part(struct variables *v, struct op_part *part)
+{
+    for (uint32_t i = 0; i < MU__FLIGHTS_MAX && part->op->flights > 0; i++) {
+        if (v->flights[i].token == 0 || v->flights[i].part != part)
+            continue;
+        v->flights[i].part = NULL;
+        part->op->flights--;
+    }
+}
