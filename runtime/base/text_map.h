@@ -1,22 +1,19 @@
-/* A map from strings to whatever has one of its nodes in it. The strings may be chosen by
- * others: their hash begins with a secret number, and those of the same hash are in one
- * list. */
-#ifndef MU_ACTORS_TEXT_MAP_H
-#define MU_ACTORS_TEXT_MAP_H
+/* A hash table with strings for keys, which are in the nodes. The strings may be chosen
+ * by others: their hash begins with a secret number. */
+#ifndef MU_RUNTIME_TEXT_MAP_H
+#define MU_RUNTIME_TEXT_MAP_H
 
+#include "runtime/base/hash_table.h"
 #include "runtime/base/view.h"
 
 struct mu__text_node {
-    struct mu__text_node *next;
-    uint64_t hash;
+    struct mu__hash_node hashed;
     struct mu__view text;       /* stays as it is while the node is in a map */
 };
 
 /* Zeroed memory is an empty map; `secret` may be set while it is empty. */
 struct mu__text_map {
-    struct mu__text_node **lists;
-    size_t lists_count;         /* a power of two, or 0 */
-    size_t count;
+    struct mu__hash_table table;
     uint64_t secret;
 };
 

@@ -50,3 +50,8 @@ uint32_t mu__view_hash(struct mu__view view)
         hash = (hash ^ at[i]) * UINT32_C(16777619);
     return hash;
 }
+
+uint64_t mu__task_key(struct mu__view type, uint32_t index)
+{
+    return (uint64_t)((mu__view_hash(type) & 0x3fffffff) | 0x40000000) << 32 | index;
+}

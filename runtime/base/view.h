@@ -23,4 +23,7 @@ bool mu__view_is(struct mu__view view, const char *text);
 /* FNV-1a, 32 bits: for tables of names. */
 uint32_t mu__view_hash(struct mu__view view);
 
+/* A hash of a task; never 0, and never with the top bit. */
+uint64_t mu__task_key(struct mu__view type, uint32_t index);
+
 #endif

@@ -1,11 +1,9 @@
 /* Actors live in a table indexed by the low bits of their number. Numbers only go up, and
  * one whose place is taken is passed over, so that a number finds its actor with one look
  * and a stale number finds somebody else's, or nothing. */
-#include "runtime/kernel/kernel.h"
+#include "runtime/kernel/internal.h"
 
 #include "runtime/base/printable.h"
-
-#include "runtime/kernel/timers.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -15,106 +13,12 @@
 
 enum { TABLE_FIRST = 64, LINE_BYTES_MAX = 1024 };
 
-/* Who is told when something ends. The message is made beforehand: telling cannot
- * fail. */
-struct monitor {
-    struct monitor *next;
-    struct mu__msg *down;
-    mu__pid target;
-};
-
-/* A behavior's handlers, spread out by message number. */
-struct dispatch {
-    struct dispatch *next;
-    const struct mu__behavior *behavior;
-    mu__handle_fn handle[];
-};
-
-struct actor {
-    uint32_t number;
-    bool ready;             /* in the list of actors with mail */
-    bool stopping;          /* ends after the current message */
-    bool watches_nodes;
-    const struct dispatch *dispatch;
-    void *state;
-    struct mu__msg *first;  /* mailbox */
-    struct mu__msg *last;
-    uint32_t length;
-    uint32_t length_max;
-    struct actor *ready_next;
-    struct monitor *monitors;
-};
-
-/* A peer that is up. */
-struct node {
-    uint32_t number;
-    uint32_t index;
-    uint64_t incarnation;
-    struct mu__buf *words;      /* the two below; NULL: it has gone */
-    struct mu__view type;
-    struct mu__view address;
-};
-
-struct mu__kernel {
-    struct mu__world *world;
-    const struct mu__schema *schema;
-    struct mu__pool pool;
-    struct actor **table;
-    uint32_t table_size;        /* a power of two */
-    uint32_t number_next;
-    struct actor *ready_first;  /* actors with mail, round robin */
-    struct actor *ready_last;
-    struct actor *running;
-    bool in_turn;
-    struct mu__timers timers;
-    struct dispatch *dispatches;
-    struct node *nodes;         /* ordered by number */
-    size_t nodes_count;
-    size_t nodes_gone;          /* of these, without words, not found any more */
-    size_t nodes_capacity;
-    struct monitor *remote_monitors;
-    struct mu__kernel_counters counters;
-};
-
-/* ---- finding ---- */
-
-static struct actor *find(const struct mu__kernel *kernel, uint32_t number)
-{
-    struct actor *actor = kernel->table[number & (kernel->table_size - 1)];
-
-    return actor != NULL && actor->number == number ? actor : NULL;
-}
-
-static struct node *find_node(const struct mu__kernel *kernel, uint32_t number)
-{
-    size_t low = 0;
-    size_t high = kernel->nodes_count;
-
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-
-        if (kernel->nodes[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low < kernel->nodes_count && kernel->nodes[low].number == number &&
-        kernel->nodes[low].words != NULL)
-        return &kernel->nodes[low];
-    return NULL;
-}
-
 /* ---- mailboxes ---- */
 
 static void make_ready(struct mu__kernel *kernel, struct actor *actor)
 {
     actor->ready = true;
-    actor->ready_next = NULL;
-    if (kernel->ready_first == NULL)
-        kernel->ready_first = actor;
-    else
-        kernel->ready_last->ready_next = actor;
-    kernel->ready_last = actor;
+    mu__list_append(&kernel->ready, &actor->ready_node);
 }
 
 static void put(struct mu__kernel *kernel, struct actor *actor, struct mu__msg *msg)
@@ -165,7 +69,7 @@ static int dead_letter(struct mu__kernel *kernel, struct mu__msg *msg, int code)
 
 static int post(struct mu__kernel *kernel, struct mu__msg *msg)
 {
-    struct actor *actor = find(kernel, msg->to.actor);
+    struct actor *actor = mu__kernel_find(kernel, msg->to.actor);
 
     if (actor == NULL)
         return dead_letter(kernel, msg, -MU_ENOTFOUND);
@@ -175,10 +79,9 @@ static int post(struct mu__kernel *kernel, struct mu__msg *msg)
     return 0;
 }
 
-/* For what the kernel itself sends: exempt from the bound. */
-static void post_system(struct mu__kernel *kernel, struct mu__msg *msg)
+void mu__kernel_post(struct mu__kernel *kernel, struct mu__msg *msg)
 {
-    struct actor *actor = find(kernel, msg->to.actor);
+    struct actor *actor = mu__kernel_find(kernel, msg->to.actor);
 
     if (actor == NULL)
         (void)dead_letter(kernel, msg, -MU_ENOTFOUND);
@@ -186,17 +89,11 @@ static void post_system(struct mu__kernel *kernel, struct mu__msg *msg)
         put(kernel, actor, msg);
 }
 
-static void wake_outside_turn(struct mu__kernel *kernel, uint64_t due_ms)
-{
-    if (!kernel->in_turn)
-        kernel->world->ops->wake_at(kernel->world, due_ms);
-}
-
 int mu__kernel_deliver(struct mu__kernel *kernel, struct mu__msg *msg)
 {
     msg->to.node = MU__NODE_SELF;
     if (mu__is_system_kind(msg->kind)) {
-        post_system(kernel, msg);
+        mu__kernel_post(kernel, msg);
         return 0;
     }
     return post(kernel, msg);
@@ -240,83 +137,6 @@ struct mu__msg *mu__claim(struct mu__ctx *ctx)
 void mu__msg_free(struct mu__ctx *ctx, struct mu__msg *msg)
 {
     mu__pool_put(&ctx->kernel->pool, msg);
-}
-
-/* ---- monitors ---- */
-
-static void tell_down(struct mu__kernel *kernel, struct monitor *monitor)
-{
-    post_system(kernel, monitor->down);
-    free(monitor);
-}
-
-static void free_monitors(struct mu__kernel *kernel, struct monitor *monitor)
-{
-    while (monitor != NULL) {
-        struct monitor *next = monitor->next;
-
-        mu__pool_put(&kernel->pool, monitor->down);
-        free(monitor);
-        monitor = next;
-    }
-}
-
-/* What an ending actor had asked to be told of other nodes. */
-static void drop_remote_monitors(struct mu__kernel *kernel, uint32_t watcher)
-{
-    struct monitor **link = &kernel->remote_monitors;
-
-    while (*link != NULL) {
-        struct monitor *monitor = *link;
-
-        if (monitor->down->to.actor != watcher) {
-            link = &monitor->next;
-            continue;
-        }
-        *link = monitor->next;
-        mu__pool_put(&kernel->pool, monitor->down);
-        free(monitor);
-    }
-}
-
-static struct monitor **monitors_of(struct mu__kernel *kernel, mu__pid pid)
-{
-    struct actor *actor;
-
-    if (pid.node != MU__NODE_SELF)
-        return find_node(kernel, pid.node) == NULL ? NULL : &kernel->remote_monitors;
-    actor = find(kernel, pid.actor);
-    return actor == NULL || actor->stopping ? NULL : &actor->monitors;
-}
-
-int mu__monitor(struct mu__ctx *ctx, mu__pid pid)
-{
-    struct mu__kernel *kernel = ctx->kernel;
-    struct monitor **list = monitors_of(kernel, pid);
-    struct monitor *monitor = malloc(sizeof *monitor);
-    struct mu__down *body;
-
-    if (monitor == NULL)
-        return -MU_ENOMEM;
-    monitor->down = mu__msg_new(ctx, MU__DOWN);
-    if (monitor->down == NULL) {
-        free(monitor);
-        return -MU_ENOMEM;
-    }
-    monitor->target = pid;
-    monitor->down->to = ctx->self;
-    monitor->down->from = pid;
-    body = mu__body(monitor->down);
-    body->node = pid.node;
-    body->actor = pid.actor;
-    if (list == NULL) {
-        wake_outside_turn(kernel, mu__now_ms(ctx));
-        tell_down(kernel, monitor);
-        return 0;
-    }
-    monitor->next = *list;
-    *list = monitor;
-    return 0;
 }
 
 /* ---- actors ---- */
@@ -400,28 +220,14 @@ static int choose_number(struct mu__kernel *kernel, uint32_t wanted, uint32_t *r
     }
 }
 
-static void unready(struct mu__kernel *kernel, struct actor *actor)
-{
-    struct actor **link = &kernel->ready_first;
-    struct actor *before = NULL;
-
-    while (*link != actor) {
-        before = *link;
-        link = &before->ready_next;
-    }
-    *link = actor->ready_next;
-    if (kernel->ready_last == actor)
-        kernel->ready_last = before;
-}
-
 static void forget(struct mu__kernel *kernel, struct actor *actor)
 {
     while (actor->first != NULL)
         (void)dead_letter(kernel, take(kernel, actor), 0);
     mu__timers_drop(&kernel->timers, actor->number, &kernel->pool);
-    drop_remote_monitors(kernel, actor->number);
+    mu__monitors_drop_remote(kernel, actor->number);
     if (actor->ready)
-        unready(kernel, actor);
+        mu__list_remove(&kernel->ready, &actor->ready_node);
     kernel->table[actor->number & (kernel->table_size - 1)] = NULL;
     kernel->counters.actors--;
     free(actor->state);
@@ -431,18 +237,11 @@ static void forget(struct mu__kernel *kernel, struct actor *actor)
 static void end_actor(struct mu__kernel *kernel, struct actor *actor)
 {
     struct mu__ctx ctx = {kernel, {MU__NODE_SELF, actor->number}, NULL};
-    struct monitor *monitor;
 
     actor->stopping = true;
     if (actor->dispatch->behavior->done != NULL)
         actor->dispatch->behavior->done(&ctx, actor->state);
-    monitor = actor->monitors;
-    while (monitor != NULL) {
-        struct monitor *next = monitor->next;
-
-        tell_down(kernel, monitor);
-        monitor = next;
-    }
+    mu__monitors_tell(kernel, &actor->monitors);
     forget(kernel, actor);
 }
 
@@ -496,7 +295,7 @@ int mu__spawn(struct mu__kernel *kernel, const struct mu__behavior *behavior,
     kernel->counters.actors++;
     rv = run_init(&ctx, actor, arg);
     if (rv != 0) {
-        free_monitors(kernel, actor->monitors);
+        mu__monitors_free(kernel, &actor->monitors);
         forget(kernel, actor);
         return rv;
     }
@@ -509,21 +308,21 @@ int mu__spawn(struct mu__kernel *kernel, const struct mu__behavior *behavior,
 
 void mu__stop(struct mu__kernel *kernel, mu__pid pid)
 {
-    struct actor *actor = find(kernel, pid.actor);
+    struct actor *actor = mu__kernel_find(kernel, pid.actor);
 
     assert(pid.node == MU__NODE_SELF);
     if (actor == NULL || actor->stopping)
         return;
     actor->stopping = true;
     if (actor != kernel->running) {
-        wake_outside_turn(kernel, kernel->world->ops->now_ms(kernel->world));
+        mu__kernel_wake(kernel, kernel->world->ops->now_ms(kernel->world));
         end_actor(kernel, actor);
     }
 }
 
 void *mu__actor_state(struct mu__kernel *kernel, mu__pid pid)
 {
-    struct actor *actor = pid.node == MU__NODE_SELF ? find(kernel, pid.actor) : NULL;
+    struct actor *actor = pid.node == MU__NODE_SELF ? mu__kernel_find(kernel, pid.actor) : NULL;
 
     return actor == NULL ? NULL : actor->state;
 }
@@ -570,7 +369,7 @@ static void fire_timers(struct mu__kernel *kernel)
     struct mu__msg *msg;
 
     while ((msg = mu__timers_fire(&kernel->timers, now_ms, order_limit)) != NULL)
-        post_system(kernel, msg);
+        mu__kernel_post(kernel, msg);
 }
 
 void mu__kernel_turn(struct mu__kernel *kernel)
@@ -582,17 +381,17 @@ void mu__kernel_turn(struct mu__kernel *kernel)
     kernel->in_turn = true;
     kernel->counters.turns++;
     fire_timers(kernel);
-    while (budget > 0 && kernel->ready_first != NULL) {
-        struct actor *actor = kernel->ready_first;
+    while (budget > 0 && !mu__list_is_empty(&kernel->ready)) {
+        struct actor *actor =
+            MU__LIST_ENTRY(mu__list_pop(&kernel->ready), struct actor, ready_node);
 
-        kernel->ready_first = actor->ready_next;
         budget -= run_actor(kernel, actor,
                             budget < MU__ACTOR_BATCH ? budget : MU__ACTOR_BATCH);
     }
     kernel->in_turn = false;
 
     next_ms = mu__timers_next_ms(&kernel->timers);
-    if (kernel->ready_first != NULL)
+    if (!mu__list_is_empty(&kernel->ready))
         next_ms = kernel->world->ops->now_ms(kernel->world);
     if (next_ms != UINT64_MAX)
         kernel->world->ops->wake_at(kernel->world, next_ms);
@@ -619,7 +418,7 @@ uint64_t mu__timer_set(struct mu__ctx *ctx, uint64_t delay_ms, uint64_t token)
     if (timer == 0)
         mu__pool_put(&kernel->pool, msg);
     else
-        wake_outside_turn(kernel, due_ms);
+        mu__kernel_wake(kernel, due_ms);
     return timer;
 }
 
@@ -633,187 +432,7 @@ void mu__timer_cancel(struct mu__ctx *ctx, uint64_t timer)
     mu__pool_put(&ctx->kernel->pool, msg);
 }
 
-/* ---- nodes ---- */
-
-/* Two strings in one buffer, which the messages to all who are told share. */
-static struct mu__buf *join(const char *first, const char *second,
-                            struct mu__view *ret_first, struct mu__view *ret_second)
-{
-    uint32_t a = (uint32_t)strlen(first);
-    uint32_t b = (uint32_t)strlen(second);
-    struct mu__buf *words = mu__buf_new((size_t)a + b + 1);
-
-    if (words == NULL)
-        return NULL;
-    memcpy(words->data, first, a);
-    memcpy(words->data + a, second, b);
-    *ret_first = (struct mu__view){words->data, a};
-    *ret_second = (struct mu__view){words->data + a, b};
-    return words;
-}
-
-/* The strings in `body` stand in `words`. */
-static int tell(struct mu__kernel *kernel, uint32_t watcher, uint16_t kind,
-                const void *body, struct mu__buf *words)
-{
-    size_t size = mu__schema_body_size(kernel->schema, kind);
-    struct mu__msg *msg = mu__pool_get(&kernel->pool, kind, size);
-
-    if (msg == NULL)
-        return -MU_ENOMEM;
-    memcpy(msg->body, body, size);
-    msg->backing = mu__buf_ref(words);
-    msg->to.actor = watcher;
-    post_system(kernel, msg);
-    return 0;
-}
-
-static void say_no_memory(struct mu__kernel *kernel, const char *what)
-{
-    kernel->world->ops->log(kernel->world, MU__LOG_ERROR, "kernel", what);
-}
-
-/* `words` NULL: there was no memory for them. */
-static void tell_watchers(struct mu__kernel *kernel, uint16_t kind, const void *body,
-                          struct mu__buf *words)
-{
-    bool is_lost = words == NULL;
-
-    for (uint32_t i = 0; words != NULL && i < kernel->table_size; i++)
-        if (kernel->table[i] != NULL && kernel->table[i]->watches_nodes)
-            is_lost |= tell(kernel, kernel->table[i]->number, kind, body, words) != 0;
-    if (is_lost)
-        say_no_memory(kernel, "out of memory: node news lost");
-}
-
-static struct mu__node_up up_of(const struct node *node)
-{
-    return (struct mu__node_up){
-        .node = node->number,
-        .type = node->type,
-        .index = node->index,
-        .incarnation = node->incarnation,
-        .address = node->address,
-    };
-}
-
-int mu__watch_nodes(struct mu__ctx *ctx)
-{
-    struct mu__kernel *kernel = ctx->kernel;
-    struct actor *actor = find(kernel, ctx->self.actor);
-
-    actor->watches_nodes = true;
-    for (size_t i = 0; i < kernel->nodes_count; i++)
-        if (kernel->nodes[i].words != NULL) {
-            const struct mu__node_up body = up_of(&kernel->nodes[i]);
-
-            if (tell(kernel, ctx->self.actor, MU__NODE_UP, &body,
-                     kernel->nodes[i].words) != 0)
-                return -MU_ENOMEM;
-        }
-    if (kernel->nodes_count > 0)
-        wake_outside_turn(kernel, mu__now_ms(ctx));
-    return 0;
-}
-
-static struct node *add_node(struct mu__kernel *kernel)
-{
-    if (kernel->nodes_count == kernel->nodes_capacity) {
-        size_t capacity = kernel->nodes_capacity == 0 ? 16 : kernel->nodes_capacity * 2;
-        struct node *nodes = realloc(kernel->nodes, capacity * sizeof *nodes);
-
-        if (nodes == NULL)
-            return NULL;
-        kernel->nodes = nodes;
-        kernel->nodes_capacity = capacity;
-    }
-    return &kernel->nodes[kernel->nodes_count];
-}
-
-/* Those that have gone leave the array together, in the order of its length: ten thousand
- * may go at once. */
-static void drop_gone_nodes(struct mu__kernel *kernel)
-{
-    size_t kept = 0;
-
-    if (kernel->nodes_gone * 2 < kernel->nodes_count)
-        return;
-    for (size_t i = 0; i < kernel->nodes_count; i++)
-        if (kernel->nodes[i].words != NULL)
-            kernel->nodes[kept++] = kernel->nodes[i];
-    kernel->nodes_count = kept;
-    kernel->nodes_gone = 0;
-}
-
-void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *type,
-                        uint32_t index, uint64_t incarnation, const char *address)
-{
-    struct node *added = add_node(kernel);
-    struct mu__node_up body;
-
-    assert(kernel->nodes_count == 0 ||
-           kernel->nodes[kernel->nodes_count - 1].number < node);
-    if (added == NULL) {
-        say_no_memory(kernel, "out of memory: a node that came up goes unnoticed");
-        return;
-    }
-    *added = (struct node){.number = node, .index = index, .incarnation = incarnation};
-    added->words = join(type, address, &added->type, &added->address);
-    if (added->words == NULL) {
-        say_no_memory(kernel, "out of memory: a node that came up goes unnoticed");
-        return;
-    }
-    kernel->nodes_count++;
-    body = up_of(added);
-    tell_watchers(kernel, MU__NODE_UP, &body, added->words);
-}
-
-static void remote_monitors_down(struct mu__kernel *kernel, uint32_t node)
-{
-    struct monitor **link = &kernel->remote_monitors;
-
-    while (*link != NULL) {
-        struct monitor *monitor = *link;
-
-        if (monitor->target.node != node) {
-            link = &monitor->next;
-            continue;
-        }
-        *link = monitor->next;
-        tell_down(kernel, monitor);
-    }
-}
-
-void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *reason)
-{
-    struct node *gone = find_node(kernel, node);
-    struct mu__node_down body = {.node = node};
-    struct mu__view none;
-    struct mu__buf *words;
-
-    if (gone == NULL)
-        return;
-    mu__buf_unref(gone->words);
-    gone->words = NULL;
-    kernel->nodes_gone++;
-    drop_gone_nodes(kernel);
-    remote_monitors_down(kernel, node);
-    words = join(reason, "", &body.reason, &none);
-    tell_watchers(kernel, MU__NODE_DOWN, &body, words);
-    mu__buf_unref(words);
-}
-
-void mu__kernel_node_trouble(struct mu__kernel *kernel, const char *type, uint32_t index,
-                             const char *reason)
-{
-    struct mu__node_trouble body = {.index = index};
-    struct mu__buf *words = join(type, reason, &body.type, &body.reason);
-
-    tell_watchers(kernel, MU__NODE_TROUBLE, &body, words);
-    mu__buf_unref(words);
-}
-
-/* ---- life ---- */
+/* ---- making and freeing ---- */
 
 int mu__kernel_new(struct mu__world *world, const struct mu__schema *schema,
                    struct mu__kernel **ret_kernel)
@@ -837,13 +456,6 @@ int mu__kernel_new(struct mu__world *world, const struct mu__schema *schema,
     return 0;
 }
 
-static void free_nodes(struct mu__kernel *kernel)
-{
-    for (size_t i = 0; i < kernel->nodes_count; i++)
-        mu__buf_unref(kernel->nodes[i].words);
-    free(kernel->nodes);
-}
-
 void mu__kernel_free(struct mu__kernel *kernel)
 {
     if (kernel == NULL)
@@ -854,14 +466,14 @@ void mu__kernel_free(struct mu__kernel *kernel)
         if (kernel->table[i] != NULL)
             end_actor(kernel, kernel->table[i]);
     mu__timers_done(&kernel->timers, &kernel->pool);
-    free_monitors(kernel, kernel->remote_monitors);
+    mu__monitors_free(kernel, &kernel->remote_monitors);
     while (kernel->dispatches != NULL) {
         struct dispatch *next = kernel->dispatches->next;
 
         free(kernel->dispatches);
         kernel->dispatches = next;
     }
-    free_nodes(kernel);
+    mu__kernel_free_nodes(kernel);
     free(kernel->table);
     mu__pool_done(&kernel->pool);
     free(kernel);
@@ -922,7 +534,7 @@ bool mu__withdraw(struct mu__ctx *ctx, struct mu__work *work)
 void mu__log(struct mu__ctx *ctx, enum mu__log_level level, const char *format, ...)
 {
     struct mu__kernel *kernel = ctx->kernel;
-    struct actor *actor = find(kernel, ctx->self.actor);
+    struct actor *actor = mu__kernel_find(kernel, ctx->self.actor);
     char line[LINE_BYTES_MAX];
     char shown[LINE_BYTES_MAX];
     va_list args;

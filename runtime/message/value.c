@@ -530,7 +530,7 @@ static bool is_blob(const mu_value *value)
 }
 
 /* Let go of one value: free it, or put it on the list `dead` when it holds others. */
-static void bury(mu_value *value, struct mu__container **dead)
+static void defer_free(mu_value *value, struct mu__container **dead)
 {
     struct mu__container *container;
 
@@ -554,7 +554,7 @@ static void bury(mu_value *value, struct mu__container **dead)
 static void free_container(struct mu__container *container, struct mu__container **dead)
 {
     for (uint32_t i = 0; i < container->count; i++) {
-        bury(container->items[i], dead);
+        defer_free(container->items[i], dead);
         if (container->keys != NULL)
             free(container->keys[i]);
     }
@@ -571,7 +571,7 @@ void mu_value_free(mu_value *value)
 
     if (value == NULL)
         return;
-    bury(value, &dead);
+    defer_free(value, &dead);
     while (dead != NULL) {
         struct mu__container *container = dead;
 

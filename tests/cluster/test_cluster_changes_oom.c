@@ -32,9 +32,9 @@ static mu_cluster *make_spec(const struct cluster *cluster, const char *added)
 /* Worker 1 goes, 2, which is away, moves, and 3 comes. True when an allocation failed. */
 static bool play(long n)
 {
-    struct cluster *cluster =
-        cluster_new(1, &(struct cluster_options){.workers = 3, .servers = 1,
-                                                 .hosts = "chief:0", .starves = true});
+    struct cluster *cluster = cluster_new(
+        1, &(struct cluster_options){
+               .workers = 3, .servers = 1, .hosts = "chief:0", .allocs_fail = true});
     struct cluster_task *late = cluster_add(cluster, "worker", 3, "late");
     mu_cluster *spec = make_spec(cluster, late->address);
     struct cluster_closure *closures[6];
@@ -116,7 +116,7 @@ static bool play_many(long n)
 {
     struct cluster *cluster =
         cluster_new(1, &(struct cluster_options){.workers = 1, .hosts = "chief:0",
-                                                 .starves = true});
+                                                 .allocs_fail = true});
     mu_cluster *spec = spec_of_many(cluster);
     struct cluster_task *chief = cluster->chief;
     size_t told = 0;

@@ -3,7 +3,7 @@
  * started again. Meanwhile messages may be lost in it, so that closures wait, and some
  * fail; but nothing is resolved twice or wrongly, and after the restart everything comes
  * to its end. */
-#include "tests/support/famine.h"
+#include "tests/support/alloc_failure.h"
 #include "tests/support/wrap_malloc.h"
 
 #include <inttypes.h>
@@ -19,7 +19,7 @@ enum {
     PROGRAMS = 2,
     GOAL = 60,
     STEP_MS = 40,
-    STARVES_MS = 2000,
+    ALLOCS_FAIL_MS = 2000,
     END_MS = 120 * 1000
 };
 
@@ -27,20 +27,20 @@ enum {
 
 static bool malloc_fails(void)
 {
-    return famine_strikes();
+    return alloc_failure_due();
 }
 
-static void begin_famine(struct sim *sim, void *arg)
+static void begin_alloc_failures(struct sim *sim, void *arg)
 {
     (void)sim;
-    famine_begin(arg);
+    alloc_failure_begin(arg);
 }
 
-static void end_famine(struct sim *sim, void *arg)
+static void end_alloc_failures(struct sim *sim, void *arg)
 {
     struct cluster_task *task = arg;
 
-    famine_end();
+    alloc_failure_end();
     if (sim_restart(task->node) != 0)
         cluster_break(task->cluster, "%s does not start", sim_node_name(task->node));
     sim_note(sim, MU__LOG_WARN, "%s has died of it", task->name);
@@ -101,7 +101,7 @@ static bool is_over(void *arg)
     return programs[0].finished && programs[1].finished;
 }
 
-static void plan_famine(struct cluster *cluster, uint64_t seed)
+static void plan_alloc_failures(struct cluster *cluster, uint64_t seed)
 {
     static const unsigned percents[] = {1, 10, 50, 100};
     struct sim_random random = sim_stream(seed, 300);
@@ -111,12 +111,12 @@ static void plan_famine(struct cluster *cluster, uint64_t seed)
                                       : cluster->servers[0];
     uint64_t begin_ms = sim_between(&random, 300, 1500);
 
-    famine_end();
-    famine.random = sim_stream(seed, 301);
-    famine.percent = percents[sim_between(&random, 0, 3)];
-    sim_at(cluster->sim, begin_ms, begin_famine, victim);
-    sim_at(cluster->sim, begin_ms + sim_between(&random, 1, STARVES_MS), end_famine,
-           victim);
+    alloc_failure_end();
+    alloc_failure.random = sim_stream(seed, 301);
+    alloc_failure.percent = percents[sim_between(&random, 0, 3)];
+    sim_at(cluster->sim, begin_ms, begin_alloc_failures, victim);
+    sim_at(cluster->sim, begin_ms + sim_between(&random, 1, ALLOCS_FAIL_MS),
+           end_alloc_failures, victim);
 }
 
 static void run_seed(uint64_t seed)
@@ -125,7 +125,7 @@ static void run_seed(uint64_t seed)
         .workers = 1 + (unsigned)(seed % 3),
         .servers = 1,
         .clients = 1,
-        .starves = true,
+        .allocs_fail = true,
     };
     struct cluster *cluster = cluster_new(seed, &options);
     struct program programs[PROGRAMS] = {{.task = cluster->chief},
@@ -135,7 +135,7 @@ static void run_seed(uint64_t seed)
     cluster_start_all(cluster);
     for (size_t i = 0; i < PROGRAMS; i++)
         sim_at(cluster->sim, 1, step, &programs[i]);
-    plan_famine(cluster, seed);
+    plan_alloc_failures(cluster, seed);
     if (!sim_run_to(cluster->sim, is_over, programs, END_MS))
         cluster_break(cluster, "the programs do not come to an end");
     sim_run_until(cluster->sim, sim_now_ms(cluster->sim) + 10000);
@@ -148,23 +148,23 @@ static void run_seed(uint64_t seed)
     cluster_free(cluster);
 }
 
-static void test_famine(void **state)
+static void test_alloc_failures(void **state)
 {
     uint64_t first;
     uint64_t end;
 
     (void)state;
-    famine.failed = 0;
+    alloc_failure.failed = 0;
     sim_seeds(SEEDS, &first, &end);
     for (uint64_t seed = first; seed < end; seed++)
         run_seed(seed);
-    print_message("%" PRIu64 " allocations failed\n", famine.failed);
-    assert_true(end - first < SEEDS || famine.failed > SEEDS);
+    print_message("%" PRIu64 " allocations failed\n", alloc_failure.failed);
+    assert_true(end - first < SEEDS || alloc_failure.failed > SEEDS);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_famine)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_alloc_failures)};
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -703,7 +703,7 @@ static struct cluster_call *call_new(struct cluster_task *task, int operation,
     call->of.call = (struct mu__call){
         .complete = complete, .operation = operation, .timeout_ms = timeout_ms};
     call->task = task;
-    call->chief_epoch = sim_lives(task->node);
+    call->life = sim_lives(task->node);
     call->next = task->cluster->calls;
     task->cluster->calls = call;
     return call;
@@ -949,13 +949,13 @@ struct cluster_per_worker *cluster_note_mine(const struct cluster_call *call)
     *per_worker = (struct cluster_per_worker){
         .holding = {.home = holding_home, .task = call->task},
         .next = cluster->per_workers,
-        .life = call->chief_epoch,
+        .life = call->life,
     };
     cluster->per_workers = per_worker;
     per_worker->value = mu__per_worker_new(&per_worker->holding.home);
     assert(per_worker->value != NULL);
     per_worker->value->held.number = call->of.client.input;
-    per_worker->value->held.chief_epoch = call->of.client.life;
+    per_worker->value->held.chief_epoch = call->of.client.chief_epoch;
     return per_worker;
 }
 
@@ -1366,7 +1366,7 @@ struct mu__held *cluster_per_worker_made(struct cluster_call *call)
 
     assert(made != NULL);
     made->held.number = call->of.client.input;
-    made->held.chief_epoch = call->of.client.life;
+    made->held.chief_epoch = call->of.client.chief_epoch;
     return &made->held;
 }
 

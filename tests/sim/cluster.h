@@ -52,7 +52,7 @@ struct cluster_options {
     unsigned attempts_max;  /* 10 */
     unsigned heartbeat_ms;  /* 100 */
     unsigned silence_ms;    /* 500 */
-    bool starves;           /* closures may fail because a process has no memory */
+    bool allocs_fail;           /* closures may fail because a process has no memory */
 
     /* Of every member, but for what is above. */
     mu_node_options node;

@@ -59,7 +59,7 @@ static bool may_fail_with(const struct cluster_closure *closure, const mu_error 
 {
     int code = error->code;
 
-    if (closure->task->cluster->options.starves &&
+    if (closure->task->cluster->options.allocs_fail &&
         (code == -MU_ENOMEM || code == -MU_EDATALOSS ||
          (code == -MU_EEXHAUSTED && error->attempt > 0)))
         return true;

@@ -5,10 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct mu__barred_one {
-    struct mu__chained chained; /* first, so that it is the one */
-    struct mu__barred_one *next;
-    struct mu__barred_one *prev;
+struct barred_task {
+    struct mu__hash_node hashed;    /* by mu__task_key; first, so that it is the task */
+    struct mu__list_node listed;
     char type[16];
     uint32_t index;
     uint64_t incarnation;   /* 0 and no url: the task itself */
@@ -16,52 +15,55 @@ struct mu__barred_one {
     char words[];
 };
 
-static void drop(struct mu__barred *barred, struct mu__barred_one *one)
+static void drop(struct mu__barred *barred, struct barred_task *one)
 {
-    *(one->prev == NULL ? &barred->first : &one->prev->next) = one->next;
-    *(one->next == NULL ? &barred->last : &one->next->prev) = one->prev;
-    barred->count--;
-    mu__chains_remove(&barred->chains, &one->chained);
+    mu__list_remove(&barred->list, &one->listed);
+    mu__hash_table_remove(&barred->by_task, &one->hashed);
     free(one);
+}
+
+static void drop_oldest(struct mu__barred *barred)
+{
+    drop(barred, MU__LIST_FIRST(&barred->list, struct barred_task, listed));
 }
 
 void mu__barred_done(struct mu__barred *barred)
 {
-    while (barred->first != NULL)
-        drop(barred, barred->first);
-    mu__chains_done(&barred->chains);
-    *barred = (struct mu__barred){0};
+    while (!mu__list_is_empty(&barred->list))
+        drop_oldest(barred);
+    mu__hash_table_done(&barred->by_task);
 }
 
-static struct mu__barred_one *find(const struct mu__barred *barred, struct mu__view type,
+static struct barred_task *find(const struct mu__barred *barred, struct mu__view type,
                                    uint32_t index)
 {
-    struct mu__chained *at = mu__chains_first(&barred->chains, mu__task_key(type, index));
+    struct mu__hash_node *at =
+        mu__hash_table_find(&barred->by_task, mu__task_key(type, index));
 
-    while (at != NULL && (((struct mu__barred_one *)at)->index != index ||
-                          !mu__view_is(type, ((struct mu__barred_one *)at)->type)))
-        at = at->next;
-    return (struct mu__barred_one *)at;
+    while (at != NULL && (((struct barred_task *)at)->index != index ||
+                          !mu__view_is(type, ((struct barred_task *)at)->type)))
+        at = mu__hash_next(at);
+    return (struct barred_task *)at;
 }
 
 void mu__barred_remove(struct mu__barred *barred, const char *type, uint32_t index)
 {
-    struct mu__barred_one *one = find(barred, mu__view_str(type), index);
+    struct barred_task *one = find(barred, mu__view_str(type), index);
 
     if (one != NULL)
         drop(barred, one);
 }
 
-static struct mu__barred_one *one_new(const char *type, uint32_t index, const char *url,
+static struct barred_task *one_new(const char *type, uint32_t index, const char *url,
                                       const char *words)
 {
     size_t words_size = strlen(words) + 1;
     size_t url_size = url == NULL ? 0 : strlen(url) + 1;
-    struct mu__barred_one *one = malloc(sizeof *one + words_size + url_size);
+    struct barred_task *one = malloc(sizeof *one + words_size + url_size);
 
     if (one == NULL)
         return NULL;
-    *one = (struct mu__barred_one){
+    *one = (struct barred_task){
         .index = index,
         .url = url == NULL ? NULL : one->words + words_size,
     };
@@ -72,36 +74,28 @@ static struct mu__barred_one *one_new(const char *type, uint32_t index, const ch
     return one;
 }
 
-static void append(struct mu__barred *barred, struct mu__barred_one *one)
-{
-    one->prev = barred->last;
-    *(barred->last == NULL ? &barred->first : &barred->last->next) = one;
-    barred->last = one;
-    barred->count++;
-}
-
 int mu__barred_add(struct mu__barred *barred, const char *type, uint32_t index,
                    uint64_t incarnation, const char *url, const char *words)
 {
-    struct mu__barred_one *one;
+    struct barred_task *one;
 
     mu__barred_remove(barred, type, index);
     one = one_new(type, index, url, words);
     if (one == NULL)
         return -MU_ENOMEM;
     one->incarnation = incarnation;
-    if (mu__chains_add(&barred->chains, mu__task_key(mu__view_str(type), index),
-                       &one->chained) != 0) {
+    if (mu__hash_table_add(&barred->by_task, mu__task_key(mu__view_str(type), index),
+                           &one->hashed) != 0) {
         free(one);
         return -MU_ENOMEM;
     }
-    if (barred->count == MU__BARRED_MAX)
-        drop(barred, barred->first);
-    append(barred, one);
+    mu__list_append(&barred->list, &one->listed);
+    if (barred->by_task.count > MU__BARRED_MAX)
+        drop_oldest(barred);
     return 0;
 }
 
-static bool is_meant(const struct mu__barred_one *one, uint64_t incarnation,
+static bool is_meant(const struct barred_task *one, uint64_t incarnation,
                      struct mu__view url)
 {
     if (one->incarnation == 0 && one->url == NULL)
@@ -113,7 +107,7 @@ static bool is_meant(const struct mu__barred_one *one, uint64_t incarnation,
 const char *mu__barred_why(const struct mu__barred *barred, struct mu__view type,
                            uint32_t index, uint64_t incarnation, struct mu__view url)
 {
-    const struct mu__barred_one *one = find(barred, type, index);
+    const struct barred_task *one = find(barred, type, index);
 
     return one != NULL && is_meant(one, incarnation, url) ? one->words : NULL;
 }

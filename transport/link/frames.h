@@ -7,7 +7,7 @@
  *   u64 from        incarnation of the sender
  *   u64 to          incarnation that the frame is for; 0 in a HELLO to a stranger
  *   u32 count       records that follow
- *   u32 life        of the receiver's link, as its HELLO said; 0: it said none
+ *   u32 epoch       of the receiver's link, as its HELLO said; 0: it said none
  *
  * All numbers are little-endian. HELLO, REFUSE, BYE and PIECE carry one record of the
  * table below, DATA records of the node's own table, PING none. HELLO and REFUSE keep
@@ -40,7 +40,7 @@ struct mu__frame_header {
     uint64_t from;
     uint64_t to;
     uint32_t count;
-    uint32_t life;
+    uint32_t epoch;
 };
 
 enum { MU__LINK_PIECE_BYTES = 1 << 20 };
@@ -55,7 +55,7 @@ enum { MU__LINK_PIECE_BYTES = 1 << 20 };
     F(S, REQUIRED, str, address, 255)                                       \
     F(S, OPTIONAL, str, software, 63)                                       \
     F(S, OPTIONAL, u64, capabilities, 0)                                    \
-    F(S, OPTIONAL, u32, life, 0)                                            \
+    F(S, OPTIONAL, u32, epoch, 0)                                            \
     F(S, OPTIONAL, str, wanted_type, 15)                                    \
     F(S, OPTIONAL, u32, wanted_index, 1 << 20)                              \
     F(S, OPTIONAL, str, host, 63)                                           \

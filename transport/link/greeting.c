@@ -7,8 +7,8 @@
  * one that names it answers ours. So two nodes that dial each other at the same moment
  * say at most two HELLOs each, and never go on answering.
  *
- * A link lives from one dial to the next, and each HELLO says which life it is of. What
- * the peer sends names our life: with delays enough, a connection of its former life may
+ * Each dial begins an epoch of the link, and each HELLO says which epoch it is of. What
+ * the peer sends names our epoch: with delays enough, a connection of a former epoch may
  * be taken for one of the present, and what still comes over it must not be believed.
  *
  * Who is reached may be somebody else: another task, at an address that was the peer's,
@@ -27,12 +27,12 @@
  * other may take for a new beginning, and end its own part again; where frames take about
  * as long as the pause before a dial, that could go on for ever. So a link that was lost
  * soon after it came up, twice in a row or more often, rests longer each time, and a
- * HELLO does not cut that short: nothing of a former life is under way any more then. The
- * rests after that one, when it was dialled in vain, are cut short as always: of two that
- * both rest for long, the one that is awake wakes the other.
+ * HELLO does not cut that short: nothing of a former epoch is under way any more then.
+ * The rests after that one, when it was dialled in vain, are cut short as always: of
+ * two that both rest for long, the one that is awake wakes the other.
  *
  * Going down always starts over with a fresh outgoing connection, because nobody can tell
- * whether the old one leads to the peer's old life or its new one. */
+ * whether the old one leads to the peer's old process or its new one. */
 #include "transport/link/internal.h"
 
 #include <inttypes.h>
@@ -57,11 +57,11 @@ static void come_up(struct mu__links *links, struct mu__link *link)
     if (link->detour == NULL)
         mu__links_not_silent(links, link->url);
     mu__link_keep_words(&link->why, "");
-    mu__link_keep_words(&link->told, "");
+    mu__link_keep_words(&link->reported_error, "");
     if (link->tried != NULL)
         link->tried->count = 0;
     links->counters.links_up++;
-    mu__link_set_state(links, link, MU__LINK_UP);
+    mu__link_move(links, link, MU__LINK_UP);
     mu__links_log(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
                   link->index, link->detour == NULL ? link->url : link->detour);
     links->upcalls.up(links->upcalls.owner, node, link->type, link->index, link->peer,
@@ -82,9 +82,9 @@ void mu__links_out_up(struct mu__links *links, uint32_t out)
         return;
     if (links->wire->ops->place != NULL)
         link->place = links->wire->ops->place(links->wire, out, &link->places_count);
-    mu__link_set_state(links, link, MU__LINK_GREETING);
+    mu__link_move(links, link, MU__LINK_GREETING);
     mu__link_say_hello(links, link);
-    if (link->heard)
+    if (mu__link_has_heard(link))
         come_up(links, link);
 }
 
@@ -99,7 +99,7 @@ static bool is_client(struct mu__view type)
 static struct mu__link *answered(const struct mu__links *links,
                              const struct mu__frame_header *header)
 {
-    return header->life == 0 ? NULL : mu__map_get(&links->by_life, header->life);
+    return header->epoch == 0 ? NULL : mu__map_get(&links->by_epoch, header->epoch);
 }
 
 /* The link that a HELLO is of. Clients have no place in the cluster spec, so several may
@@ -109,13 +109,14 @@ static struct mu__link *link_of(struct mu__links *links, const struct mu__hello 
 {
     struct mu__link *link = answered(links, header);
 
-    if (link != NULL && link->any)
+    if (link != NULL && link->origin == MU__LINK_KEPT_ANY)
         return link;
     link = mu__link_first(links, hello->type, hello->index);
     for (; link != NULL; link = mu__link_next(link)) {
         if (!mu__view_is(hello->type, link->type) || link->index != hello->index)
             continue;
-        if (!is_client(hello->type) || link->keep || link->peer == header->from)
+        if (!is_client(hello->type) || mu__link_is_kept(link) ||
+            link->peer == header->from)
             return link;
     }
     return NULL;
@@ -173,7 +174,7 @@ static const char *who_are_we(const struct mu__links *links, char *out, size_t s
 static struct mu__link *refusing_link(const struct mu__links *links, const char *url)
 {
     uint64_t key = UINT64_C(1) << 63 | mu__view_hash(mu__view_str(url));
-    struct mu__link *link = (struct mu__link *)mu__chains_first(&links->chains, key);
+    struct mu__link *link = (struct mu__link *)mu__hash_table_find(&links->by_key, key);
 
     while (link != NULL && strcmp(link->url, url) != 0)
         link = mu__link_next(link);
@@ -193,7 +194,7 @@ static void note_refusal(const struct mu__links *links, struct mu__link *link,
 {
     mu__link_keep_words(&link->why, refusal->reason);
     link->peer = header->from;
-    link->peer_life = hello->life;
+    link->peer_epoch = hello->epoch;
     link->taken_since_ms = refusal->taken ? mu__links_now(links) + 1 : 0;
 }
 
@@ -350,7 +351,7 @@ static bool is_twin(struct mu__links *links, const struct mu__frame_header *head
     }
     link = link_of(links, hello, header);
     if (link == NULL || link->state != MU__LINK_UP || link->peer == header->from ||
-        (header->life != 0 && header->life == link->life))
+        (header->epoch != 0 && header->epoch == link->epoch))
         return false;
     (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
                    link->type, link->index, who_is_up(link, who, sizeof who));
@@ -412,7 +413,6 @@ static void bind_in(struct mu__links *links, struct mu__link *link, uint32_t in,
         return;
     }
     link->in = in;
-    link->heard = true;
     link->peer = header->from;
     link->heard_ms = mu__links_now(links);
     if (link->state == MU__LINK_RESTING && !mu__link_settles(links, link) &&
@@ -441,7 +441,6 @@ static void replace_peer(struct mu__links *links, struct mu__link *link)
     (void)mu__map_remove(&links->by_in, link->in);
     links->wire->ops->drop(links->wire, link->in);
     link->in = 0;
-    link->heard = false;
     mu__buf_unref(link->assembling);
     link->assembling = NULL;
     mu__link_undirty(links, link);
@@ -451,7 +450,7 @@ static void replace_peer(struct mu__links *links, struct mu__link *link)
     (void)mu__map_remove(&links->by_node, node);
     links->counters.links_up--;
     link->node = 0;
-    mu__link_set_state(links, link, MU__LINK_GREETING);
+    mu__link_move(links, link, MU__LINK_GREETING);
     links->upcalls.down(links->upcalls.owner, node,
                         "another process is at its address");
 }
@@ -504,22 +503,22 @@ static struct mu__link *link_for_hello(struct mu__links *links,
 
     /* Another incarnation, or the same one over a new connection: the old one has gone,
      * even though its end was not seen yet. */
-    if (link != NULL && link->heard) {
-        bool keep = link->keep;
+    if (link != NULL && mu__link_has_heard(link)) {
+        bool is_kept = mu__link_is_kept(link);
         bool is_same = link->peer == header->from;
 
-        if (!is_same && link->out != 0 && header->life != 0 &&
-            header->life == link->life) {
+        if (!is_same && link->out != 0 && header->epoch != 0 &&
+            header->epoch == link->epoch) {
             replace_peer(links, link);
             return link;
         }
         mu__link_go_down(links, link,
                          is_same ? "it connected anew" : "it was restarted");
-        is_new = !keep;
+        is_new = !is_kept;
     }
     if (is_new)
         return new_link(links, hello, header);
-    if (link->keep && !link->any)
+    if (link->origin == MU__LINK_KEPT)
         take_detour(links, link, header, hello);
     return link;
 }
@@ -528,10 +527,10 @@ static struct mu__link *link_for_hello(struct mu__links *links,
 static bool call(struct mu__links *links, struct mu__link *link,
                  const struct mu__hello *hello)
 {
-    mu__chains_remove(&links->chains, &link->chained);
+    mu__link_unkey(links, link);
     mu__view_copy(hello->type, link->type, sizeof link->type);
     link->index = hello->index;
-    if (mu__chains_add(&links->chains, mu__link_key(link), &link->chained) == 0)
+    if (mu__hash_table_add(&links->by_key, mu__link_key(link), &link->hashed) == 0)
         return true;
     mu__link_go_down(links, link, "out of memory");
     return false;
@@ -541,12 +540,12 @@ static bool keep_address(struct mu__link *link, struct mu__view address)
 {
     char text[MU__LINK_URL_BYTES];
 
-    mu__link_keep_words(&link->says, "");
+    mu__link_keep_words(&link->advertised_url, "");
     mu__view_copy(address, text, sizeof text);
     if (strcmp(text, link->url) == 0)
         return true;
-    link->says = mu__link_copy(text, sizeof text);
-    return link->says != NULL;
+    link->advertised_url = mu__link_copy(text, sizeof text);
+    return link->advertised_url != NULL;
 }
 
 /* For messages; out of memory it has no name. */
@@ -578,32 +577,32 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
         links->wire->ops->drop(links->wire, in);
         return;
     }
-    if ((link->any && !call(links, link, hello)) ||
+    if ((link->origin == MU__LINK_KEPT_ANY && !call(links, link, hello)) ||
         !keep_address(link, hello->address)) {
         links->wire->ops->drop(links->wire, in);
         return;
     }
-    link->peer_life = hello->life;
+    link->peer_epoch = hello->epoch;
     keep_process(link, hello);
     bind_in(links, link, in, header);
 }
 
 /* ---- REFUSE ---- */
 
-/* Whether a link is to who refuses, and has said the HELLO that is refused, in its life
- * before. A refusal without a life, of earlier versions, may be of any HELLO. */
+/* Whether a link is to who refuses, and has said the HELLO that is refused, in its epoch
+ * before. A refusal without an epoch, of earlier versions, may be of any HELLO. */
 static bool is_of_refuser(const struct mu__link *link,
                           const struct mu__frame_header *header,
                           const struct mu__refuse *refusal)
 {
     return link->state != MU__LINK_UP && link->index == refusal->index &&
            mu__view_is(refusal->type, link->type) &&
-           (header->life == 0 || header->life == link->former_life);
+           (header->epoch == 0 || header->epoch == link->former_epoch);
 }
 
 /* Who refuses may be another task than the one that was dialled. A link may be up by the
- * peer's own HELLO when ours, of the same life, is refused: then it leads to somebody
- * else. What refuses our HELLO of the life before came late, and counts when the refuser
+ * peer's own HELLO when ours, of the same epoch, is refused: then it leads to somebody
+ * else. What refuses our HELLO of the epoch before came late, and counts when the refuser
  * is whom we dialled; else it was for a link that has gone on. */
 static struct mu__link *refused_link(struct mu__links *links,
                                      const struct mu__frame_header *header,
@@ -611,7 +610,7 @@ static struct mu__link *refused_link(struct mu__links *links,
 {
     struct mu__link *link = answered(links, header);
 
-    if (link != NULL && link->state != MU__LINK_REFUSING)
+    if (link != NULL && !mu__link_is_ending(link))
         return link;
     link = mu__link_first(links, refusal->type, refusal->index);
     while (link != NULL && !is_of_refuser(link, header, refusal))

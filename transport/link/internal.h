@@ -1,90 +1,16 @@
-/* What the files of the links share: links.c is what the owner asks for, links_life.c one
- * link from its making to its end, links_greeting.c how it comes up, links_sending.c and
- * links_receiving.c what goes out and comes in, links_ticking.c what time does, and
- * links_status.c what is told. */
-#ifndef MU_TRANSPORT_LINKS_INNER_H
-#define MU_TRANSPORT_LINKS_INNER_H
+/* What the files of the links share: links.c is what the owner asks for, lifecycle.c one
+ * link from its making to its end, greeting.c how it comes up, sending.c and receiving.c
+ * its frames, ticking.c its timers, and status.c logs and shows it. */
+#ifndef MU_TRANSPORT_LINKS_INTERNAL_H
+#define MU_TRANSPORT_LINKS_INTERNAL_H
 
 #include "transport/link/links.h"
 
-#include "runtime/base/chains.h"
 #include "runtime/base/map.h"
 #include "transport/link/barred.h"
 #include "transport/link/frames.h"
+#include "transport/link/link.h"
 #include "transport/link/log_limit.h"
-#include "transport/link/outbox.h"
-
-enum {
-    MU__LINK_RETRY_MAX_MS = 5000,   /* longest pause before dialling again */
-    MU__LINK_ANSWER_MS = 200,       /* an attempt that takes longer is told of */
-    MU__LINK_TAKEN_RETRY_MS = 1000, /* the same after another process was found to play
-                                       this task: that one may end */
-    MU__LINK_SILENT_MAX = 16,       /* addresses whose process fell silent; the oldest is
-                                       forgotten */
-    MU__LINK_URL_BYTES = 256,       /* with its end, as the next */
-    MU__LINK_REASON_BYTES = 512,
-    MU__LINK_WHO_BYTES = 400        /* of words that name one process */
-};
-
-enum mu__link_state {
-    MU__LINK_RESTING,           /* will be dialled again at retry_ms */
-    MU__LINK_DIALLING,
-    MU__LINK_GREETING,
-    MU__LINK_UP,
-    MU__LINK_REFUSING,          /* only there to say why the peer is refused, or was hung
-                                   up on */
-    MU__LINK_STATES_COUNT
-};
-
-struct mu__link {
-    struct mu__chained chained; /* by mu__link_key; first, so that it is the link */
-    struct mu__link *next;          /* of all links */
-    struct mu__link *prev;
-    struct mu__link *dirty_next;    /* of links with something to send */
-    struct mu__link *dirty_prev;
-    bool dirty;
-    bool keep;                  /* asked for with mu__links_dial */
-    bool any;                   /* with mu__links_dial_any: whoever answers */
-    bool heard;                 /* their HELLO has come, on `in` */
-    bool left;                  /* it said goodbye, and is not missed */
-    enum mu__link_state state;
-    char type[16];
-    uint32_t index;
-    char *url;
-    char *says;                 /* its address as of its HELLO; NULL: `url` */
-    char *why;                  /* the last reason for not being up; NULL: none */
-    char *told;                 /* the wire's reason that the owner knows already */
-    char *host;                 /* of the peer's process, once heard; NULL: not said */
-    uint64_t pid;               /* the same; 0: not said */
-    char *detour;               /* dialled instead of `url` in this life; NULL: none */
-    uint32_t out;               /* 0: none */
-    uint32_t in;                /* 0: none */
-    uint32_t node;              /* while up */
-    uint64_t peer;              /* incarnation, once heard, or refused */
-    uint32_t life;              /* of our side: one for each dial */
-    uint32_t former_life;       /* 0: none */
-    uint32_t peer_life;         /* of the peer's side, once heard */
-    uint64_t heard_ms;
-    uint64_t said_ms;
-    uint64_t taken_ms;          /* when the wire took something of ours last */
-    uint64_t since_ms;          /* of the present state */
-    uint64_t retry_ms;
-    uint32_t backoff_ms;
-    uint32_t short_lives;       /* how often in a row it was lost soon after it came up */
-    uint64_t settles_ms;        /* until then it rests for that */
-    uint32_t place;             /* that this life has reached; as of the wire */
-    unsigned places_count;
-    struct mu__dial_tried *tried;   /* addresses of its name where it was not found, since
-                                       it was up or rested for all; NULL: none */
-    uint64_t missing_since_ms;
-    uint64_t taken_since_ms;    /* the peer refuses this node as a second process of its
-                                   task; 0: it does not */
-    uint64_t waiting_note_ms;   /* when the log says next that it is missing */
-    uint32_t waiting_step_ms;
-    struct mu__outbox outbox;
-    struct mu__buf *assembling; /* a large record whose pieces are coming in */
-    uint64_t assembling_total;
-};
 
 /* Where a process fell silent without closing its connections: it may hold its port, and
  * whoever takes its place is reached where he listens. */
@@ -105,13 +31,13 @@ struct mu__links {
     struct mu__links_config config;
     struct mu__links_upcalls upcalls;
     struct mu__wire *wire;
-    struct mu__link *first;
-    struct mu__link *dirty;
+    struct mu__list all;
+    struct mu__list dirty;          /* links with something to send */
     struct mu__map by_out;
     struct mu__map by_in;
     struct mu__map by_node;
-    struct mu__map by_life;
-    struct mu__chains chains;
+    struct mu__map by_epoch;
+    struct mu__hash_table by_key;
     struct mu__barred barred;
     struct mu__log_limit dropped_log;
     struct mu__log_limit greeting_log;
@@ -119,7 +45,7 @@ struct mu__links {
     uint32_t refusing_count;
     uint32_t out_next;
     uint32_t node_next;
-    uint32_t life_next;
+    uint32_t epoch_next;
     uint64_t tick_ms;           /* the last one */
     bool leaving;
     struct mu__links_counters counters;
@@ -130,7 +56,7 @@ static inline uint64_t mu__links_now(const struct mu__links *links)
     return links->config.world->ops->now_ms(links->config.world);
 }
 
-/* ---- links_status.c ---- */
+/* ---- status.c ---- */
 
 void mu__links_log(const struct mu__links *links, enum mu__log_level level,
                    const char *format, ...) MU_PRINTF(3, 4);
@@ -147,11 +73,6 @@ char *mu__link_copy(const char *words, size_t bytes_max);
  * memory there are none. */
 void mu__link_keep_words(char **at, const char *words);
 
-static inline const char *mu__link_words(const char *words)
-{
-    return words == NULL ? "" : words;
-}
-
 /* When its time has come, the log says that the task is missing. */
 void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
                            uint64_t now_ms);
@@ -159,9 +80,9 @@ void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
 /* Those who wait for the task are told why each attempt fails, once for each reason. */
 void mu__link_tell_failing(struct mu__links *links, struct mu__link *link);
 
-/* ---- links_life.c ---- */
+/* ---- lifecycle.c ---- */
 
-/* A link in `state`, in the chain of its key. NULL: out of memory, or
+/* A link in `state`, found by its key. NULL: out of memory, or
  * mu__links_are_too_many. */
 struct mu__link *mu__link_new(struct mu__links *links, const char *type, uint32_t index,
                               const char *url, enum mu__link_state state);
@@ -172,30 +93,33 @@ void mu__link_free(struct mu__links *links, struct mu__link *link);
 bool mu__links_are_too_many(struct mu__links *links, const char *type, const char *url,
                             enum mu__link_state state);
 
-void mu__link_set_state(const struct mu__links *links, struct mu__link *link,
-                        enum mu__link_state state);
+/* Into another state, which may follow the present one. */
+void mu__link_move(struct mu__links *links, struct mu__link *link,
+                   enum mu__link_state state);
 
 /* What a link is found by: its task; one that refuses a peer, by where that peer is, so
  * that it is not refused twice at a time. Nobody searches one that is parting. */
 uint64_t mu__link_key(const struct mu__link *link);
 
+/* Nobody finds it by its key any more. */
+void mu__link_unkey(struct mu__links *links, struct mu__link *link);
+
 /* Of those with the key of this task; NULL: none. The caller compares. */
 struct mu__link *mu__link_first(const struct mu__links *links, struct mu__view type,
                                 uint32_t index);
 
-/* The next of the same key. */
-static inline struct mu__link *mu__link_next(const struct mu__link *link)
+static inline struct mu__link *mu__links_first(const struct mu__links *links)
 {
-    return (struct mu__link *)link->chained.next;
+    return MU__LIST_FIRST(&links->all, struct mu__link, listed);
 }
 
-/* Where the peer of a link that has heard says that it is. */
-static inline const char *mu__link_address(const struct mu__link *link)
+/* The next of all links. */
+static inline struct mu__link *mu__links_next(const struct mu__link *link)
 {
-    return link->says == NULL ? link->url : link->says;
+    return MU__LIST_NEXT(link, struct mu__link, listed);
 }
 
-/* A life begins. */
+/* An epoch begins. */
 int mu__link_dial(struct mu__links *links, struct mu__link *link);
 
 /* It was lost soon after it came up, more than once in a row, and rests for that: it is
@@ -223,7 +147,7 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
 void mu__link_try_elsewhere(struct mu__links *links, struct mu__link *link,
                             const char *reason, uint32_t pause_ms);
 
-/* ---- links_sending.c ---- */
+/* ---- sending.c ---- */
 
 /* A frame of the protocol; `msg` NULL: without a record. */
 void mu__link_say(struct mu__links *links, struct mu__link *link, uint8_t type,
@@ -235,7 +159,7 @@ void mu__link_say_bye(struct mu__links *links, struct mu__link *link, const char
 /* It has nothing to send any more. */
 void mu__link_undirty(struct mu__links *links, struct mu__link *link);
 
-/* ---- links_greeting.c ---- */
+/* ---- greeting.c ---- */
 
 /* A HELLO has come on `in`, or a REFUSE from anywhere. */
 void mu__links_hello(struct mu__links *links, uint32_t in,

@@ -11,7 +11,7 @@
 /* ---- links that are kept ---- */
 
 static int keep_link(struct mu__links *links, const char *type, uint32_t index,
-                     const char *url, bool any)
+                     const char *url, enum mu__link_origin origin)
 {
     struct mu__link *link = mu__link_new(links, type, index, url, MU__LINK_RESTING);
     int rv;
@@ -20,8 +20,7 @@ static int keep_link(struct mu__links *links, const char *type, uint32_t index,
         return mu__links_are_too_many(links, type, url, MU__LINK_RESTING)
                    ? -MU_EEXHAUSTED
                    : -MU_ENOMEM;
-    link->keep = true;
-    link->any = any;
+    link->origin = origin;
     rv = mu__link_dial(links, link);
     if (rv != 0)
         mu__link_free(links, link);
@@ -36,8 +35,8 @@ static struct mu__link *next_of(const struct mu__links *links,
     struct mu__link *at = link == NULL ? mu__link_first(links, mu__view_str(type), index)
                                        : mu__link_next(link);
 
-    while (at != NULL &&
-           (at->any || at->index != index || strcmp(at->type, type) != 0))
+    while (at != NULL && (at->origin == MU__LINK_KEPT_ANY || at->index != index ||
+                          strcmp(at->type, type) != 0))
         at = mu__link_next(at);
     return at;
 }
@@ -45,12 +44,12 @@ static struct mu__link *next_of(const struct mu__links *links,
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
                    const char *url)
 {
-    return keep_link(links, type, index, url, false);
+    return keep_link(links, type, index, url, MU__LINK_KEPT);
 }
 
 int mu__links_dial_any(struct mu__links *links, const char *url)
 {
-    return keep_link(links, MU__LINK_UNKNOWN, 0, url, true);
+    return keep_link(links, MU__LINK_UNKNOWN, 0, url, MU__LINK_KEPT_ANY);
 }
 
 /* ---- hanging up ---- */
@@ -58,11 +57,9 @@ int mu__links_dial_any(struct mu__links *links, const char *url)
 static void begin_parting(struct mu__links *links, struct mu__link *link,
                           const char *reason)
 {
-    mu__chains_remove(&links->chains, &link->chained);
-    link->keep = false;
-    links->links_count--;
-    links->refusing_count++;
-    mu__link_set_state(links, link, MU__LINK_REFUSING);
+    mu__link_unkey(links, link);
+    link->origin = MU__LINK_ACCEPTED;
+    mu__link_move(links, link, MU__LINK_PARTING);
     mu__link_say_bye(links, link, reason);
 }
 
@@ -90,10 +87,10 @@ static void part(struct mu__links *links, struct mu__link *link, const char *rea
 }
 
 static void bar(struct mu__links *links, const char *type, uint32_t index,
-                const struct mu__link *life, const char *reason)
+                const struct mu__link *former, const char *reason)
 {
-    if (mu__barred_add(&links->barred, type, index, life == NULL ? 0 : life->peer,
-                       life == NULL ? NULL : life->url, reason) != 0)
+    if (mu__barred_add(&links->barred, type, index, former == NULL ? 0 : former->peer,
+                       former == NULL ? NULL : former->url, reason) != 0)
         mu__links_log(links, MU__LOG_ERROR, "out of memory: /job:%s/task:%" PRIu32
                       " may link to this node although %s", type, index, reason);
 }
@@ -121,7 +118,7 @@ void mu__links_allow(struct mu__links *links, const char *type, uint32_t index)
 static bool is_at(const struct mu__link *link, const char *url)
 {
     return strcmp(link->url, url) == 0 ||
-           (link->heard && strcmp(mu__link_address(link), url) == 0);
+           (mu__link_has_heard(link) && strcmp(mu__link_address(link), url) == 0);
 }
 
 /* Where it says that it is is where the cluster says so, too. */
@@ -130,8 +127,8 @@ static void find_at(struct mu__link *link, const char *url)
     if (strcmp(link->url, url) == 0)
         return;
     free(link->url);
-    link->url = link->says;
-    link->says = NULL;
+    link->url = link->advertised_url;
+    link->advertised_url = NULL;
 }
 
 int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
@@ -139,7 +136,7 @@ int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
 {
     struct mu__link *link = next_of(links, NULL, type, index);
     char reason[MU__LINK_REASON_BYTES];
-    bool keep;
+    bool is_kept;
 
     if (strlen(url) >= MU__LINK_URL_BYTES)
         return -MU_EEXHAUSTED;
@@ -151,10 +148,10 @@ int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
         return 0;
     }
     (void)snprintf(reason, sizeof reason, "the task is at %s now", url);
-    keep = link->keep;
+    is_kept = mu__link_is_kept(link);
     bar(links, type, index, link, reason);
     part(links, link, reason);
-    return keep ? keep_link(links, type, index, url, false) : 0;
+    return is_kept ? keep_link(links, type, index, url, MU__LINK_KEPT) : 0;
 }
 
 int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
@@ -164,8 +161,9 @@ int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
 
     mu__barred_remove(&links->barred, type, index);
     if (link == NULL || strcmp(type, "client") == 0)
-        return keep_link(links, type, index, url, false);
-    link->keep = true;
+        return keep_link(links, type, index, url, MU__LINK_KEPT);
+    if (!mu__link_is_kept(link))
+        link->origin = MU__LINK_KEPT;
     return mu__links_move(links, type, index, url);
 }
 
@@ -174,8 +172,8 @@ void mu__links_leave(struct mu__links *links, const char *reason)
     struct mu__link *next;
 
     links->leaving = true;
-    for (struct mu__link *link = links->first; link != NULL; link = next) {
-        next = link->next;
+    for (struct mu__link *link = mu__links_first(links); link != NULL; link = next) {
+        next = mu__links_next(link);
         if (link->state == MU__LINK_UP)
             mu__link_say_bye(links, link, reason);
         else
@@ -223,13 +221,13 @@ void mu__links_free(struct mu__links *links)
 {
     if (links == NULL)
         return;
-    while (links->first != NULL)
-        mu__link_free(links, links->first);
+    while (!mu__list_is_empty(&links->all))
+        mu__link_free(links, mu__links_first(links));
     mu__map_done(&links->by_out);
     mu__map_done(&links->by_in);
     mu__map_done(&links->by_node);
-    mu__map_done(&links->by_life);
-    mu__chains_done(&links->chains);
+    mu__map_done(&links->by_epoch);
+    mu__hash_table_done(&links->by_key);
     mu__barred_done(&links->barred);
     free(links);
 }

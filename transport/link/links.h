@@ -120,7 +120,7 @@ void mu__links_hangup(struct mu__links *links, const char *type, uint32_t index,
 void mu__links_allow(struct mu__links *links, const char *type, uint32_t index);
 
 /* The task is at another url: a link that is kept is dialled there, and one that is up
- * with its former life is hung up on, whose process is refused from then on. Nothing
+ * with the former process is hung up on, which is refused from then on. Nothing
  * happens to a link that leads there already. -MU_EEXHAUSTED (a url that is too long),
  * and as mu__links_dial, when the task has no link then. */
 int mu__links_move(struct mu__links *links, const char *type, uint32_t index,

@@ -172,7 +172,7 @@ static int close_open(struct mu__outbox *outbox, const struct mu__outbox_route *
     struct mu__buf *frame = outbox->open;
     const struct mu__frame_header header = {MU__FRAME_VERSION,  MU__FRAME_DATA,
                                             route->from,        route->to,
-                                            outbox->open_count, route->life};
+                                            outbox->open_count, route->epoch};
 
     if (frame == NULL)
         return 0;
@@ -289,7 +289,7 @@ int mu__outbox_control(struct mu__outbox *outbox, const struct mu__outbox_route 
     size_t own = msg == NULL
                      ? 0 : own_bound(route->wire, &mu__frame_messages, msg, bound);
     const struct mu__frame_header header = {MU__FRAME_VERSION, type, route->from,
-                                            route->to, msg == NULL ? 0 : 1, route->life};
+                                            route->to, msg == NULL ? 0 : 1, route->epoch};
     struct mu__buf *frame;
     int rv = close_open(outbox, route);
 

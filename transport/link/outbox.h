@@ -28,7 +28,7 @@ struct mu__outbox_route {
     uint32_t out;
     uint64_t from;
     uint64_t to;
-    uint32_t life;      /* of the peer's link */
+    uint32_t epoch;      /* of the peer's link */
 };
 
 /* Zeroed memory is an empty outbox. Drops everything. */

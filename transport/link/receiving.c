@@ -190,7 +190,7 @@ void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame
     link = mu__map_get(&links->by_in, in);
     if (link == NULL || link->state != MU__LINK_UP || header.from != link->peer ||
         header.to != links->config.incarnation ||
-        (header.life != 0 && header.life != link->life)) {
+        (header.epoch != 0 && header.epoch != link->epoch)) {
         links->counters.stale_frames++;
         return;
     }

@@ -9,7 +9,7 @@ static struct mu__outbox_route route_of(const struct mu__links *links,
                                         const struct mu__link *link)
 {
     return (struct mu__outbox_route){links->wire, link->out, links->config.incarnation,
-                                     link->peer, link->peer_life};
+                                     link->peer, link->peer_epoch};
 }
 
 /* ---- links with something to send ---- */
@@ -19,21 +19,14 @@ static void mark_dirty(struct mu__links *links, struct mu__link *link)
     if (link->dirty)
         return;
     link->dirty = true;
-    link->dirty_prev = NULL;
-    link->dirty_next = links->dirty;
-    if (links->dirty != NULL)
-        links->dirty->dirty_prev = link;
-    links->dirty = link;
+    mu__list_prepend(&links->dirty, &link->sending);
 }
 
 void mu__link_undirty(struct mu__links *links, struct mu__link *link)
 {
     if (!link->dirty)
         return;
-    *(link->dirty_prev == NULL ? &links->dirty : &link->dirty_prev->dirty_next) =
-        link->dirty_next;
-    if (link->dirty_next != NULL)
-        link->dirty_next->dirty_prev = link->dirty_prev;
+    mu__list_remove(&links->dirty, &link->sending);
     link->dirty = false;
 }
 
@@ -68,13 +61,13 @@ void mu__link_say_hello(struct mu__links *links, struct mu__link *link)
         .index = links->config.task_index,
         .address = mu__view_str(links->address),
         .software = mu__view_str("muster"),
-        .life = link->life,
+        .epoch = link->epoch,
         .host = mu__view_str(links->host),
         .pid = links->config.pid,
         .listens = mu__view_str(links->listens),
     };
 
-    if (!link->any) {
+    if (link->origin != MU__LINK_KEPT_ANY) {
         hello.wanted_type = mu__view_str(link->type);
         hello.wanted_index = link->index;
     }
@@ -139,7 +132,7 @@ static void send_waiting(struct mu__links *links, struct mu__link *link)
 
     if (link->out == 0 ||
         (link->state != MU__LINK_UP && link->state != MU__LINK_GREETING &&
-         link->state != MU__LINK_REFUSING))
+         !mu__link_is_ending(link)))
         return;
     rv = mu__outbox_send(&link->outbox, &route, &frames, &bytes);
     links->counters.frames_out += frames;
@@ -174,9 +167,9 @@ void mu__links_writable(struct mu__links *links, uint32_t out)
 
 void mu__links_flush(struct mu__links *links)
 {
-    while (links->dirty != NULL) {
-        struct mu__link *link = links->dirty;
+    struct mu__link *link;
 
+    while ((link = MU__LIST_FIRST(&links->dirty, struct mu__link, sending)) != NULL) {
         mu__link_undirty(links, link);
         send_waiting(links, link);
     }

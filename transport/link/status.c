@@ -12,7 +12,7 @@
 enum { WAITING_MAX_MS = 60000 };
 
 static const char *const state_names[MU__LINK_STATES_COUNT] = {
-    "resting", "dialling", "greeting", "up", "refusing"};
+    "resting", "dialling", "greeting", "up", "refusing", "parting"};
 
 /* ---- words ---- */
 
@@ -114,7 +114,8 @@ void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
 {
     const char *why = why_missing(links, link);
 
-    if (!link->keep || link->left || links->leaving || now_ms < link->waiting_note_ms)
+    if (!mu__link_is_kept(link) || link->left || links->leaving ||
+        now_ms < link->waiting_note_ms)
         return;
     mu__links_log(links, MU__LOG_WARN,
                   "waiting for /job:%s/task:%" PRIu32 " at %s for %" PRIu64 " s (%s%s%s)",
@@ -130,10 +131,11 @@ void mu__link_tell_failing(struct mu__links *links, struct mu__link *link)
 {
     const char *words = wire_words(links, link);
 
-    if (!link->keep || words == NULL ||
-        strncmp(words, mu__link_words(link->told), MU__LINK_REASON_BYTES - 1) == 0)
+    if (!mu__link_is_kept(link) || words == NULL ||
+        strncmp(words, mu__link_words(link->reported_error), MU__LINK_REASON_BYTES - 1) ==
+            0)
         return;
-    mu__link_keep_words(&link->told, words);
+    mu__link_keep_words(&link->reported_error, words);
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, words);
 }
 
@@ -156,7 +158,8 @@ void mu__links_each(const struct mu__links *links,
 {
     uint64_t now_ms = mu__links_now(links);
 
-    for (const struct mu__link *link = links->first; link != NULL; link = link->next) {
+    for (const struct mu__link *link = mu__links_first(links); link != NULL;
+         link = mu__links_next(link)) {
         bool is_up = link->state == MU__LINK_UP;
         const struct mu__link_view view = {
             .type = link->type,
@@ -166,11 +169,11 @@ void mu__links_each(const struct mu__links *links,
             .why = is_up ? "" : why_missing(links, link),
             .for_ms = now_ms - (is_up ? link->since_ms : link->missing_since_ms),
             .node = link->node,
-            .is_kept = link->keep,
+            .is_kept = mu__link_is_kept(link),
             .is_taken = link->taken_since_ms != 0,
         };
 
-        if (link->state != MU__LINK_REFUSING)
+        if (!mu__link_is_ending(link))
             visit(user, &view);
     }
 }

@@ -29,7 +29,7 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
     const struct mu__links_config *config = &links->config;
     char why[MU__LINK_REASON_BYTES];
 
-    if (link->state != MU__LINK_UP && link->state != MU__LINK_REFUSING)
+    if (link->state != MU__LINK_UP && !mu__link_is_ending(link))
         mu__link_note_waiting(links, link, now_ms);
     switch (link->state) {
     case MU__LINK_UP:
@@ -56,6 +56,7 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
         mu__link_tell_failing(links, link);
         return next_look_ms(link, now_ms, link->since_ms + config->silence_ms);
     case MU__LINK_REFUSING:
+    case MU__LINK_PARTING:
         if (now_ms >= link->since_ms + REFUSAL_MS) {
             mu__link_free(links, link);
             return now_ms + config->heartbeat_ms;
@@ -68,7 +69,7 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
             mu__link_go_down(links, link, "where it listens cannot be reached");
             return now_ms;
         }
-        if (!link->keep && now_ms >= link->since_ms + config->silence_ms) {
+        if (!mu__link_is_kept(link) && now_ms >= link->since_ms + config->silence_ms) {
             mu__links_log(links, MU__LOG_WARN,
                           "/job:%s/task:%" PRIu32
                           " says its address is \"%s\", which cannot be reached",
@@ -90,7 +91,8 @@ static void forgive_pause(struct mu__links *links, uint64_t now_ms)
         return;
     mu__links_log(links, MU__LOG_WARN, "this process stood still for %" PRIu64 " ms",
                   pause_ms);
-    for (struct mu__link *link = links->first; link != NULL; link = link->next) {
+    for (struct mu__link *link = mu__links_first(links); link != NULL;
+         link = mu__links_next(link)) {
         if (link->state == MU__LINK_UP)
             link->heard_ms = now_ms;
         link->since_ms = now_ms;
@@ -105,10 +107,10 @@ uint64_t mu__links_tick(struct mu__links *links, uint64_t now_ms)
 
     forgive_pause(links, now_ms);
     links->tick_ms = now_ms;
-    for (struct mu__link *link = links->first; link != NULL; link = next) {
+    for (struct mu__link *link = mu__links_first(links); link != NULL; link = next) {
         uint64_t wanted_ms;
 
-        next = link->next;
+        next = mu__links_next(link);
         wanted_ms = tick_link(links, link, now_ms);
         if (wanted_ms < next_ms)
             next_ms = wanted_ms;

@@ -1,12 +1,12 @@
 /* Memory runs out while nodes are asked whom they reach: who has none does not answer, or
  * says so, and once there is memory again all is told. */
-#include "tests/support/famine.h"
+#include "tests/support/alloc_failure.h"
 #include "tests/support/story.h"
 #include "tests/support/wrap_malloc.h"
 
 static bool malloc_fails(void)
 {
-    return famine_strikes();
+    return alloc_failure_due();
 }
 
 static void expect_whole(struct cluster *cluster)
@@ -21,18 +21,18 @@ static void expect_whole(struct cluster *cluster)
     mu_value_free(call->of.peers.found);
 }
 
-static void test_starving(void **state)
+static void test_alloc_failures(void **state)
 {
     unsigned failed = 0;
 
     (void)state;
-    famine.percent = 10;
+    alloc_failure.percent = 10;
     for (uint64_t seed = 0; seed < 60; seed++) {
-        struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .starves = true);
+        struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .allocs_fail = true);
         struct cluster_task *const victims[] = {cluster->chief, cluster->workers[0]};
 
-        famine.random = sim_stream(seed, 7);
-        famine_begin(victims[seed % 2]);
+        alloc_failure.random = sim_stream(seed, 7);
+        alloc_failure_begin(victims[seed % 2]);
         for (int i = 0; i < 4; i++) {
             struct cluster_call *call =
                 cluster_peers(cluster->chief, i % 2 == 0 ? MU__PEERS_ALL : MU__PEERS_OWN,
@@ -44,19 +44,19 @@ static void test_starving(void **state)
             if (rv == 0)
                 mu_value_free(call->of.peers.found);
         }
-        famine_end();
+        alloc_failure_end();
         run_for(cluster, 5000);
         expect_whole(cluster);
         end(cluster);
     }
-    assert_true(famine.failed > 100);
+    assert_true(alloc_failure.failed > 100);
     assert_true(failed > 10);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_starving),
+        cmocka_unit_test(test_alloc_failures),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,7 +5,7 @@
 #include "node/member/offer_check.h"
 #include "node/member/session_config.h"
 #include "resolver/spec/cluster.h"
-#include "tests/support/famine.h"
+#include "tests/support/alloc_failure.h"
 #include "tests/support/story.h"
 #include "tests/support/wrap_malloc.h"
 
@@ -20,7 +20,7 @@ static bool malloc_fails(void)
         happened = true;
         return true;
     }
-    return famine_strikes();
+    return alloc_failure_due();
 }
 
 static bool disarm(void)
@@ -147,21 +147,21 @@ static struct cluster_call *stop(struct cluster_task *task, const char *type,
 static void test_stops(void **state)
 {
     (void)state;
-    famine.failed = 0;
+    alloc_failure.failed = 0;
     for (uint64_t seed = 0; seed < 60; seed++) {
         struct cluster *cluster = BEGIN(.workers = 1, .servers = 1, .clients = 1,
-                                        .starves = true);
+                                        .allocs_fail = true);
         struct cluster_task *const victims[] = {cluster->chief, cluster->workers[0],
                                                 cluster->servers[0]};
         struct cluster_call *calls[2];
 
-        famine.random = sim_stream(seed, 7);
-        famine.percent = 20 + 20 * (unsigned)(seed % 5);
-        famine_begin(victims[seed % 3]);
+        alloc_failure.random = sim_stream(seed, 7);
+        alloc_failure.percent = 20 + 20 * (unsigned)(seed % 5);
+        alloc_failure_begin(victims[seed % 3]);
         calls[0] = stop(cluster->clients[0], "worker", 0, 1000);
         calls[1] = stop(cluster->clients[0], "ps", 0, 1000);
         run_for(cluster, 300);
-        famine_end();
+        alloc_failure_end();
         for (size_t i = 0; i < 2; i++) {
             int rv = cluster_wait(calls[i]);
 
@@ -175,13 +175,13 @@ static void test_stops(void **state)
         assert_int_equal(cluster_wait(stop(cluster->clients[0], "ps", 0, 20000)), 0);
         cluster_free(cluster);
     }
-    assert_true(famine.failed > 100);
+    assert_true(alloc_failure.failed > 100);
 }
 
 /* The server that is told has no memory; then it has. */
-static void offer_to_starving(uint64_t seed)
+static void offer_with_alloc_failures(uint64_t seed)
 {
-    struct cluster *cluster = MAKE(.workers = 0, .starves = true);
+    struct cluster *cluster = MAKE(.workers = 0, .allocs_fail = true);
     struct cluster_task *server = cluster_add(cluster, MU__LINK_UNKNOWN, 0, "s0");
     struct cluster_task *offerer = cluster_add(cluster, MU__OFFER_TYPE, 5, "o0");
     struct mu__offer_urls place = {"tcp://s0:1", NULL};
@@ -207,12 +207,12 @@ static void offer_to_starving(uint64_t seed)
     cluster_start(server);
     cluster_start(offerer);
     sim_run_until(cluster->sim, 500);
-    famine.random = sim_stream(seed, 7);
+    alloc_failure.random = sim_stream(seed, 7);
     take = cluster_job_ask(server, &taking);
-    famine.percent = 10 + 10 * (unsigned)(seed % 9);
-    famine_begin(server);
+    alloc_failure.percent = 10 + 10 * (unsigned)(seed % 9);
+    alloc_failure_begin(server);
     rv = cluster_wait(cluster_job_ask(offerer, &offering));
-    famine_end();
+    alloc_failure_end();
     if (rv != 0 && rv != -MU_EDEADLINE && rv != -MU_ENOMEM && rv != -MU_EUNAVAILABLE)
         fail_msg("seed %llu: %d", (unsigned long long)seed, rv);
     if (take->done && take->of.call.code == 0)
@@ -233,10 +233,10 @@ static void offer_to_starving(uint64_t seed)
 static void test_offers(void **state)
 {
     (void)state;
-    famine.failed = 0;
+    alloc_failure.failed = 0;
     for (uint64_t seed = 0; seed < 90; seed++)
-        offer_to_starving(seed);
-    assert_true(famine.failed > 100);
+        offer_with_alloc_failures(seed);
+    assert_true(alloc_failure.failed > 100);
 }
 
 int main(void)

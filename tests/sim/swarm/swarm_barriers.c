@@ -31,7 +31,7 @@ static void thread_ended(struct mu__call *done)
     const struct mu__agent_barrier *barrier;
     struct swarm_visit *visit;
 
-    if (done->code == -MU_ECLOSED || call->chief_epoch != program->life)
+    if (done->code == -MU_ECLOSED || call->life != program->life)
         return;
     a = agent_of(program);
     barrier = (const void *)mu__text_map_find(&a->barriers.by_name,

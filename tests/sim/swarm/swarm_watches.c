@@ -42,7 +42,7 @@ static void next_ended(struct mu__call *done)
     struct cluster_call *call = (struct cluster_call *)(void *)done;
     struct swarm_program *program = swarm_call_ended(call);
 
-    if (done->code != -MU_ECLOSED && call->chief_epoch == program->life)
+    if (done->code != -MU_ECLOSED && call->life == program->life)
         program->next_may_fail = agent_of(program)->error.code != 0 ||
                                  !agent_of(program)->registration.wanted;
 }

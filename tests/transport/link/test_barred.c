@@ -1,4 +1,4 @@
-/* Who is refused: tasks, lives of tasks, and the bound. */
+/* Who is refused: tasks, processes of tasks, and the bound. */
 #include "transport/link/barred.h"
 
 #include <setjmp.h>
@@ -36,7 +36,7 @@ static void test_task(void **state)
 }
 
 /* By incarnation, by place, by either; the last word on a task counts. */
-static void test_life(void **state)
+static void test_former_process(void **state)
 {
     struct mu__barred barred = {0};
 
@@ -46,7 +46,7 @@ static void test_life(void **state)
     assert_string_equal(why(&barred, "worker", 1, 8, "old"), "moved");
     assert_string_equal(why(&barred, "worker", 1, 8, "new"), "");
     assert_int_equal(mu__barred_add(&barred, "worker", 1, 0, "older", "again"), 0);
-    assert_int_equal(barred.count, 1);
+    assert_int_equal(barred.by_task.count, 1);
     assert_string_equal(why(&barred, "worker", 1, 7, "old"), "");
     assert_string_equal(why(&barred, "worker", 1, 0, "older"), "again");
     mu__barred_done(&barred);
@@ -60,7 +60,7 @@ static void test_bound(void **state)
     (void)state;
     for (uint32_t i = 0; i <= MU__BARRED_MAX; i++)
         assert_int_equal(mu__barred_add(&barred, "worker", i, 0, NULL, "gone"), 0);
-    assert_int_equal(barred.count, MU__BARRED_MAX);
+    assert_int_equal(barred.by_task.count, MU__BARRED_MAX);
     assert_string_equal(why(&barred, "worker", 0, 7, "u"), "");
     assert_string_equal(why(&barred, "worker", 1, 7, "u"), "gone");
     assert_string_equal(why(&barred, "worker", MU__BARRED_MAX, 7, "u"), "gone");
@@ -71,7 +71,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_task),
-        cmocka_unit_test(test_life),
+        cmocka_unit_test(test_former_process),
         cmocka_unit_test(test_bound),
     };
 

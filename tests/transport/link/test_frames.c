@@ -58,7 +58,7 @@ static void test_bytes(void **state)
         assert_true(header.from == rows[i].header.from);
         assert_true(header.to == rows[i].header.to);
         assert_int_equal(header.count, rows[i].header.count);
-        assert_int_equal(header.life, rows[i].header.life);
+        assert_int_equal(header.epoch, rows[i].header.epoch);
         mu__buf_unref(buf);
     }
 }

@@ -36,7 +36,7 @@ struct peer {
     uint32_t out;       /* the present one */
     uint32_t in;        /* where the last frame came from */
     char wanted[32];    /* of the last HELLO */
-    uint32_t life;      /* the same */
+    uint32_t epoch;      /* the same */
 };
 
 struct fixture {
@@ -191,7 +191,7 @@ static void note_record(struct peer *peer, struct mu__buf *frame,
     if (header->type == MU__FRAME_HELLO) {
         struct mu__hello *hello = (void *)msg->body;
 
-        peer->life = hello->life;
+        peer->epoch = hello->epoch;
         mu__view_copy(hello->wanted_type, text, sizeof text);
         (void)snprintf(peer->wanted, sizeof peer->wanted, "%.15s %" PRIu32, text,
                        hello->wanted_index);
@@ -684,10 +684,10 @@ static void test_twin_at_our_dial(void **state)
         .address = mu__view_str("tcp://peer:1"),
     };
     struct mu__frame_header header = {1, MU__FRAME_HELLO, PEER + 1, US, 1,
-                                      f->peer.life};
+                                      f->peer.epoch};
     struct mu__buf *frame = frame_of(1, MU__FRAME_HELLO, PEER + 1, US, 1);
 
-    assert_true(f->peer.life != 0);
+    assert_true(f->peer.epoch != 0);
     mu__frame_write(frame, &header);
     put_record(frame, &mu__frame_messages, MU__FRAME_HELLO, &hello, sizeof hello);
     dial_us(f);
@@ -823,11 +823,11 @@ static void test_we_are_refused(void **state)
           "(resting; it refused us: we are full)\n");
 }
 
-static void say_refuse_for(struct fixture *f, uint32_t life, const char *reason)
+static void say_refuse_for(struct fixture *f, uint32_t epoch, const char *reason)
 {
     const struct mu__refuse refuse = {mu__view_str("chief"), 0, mu__view_str(reason),
                                       false};
-    const struct mu__frame_header header = {1, MU__FRAME_REFUSE, PEER, US, 1, life};
+    const struct mu__frame_header header = {1, MU__FRAME_REFUSE, PEER, US, 1, epoch};
     struct mu__buf *frame = frame_of(1, MU__FRAME_REFUSE, PEER, US, 1);
 
     mu__frame_write(frame, &header);
@@ -842,20 +842,20 @@ static void say_refuse_for(struct fixture *f, uint32_t life, const char *reason)
 static void test_refused_late(void **state)
 {
     struct fixture *f = *state;
-    uint32_t former_life;
+    uint32_t former_epoch;
 
     assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
     run_for(f, 40);
-    former_life = f->peer.life;
+    former_epoch = f->peer.epoch;
     f->peer.wire->ops->drop(f->peer.wire, f->peer.in);
     run_for(f, 160);
-    assert_int_not_equal(f->peer.life, former_life);
+    assert_int_not_equal(f->peer.epoch, former_epoch);
     (void)sim_trace(f->sim);
 
     say_refuse_for(f, 77, "ps 3 is not here");
     expect_trace(f,
         "[  230] us links: refused by somebody who plays chief 0: ps 3 is not here\n");
-    say_refuse_for(f, former_life, "we are full");
+    say_refuse_for(f, former_epoch, "we are full");
     expect_trace(f,
         "[  270] us links: /job:chief/task:0: it refused us: we are full\n"
         "[  270] sim note: trouble: chief 0: it refused us: we are full\n"
@@ -876,7 +876,7 @@ static void test_refused_while_up(void **state)
     say_hello_words(f, &good);
     run_for(f, 60);
     assert_int_equal(mu__links_count_up(f->us.links), 1);
-    header.life = f->peer.life;
+    header.epoch = f->peer.epoch;
     mu__frame_write(frame, &header);
     put_record(frame, &mu__frame_messages, MU__FRAME_REFUSE, &refuse, sizeof refuse);
     dial_us(f);
@@ -926,7 +926,8 @@ static void test_data(void **state)
     assert_int_equal(counters.stale_frames, 0);
 }
 
-/* For a former life of ours, or from one of the peer's: dropped, and counted. */
+/* For a former epoch of ours, or from a former process of the peer's: dropped, and
+ * counted. */
 static void test_stale(void **state)
 {
     struct fixture *f = *state;
@@ -943,10 +944,10 @@ static void test_stale(void **state)
     assert_int_equal(counters.links_up, 1);
 }
 
-/* A record for one life of our link with the peer. */
-static void say_data_for(struct fixture *f, uint32_t life)
+/* A record for one epoch of our link with the peer. */
+static void say_data_for(struct fixture *f, uint32_t epoch)
 {
-    const struct mu__frame_header header = {1, MU__FRAME_DATA, PEER, US, 1, life};
+    const struct mu__frame_header header = {1, MU__FRAME_DATA, PEER, US, 1, epoch};
     const struct mu__cancel cancel = {7, 1};
     struct mu__buf *frame = frame_of(1, MU__FRAME_DATA, PEER, US, 1);
 
@@ -956,9 +957,9 @@ static void say_data_for(struct fixture *f, uint32_t life)
     say(f, frame);
 }
 
-/* The present life of the link is its first. What is for another one was under way for
- * long: its answers are for questions of that life. */
-static void test_former_life_of_the_link(void **state)
+/* The present epoch of the link is its first. What is for another one was under way for
+ * long: its answers are for requests of that epoch. */
+static void test_former_epoch_of_the_link(void **state)
 {
     struct fixture *f = *state;
     struct mu__links_counters counters;
@@ -1231,7 +1232,7 @@ static void test_silence(void **state)
 }
 
 /* Any frame is a sign of life. */
-static void test_life(void **state)
+static void test_sign_of_life(void **state)
 {
     struct fixture *f = *state;
 
@@ -1245,7 +1246,7 @@ static void test_life(void **state)
 }
 
 /* But not one that is not for us. */
-static void test_stale_is_no_life(void **state)
+static void test_stale_frames_are_no_sign_of_life(void **state)
 {
     struct fixture *f = *state;
 
@@ -1370,7 +1371,7 @@ static void test_dial_what_is_up(void **state)
           "(dialling; its connection broke: closed by the peer)\n");
 }
 
-/* The former life is told where the task is, and is refused; the new one may come. */
+/* The former process is told where the task is, and is refused; the new one may come. */
 static void test_move(void **state)
 {
     struct fixture *f = *state;
@@ -1391,7 +1392,7 @@ static void test_move(void **state)
           "tcp://new:1 now\n"
         "[  140] sim note: hears REFUSE: the task is at tcp://new:1 now\n");
 
-    /* Another process at the old place is the former life, too. */
+    /* Another process at the old place is the former process, too. */
     here.from = PEER + 1;
     dial_us(f);
     say_hello_words(f, &here);
@@ -1445,7 +1446,7 @@ int main(void)
         TEST(test_dial_errors),
         TEST_UP(test_data),
         TEST_UP(test_stale),
-        TEST_UP(test_former_life_of_the_link),
+        TEST_UP(test_former_epoch_of_the_link),
         TEST(test_stranger),
         TEST_UP(test_bad_bytes),
         TEST_UP(test_pieces),
@@ -1454,8 +1455,8 @@ int main(void)
         TEST_UP(test_pieces_do_not_mix),
         TEST_UP(test_transmit),
         TEST_UP(test_silence),
-        TEST_UP(test_life),
-        TEST_UP(test_stale_is_no_life),
+        TEST_UP(test_sign_of_life),
+        TEST_UP(test_stale_frames_are_no_sign_of_life),
         TEST_UP(test_bye),
         TEST_UP(test_leave),
         TEST_UP(test_hangup),

@@ -1,5 +1,5 @@
 /* Two nodes that dial each other, and lose the link: both begin again, at different
- * times, and what is under way of a former life must not end the next one for ever.
+ * times, and what is under way of a former epoch must not end the next one for ever.
  * Between nodes with real links, in virtual time. */
 #include "actors/messages.h"
 #include "tests/sim/sim.h"

@@ -1,7 +1,7 @@
 /* One node of a cluster in the simulator is short of memory: some of its allocations
  * fail. Include it in one file of a test whose name ends in _oom. */
-#ifndef MU_TESTS_FAMINE_H
-#define MU_TESTS_FAMINE_H
+#ifndef MU_TESTS_ALLOC_FAILURE_H
+#define MU_TESTS_ALLOC_FAILURE_H
 
 #include "tests/sim/cluster.h"
 #include "tests/sim/inner.h"
@@ -11,21 +11,21 @@ static struct {
     struct sim_random random;
     unsigned percent;               /* of its allocations fail */
     uint64_t failed;
-} famine;
+} alloc_failure;
 
 /* For malloc_fails(). */
-static bool famine_strikes(void)
+static bool alloc_failure_due(void)
 {
-    if (famine.victim == NULL || sim_own_memory > 0 ||
-        famine.victim->sim->current != famine.victim ||
-        !sim_chance(&famine.random, famine.percent))
+    if (alloc_failure.victim == NULL || sim_own_memory > 0 ||
+        alloc_failure.victim->sim->current != alloc_failure.victim ||
+        !sim_chance(&alloc_failure.random, alloc_failure.percent))
         return false;
-    famine.failed++;
+    alloc_failure.failed++;
     return true;
 }
 
 /* What is in the free lists would be used before malloc is asked: they are emptied. */
-static void famine_begin(struct cluster_task *task)
+static void alloc_failure_begin(struct cluster_task *task)
 {
     struct mu__pool *pool = mu__kernel_pool(task->member.kernel);
     uint64_t live = pool->live;
@@ -33,12 +33,12 @@ static void famine_begin(struct cluster_task *task)
     mu__pool_done(pool);
     mu__pool_init(pool);
     pool->live = live;
-    famine.victim = task->node;
+    alloc_failure.victim = task->node;
 }
 
-static void famine_end(void)
+static void alloc_failure_end(void)
 {
-    famine.victim = NULL;
+    alloc_failure.victim = NULL;
 }
 
 #endif

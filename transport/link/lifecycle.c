@@ -1,7 +1,8 @@
 /* One link from its making to its end: it is dialled, rests, goes down, and begins again,
- * or is freed. How it comes up is in links_greeting.c. */
+ * or is freed. How it comes up is in greeting.c. */
 #include "transport/link/internal.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,13 +11,38 @@
 enum {
     RETRY_FIRST_MS = 100,       /* before a link that went down is dialled; doubles */
     STABLE_MS = 1000,           /* a link that was up for so long has come up well */
-    SHORT_LIVES_MAX = 6,        /* that are counted */
+    EARLY_LOSSES_MAX = 6,       /* that are counted */
     WAITING_FIRST_MS = 3000     /* when a missing task is named in the log; doubles */
 };
 
-void mu__link_set_state(const struct mu__links *links, struct mu__link *link,
-                        enum mu__link_state state)
+/* ---- states ---- */
+
+#define TO(state) (1U << MU__LINK_##state)
+
+/* From each state, those that may follow. A link is made RESTING or REFUSING; it may end
+ * in any state. A peer that turned out to be another process leads back to GREETING. */
+static const unsigned moves[MU__LINK_STATES_COUNT] = {
+    [MU__LINK_RESTING] = TO(RESTING) | TO(DIALLING),
+    [MU__LINK_DIALLING] = TO(GREETING) | TO(RESTING),
+    [MU__LINK_GREETING] = TO(UP) | TO(RESTING),
+    [MU__LINK_UP] = TO(GREETING) | TO(PARTING) | TO(RESTING),
+    [MU__LINK_REFUSING] = TO(REFUSING),
+    [MU__LINK_PARTING] = 0,
+};
+
+static uint32_t *counter_of(struct mu__links *links, enum mu__link_state state)
 {
+    return state == MU__LINK_REFUSING || state == MU__LINK_PARTING
+               ? &links->refusing_count
+               : &links->links_count;
+}
+
+void mu__link_move(struct mu__links *links, struct mu__link *link,
+                   enum mu__link_state state)
+{
+    assert((moves[link->state] & 1U << state) != 0);
+    --*counter_of(links, link->state);
+    ++*counter_of(links, state);
     link->state = state;
     link->since_ms = mu__links_now(links);
 }
@@ -33,30 +59,27 @@ uint64_t mu__link_key(const struct mu__link *link)
 struct mu__link *mu__link_first(const struct mu__links *links, struct mu__view type,
                                 uint32_t index)
 {
-    return (struct mu__link *)mu__chains_first(&links->chains, mu__task_key(type, index));
+    return (struct mu__link *)mu__hash_table_find(&links->by_key,
+                                                   mu__task_key(type, index));
+}
+
+void mu__link_unkey(struct mu__links *links, struct mu__link *link)
+{
+    if (link->hashed.hash != 0)
+        mu__hash_table_remove(&links->by_key, &link->hashed);
 }
 
 /* ---- all links ---- */
 
-static uint32_t *counter_of(struct mu__links *links, enum mu__link_state state)
-{
-    return state == MU__LINK_REFUSING ? &links->refusing_count : &links->links_count;
-}
-
 static void enlist(struct mu__links *links, struct mu__link *link)
 {
-    link->next = links->first;
-    if (links->first != NULL)
-        links->first->prev = link;
-    links->first = link;
+    mu__list_prepend(&links->all, &link->listed);
     ++*counter_of(links, link->state);
 }
 
 static void unlist(struct mu__links *links, struct mu__link *link)
 {
-    *(link->prev == NULL ? &links->first : &link->prev->next) = link->next;
-    if (link->next != NULL)
-        link->next->prev = link->prev;
+    mu__list_remove(&links->all, &link->listed);
     --*counter_of(links, link->state);
 }
 
@@ -74,9 +97,9 @@ bool mu__links_are_too_many(struct mu__links *links, const char *type, const cha
 static void link_free_memory(struct mu__link *link)
 {
     free(link->url);
-    free(link->says);
+    free(link->advertised_url);
     free(link->why);
-    free(link->told);
+    free(link->reported_error);
     free(link->host);
     free(link->detour);
     free(link->tried);
@@ -107,7 +130,7 @@ struct mu__link *mu__link_new(struct mu__links *links, const char *type, uint32_
     link->state = state;
     begin_missing(links, link);
     if (link->url == NULL ||
-        mu__chains_add(&links->chains, mu__link_key(link), &link->chained) != 0) {
+        mu__hash_table_add(&links->by_key, mu__link_key(link), &link->hashed) != 0) {
         link_free_memory(link);
         return NULL;
     }
@@ -131,51 +154,49 @@ static void hang_up(struct mu__links *links, struct mu__link *link)
     mu__outbox_clear(&link->outbox);
     mu__buf_unref(link->assembling);
     link->assembling = NULL;
-    link->heard = false;
     link->peer = 0;
-    link->peer_life = 0;
+    link->peer_epoch = 0;
     link->pid = 0;
     mu__link_keep_words(&link->host, "");
     mu__link_keep_words(&link->detour, "");
 }
 
-static void end_life(struct mu__links *links, struct mu__link *link)
+static void end_epoch(struct mu__links *links, struct mu__link *link)
 {
-    if (link->life != 0)
-        (void)mu__map_remove(&links->by_life, link->life);
-    link->life = 0;
+    if (link->epoch != 0)
+        (void)mu__map_remove(&links->by_epoch, link->epoch);
+    link->epoch = 0;
 }
 
 void mu__link_free(struct mu__links *links, struct mu__link *link)
 {
     unlist(links, link);
-    mu__chains_remove(&links->chains, &link->chained);
+    mu__link_unkey(links, link);
     hang_up(links, link);
-    end_life(links, link);
+    end_epoch(links, link);
     mu__outbox_done(&link->outbox);
     link_free_memory(link);
 }
 
 /* ---- dialling ---- */
 
-static int begin_life(struct mu__links *links, struct mu__link *link)
+static int begin_epoch(struct mu__links *links, struct mu__link *link)
 {
-    uint32_t life = ++links->life_next;
-    int rv = mu__map_set(&links->by_life, life, link);
+    uint32_t epoch = ++links->epoch_next;
+    int rv = mu__map_set(&links->by_epoch, epoch, link);
 
     if (rv != 0)
         return rv;
-    link->former_life = link->life;
-    end_life(links, link);
-    link->life = life;
+    link->former_epoch = link->epoch;
+    end_epoch(links, link);
+    link->epoch = epoch;
     return 0;
 }
 
 int mu__link_dial(struct mu__links *links, struct mu__link *link)
 {
-    bool is_refusing = link->state == MU__LINK_REFUSING;
     uint32_t out = ++links->out_next;
-    int rv = begin_life(links, link);
+    int rv = begin_epoch(links, link);
 
     link->place = 0;
     if (rv == 0)
@@ -183,8 +204,9 @@ int mu__link_dial(struct mu__links *links, struct mu__link *link)
     if (rv != 0)
         return rv;
     link->out = out;
-    mu__link_set_state(links, link,
-                       is_refusing ? MU__LINK_REFUSING : MU__LINK_DIALLING);
+    mu__link_move(links, link,
+                  link->state == MU__LINK_REFUSING ? MU__LINK_REFUSING
+                                                   : MU__LINK_DIALLING);
     rv = links->wire->ops->dial(links->wire, out,
                                 link->detour == NULL ? link->url : link->detour);
     if (rv != 0) {
@@ -208,7 +230,7 @@ void mu__link_rest(struct mu__links *links, struct mu__link *link)
     link->retry_ms = mu__links_now(links) + link->backoff_ms / 2 + spread;
     if (link->backoff_ms < MU__LINK_RETRY_MAX_MS)
         link->backoff_ms *= 2;
-    mu__link_set_state(links, link, MU__LINK_RESTING);
+    mu__link_move(links, link, MU__LINK_RESTING);
 }
 
 /* ---- who fell silent ---- */
@@ -263,17 +285,17 @@ bool mu__link_settles(struct mu__links *links, const struct mu__link *link)
 
 /* How long it rests now that it was lost. The pause stays below the time that a peer in
  * the middle of its handshake waits. */
-static void note_life(struct mu__links *links, struct mu__link *link)
+static void note_loss(struct mu__links *links, struct mu__link *link)
 {
     uint32_t most_ms = links->config.silence_ms / 2;
 
     if (mu__links_now(links) - link->since_ms >= STABLE_MS)
-        link->short_lives = 0;
-    else if (link->short_lives < SHORT_LIVES_MAX)
-        link->short_lives++;
-    if (link->short_lives < 2)
+        link->early_losses = 0;
+    else if (link->early_losses < EARLY_LOSSES_MAX)
+        link->early_losses++;
+    if (link->early_losses < 2)
         return;
-    link->backoff_ms = RETRY_FIRST_MS << (link->short_lives - 1);
+    link->backoff_ms = RETRY_FIRST_MS << (link->early_losses - 1);
     if (link->backoff_ms > most_ms)
         link->backoff_ms = most_ms;
 }
@@ -287,16 +309,16 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
         (void)mu__map_remove(&links->by_node, node);
         links->counters.links_up--;
         link->node = 0;
-        note_life(links, link);
+        note_loss(links, link);
         mu__links_log(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is lost: %s",
                       link->type, link->index, reason);
     }
     hang_up(links, link);
     begin_missing(links, link);
-    if (link->keep && !links->leaving) {
+    if (mu__link_is_kept(link) && !links->leaving) {
         mu__link_keep_words(&link->why, reason);
         mu__link_rest(links, link);
-        if (was_up && link->short_lives > 1)
+        if (was_up && link->early_losses > 1)
             link->settles_ms = link->retry_ms;
     } else {
         mu__link_free(links, link);
@@ -312,7 +334,7 @@ static bool has_further(const struct mu__links *links, struct mu__link *link)
     uint32_t place = link->place;
 
     link->place = 0;
-    if (!link->keep || links->leaving || place == 0)
+    if (!mu__link_is_kept(link) || links->leaving || place == 0)
         return false;
     if (link->tried == NULL && link->places_count > 1)
         link->tried = calloc(1, sizeof *link->tried);

@@ -1,0 +1,100 @@
+/* What the files of the kernel share: kernel.c has actors, mailboxes and turns, watching.c
+ * who is told that an actor or a node has ended. */
+#ifndef MU_RUNTIME_KERNEL_INTERNAL_H
+#define MU_RUNTIME_KERNEL_INTERNAL_H
+
+#include "runtime/base/list.h"
+#include "runtime/kernel/kernel.h"
+#include "runtime/kernel/timers.h"
+
+/* Who is told when something ends. The message is made beforehand: telling cannot
+ * fail. */
+struct monitor {
+    struct mu__list_node node;
+    struct mu__msg *down;
+    mu__pid target;
+};
+
+/* A behavior's handlers, spread out by message number. */
+struct dispatch {
+    struct dispatch *next;
+    const struct mu__behavior *behavior;
+    mu__handle_fn handle[];
+};
+
+struct actor {
+    uint32_t number;
+    bool ready;             /* in the list of actors with mail */
+    bool stopping;          /* ends after the current message */
+    bool watches_nodes;
+    const struct dispatch *dispatch;
+    void *state;
+    struct mu__msg *first;  /* mailbox */
+    struct mu__msg *last;
+    uint32_t length;
+    uint32_t length_max;
+    struct mu__list_node ready_node;
+    struct mu__list monitors;
+};
+
+/* A peer that is up. */
+struct node {
+    uint32_t number;
+    uint32_t index;
+    uint64_t incarnation;
+    struct mu__buf *words;      /* the two below; NULL: it has gone */
+    struct mu__view type;
+    struct mu__view address;
+};
+
+struct mu__kernel {
+    struct mu__world *world;
+    const struct mu__schema *schema;
+    struct mu__pool pool;
+    struct actor **table;
+    uint32_t table_size;        /* a power of two */
+    uint32_t number_next;
+    struct mu__list ready;      /* actors with mail, round robin */
+    struct actor *running;
+    bool in_turn;
+    struct mu__timers timers;
+    struct dispatch *dispatches;
+    struct node *nodes;         /* ordered by number */
+    size_t nodes_count;
+    size_t nodes_gone;          /* of these, without words, not found any more */
+    size_t nodes_capacity;
+    struct mu__list remote_monitors;
+    struct mu__kernel_counters counters;
+};
+
+static inline struct actor *mu__kernel_find(const struct mu__kernel *kernel, uint32_t number)
+{
+    struct actor *actor = kernel->table[number & (kernel->table_size - 1)];
+
+    return actor != NULL && actor->number == number ? actor : NULL;
+}
+
+/* A message of the kernel's own: exempt from the mailbox's bound. */
+void mu__kernel_post(struct mu__kernel *kernel, struct mu__msg *msg);
+
+/* The next turn is due then; within a turn the turn sees to it. */
+static inline void mu__kernel_wake(struct mu__kernel *kernel, uint64_t due_ms)
+{
+    if (!kernel->in_turn)
+        kernel->world->ops->wake_at(kernel->world, due_ms);
+}
+
+/* ---- watching.c ---- */
+
+/* All of them are told, and gone. */
+void mu__monitors_tell(struct mu__kernel *kernel, struct mu__list *monitors);
+
+/* Gone, and nobody is told. */
+void mu__monitors_free(struct mu__kernel *kernel, struct mu__list *monitors);
+
+/* What an ending actor had asked to be told of other nodes. */
+void mu__monitors_drop_remote(struct mu__kernel *kernel, uint32_t watcher);
+
+void mu__kernel_free_nodes(struct mu__kernel *kernel);
+
+#endif

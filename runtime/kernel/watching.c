@@ -1,0 +1,300 @@
+/* Who is told of what has ended: monitors of single actors, and watchers of all nodes. */
+#include "runtime/kernel/internal.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct node *find_node(const struct mu__kernel *kernel, uint32_t number)
+{
+    size_t low = 0;
+    size_t high = kernel->nodes_count;
+
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+
+        if (kernel->nodes[middle].number < number)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    if (low < kernel->nodes_count && kernel->nodes[low].number == number &&
+        kernel->nodes[low].words != NULL)
+        return &kernel->nodes[low];
+    return NULL;
+}
+
+/* ---- monitors ---- */
+
+static void tell_down(struct mu__kernel *kernel, struct monitor *monitor)
+{
+    mu__kernel_post(kernel, monitor->down);
+    free(monitor);
+}
+
+static struct monitor *pop(struct mu__list *monitors)
+{
+    struct mu__list_node *node = mu__list_pop(monitors);
+
+    return node == NULL ? NULL : MU__LIST_ENTRY(node, struct monitor, node);
+}
+
+static void monitor_free(struct mu__kernel *kernel, struct monitor *monitor)
+{
+    mu__pool_put(&kernel->pool, monitor->down);
+    free(monitor);
+}
+
+void mu__monitors_tell(struct mu__kernel *kernel, struct mu__list *monitors)
+{
+    struct monitor *monitor;
+
+    while ((monitor = pop(monitors)) != NULL)
+        tell_down(kernel, monitor);
+}
+
+void mu__monitors_free(struct mu__kernel *kernel, struct mu__list *monitors)
+{
+    struct monitor *monitor;
+
+    while ((monitor = pop(monitors)) != NULL)
+        monitor_free(kernel, monitor);
+}
+
+void mu__monitors_drop_remote(struct mu__kernel *kernel, uint32_t watcher)
+{
+    struct monitor *next;
+
+    for (struct monitor *m = MU__LIST_FIRST(&kernel->remote_monitors, struct monitor, node);
+         m != NULL; m = next) {
+        next = MU__LIST_NEXT(m, struct monitor, node);
+        if (m->down->to.actor == watcher) {
+            mu__list_remove(&kernel->remote_monitors, &m->node);
+            monitor_free(kernel, m);
+        }
+    }
+}
+
+static struct mu__list *monitors_of(struct mu__kernel *kernel, mu__pid pid)
+{
+    struct actor *actor;
+
+    if (pid.node != MU__NODE_SELF)
+        return find_node(kernel, pid.node) == NULL ? NULL : &kernel->remote_monitors;
+    actor = mu__kernel_find(kernel, pid.actor);
+    return actor == NULL || actor->stopping ? NULL : &actor->monitors;
+}
+
+int mu__monitor(struct mu__ctx *ctx, mu__pid pid)
+{
+    struct mu__kernel *kernel = ctx->kernel;
+    struct mu__list *list = monitors_of(kernel, pid);
+    struct monitor *monitor = malloc(sizeof *monitor);
+    struct mu__down *body;
+
+    if (monitor == NULL)
+        return -MU_ENOMEM;
+    monitor->down = mu__msg_new(ctx, MU__DOWN);
+    if (monitor->down == NULL) {
+        free(monitor);
+        return -MU_ENOMEM;
+    }
+    monitor->target = pid;
+    monitor->down->to = ctx->self;
+    monitor->down->from = pid;
+    body = mu__body(monitor->down);
+    body->node = pid.node;
+    body->actor = pid.actor;
+    if (list == NULL) {
+        mu__kernel_wake(kernel, mu__now_ms(ctx));
+        tell_down(kernel, monitor);
+        return 0;
+    }
+    mu__list_prepend(list, &monitor->node);
+    return 0;
+}
+
+/* ---- nodes ---- */
+
+/* Two strings in one buffer, which the messages to all who are told share. */
+static struct mu__buf *join(const char *first, const char *second,
+                            struct mu__view *ret_first, struct mu__view *ret_second)
+{
+    uint32_t a = (uint32_t)strlen(first);
+    uint32_t b = (uint32_t)strlen(second);
+    struct mu__buf *words = mu__buf_new((size_t)a + b + 1);
+
+    if (words == NULL)
+        return NULL;
+    memcpy(words->data, first, a);
+    memcpy(words->data + a, second, b);
+    *ret_first = (struct mu__view){words->data, a};
+    *ret_second = (struct mu__view){words->data + a, b};
+    return words;
+}
+
+/* The strings in `body` stand in `words`. */
+static int tell(struct mu__kernel *kernel, uint32_t watcher, uint16_t kind,
+                const void *body, struct mu__buf *words)
+{
+    size_t size = mu__schema_body_size(kernel->schema, kind);
+    struct mu__msg *msg = mu__pool_get(&kernel->pool, kind, size);
+
+    if (msg == NULL)
+        return -MU_ENOMEM;
+    memcpy(msg->body, body, size);
+    msg->backing = mu__buf_ref(words);
+    msg->to.actor = watcher;
+    mu__kernel_post(kernel, msg);
+    return 0;
+}
+
+static void say_no_memory(struct mu__kernel *kernel, const char *what)
+{
+    kernel->world->ops->log(kernel->world, MU__LOG_ERROR, "kernel", what);
+}
+
+/* `words` NULL: there was no memory for them. */
+static void tell_watchers(struct mu__kernel *kernel, uint16_t kind, const void *body,
+                          struct mu__buf *words)
+{
+    bool is_lost = words == NULL;
+
+    for (uint32_t i = 0; words != NULL && i < kernel->table_size; i++)
+        if (kernel->table[i] != NULL && kernel->table[i]->watches_nodes)
+            is_lost |= tell(kernel, kernel->table[i]->number, kind, body, words) != 0;
+    if (is_lost)
+        say_no_memory(kernel, "out of memory: node news lost");
+}
+
+static struct mu__node_up up_of(const struct node *node)
+{
+    return (struct mu__node_up){
+        .node = node->number,
+        .type = node->type,
+        .index = node->index,
+        .incarnation = node->incarnation,
+        .address = node->address,
+    };
+}
+
+int mu__watch_nodes(struct mu__ctx *ctx)
+{
+    struct mu__kernel *kernel = ctx->kernel;
+    struct actor *actor = mu__kernel_find(kernel, ctx->self.actor);
+
+    actor->watches_nodes = true;
+    for (size_t i = 0; i < kernel->nodes_count; i++)
+        if (kernel->nodes[i].words != NULL) {
+            const struct mu__node_up body = up_of(&kernel->nodes[i]);
+
+            if (tell(kernel, ctx->self.actor, MU__NODE_UP, &body,
+                     kernel->nodes[i].words) != 0)
+                return -MU_ENOMEM;
+        }
+    if (kernel->nodes_count > 0)
+        mu__kernel_wake(kernel, mu__now_ms(ctx));
+    return 0;
+}
+
+static struct node *add_node(struct mu__kernel *kernel)
+{
+    if (kernel->nodes_count == kernel->nodes_capacity) {
+        size_t capacity = kernel->nodes_capacity == 0 ? 16 : kernel->nodes_capacity * 2;
+        struct node *nodes = realloc(kernel->nodes, capacity * sizeof *nodes);
+
+        if (nodes == NULL)
+            return NULL;
+        kernel->nodes = nodes;
+        kernel->nodes_capacity = capacity;
+    }
+    return &kernel->nodes[kernel->nodes_count];
+}
+
+/* Those that have gone leave the array together, in the order of its length: ten thousand
+ * may go at once. */
+static void drop_gone_nodes(struct mu__kernel *kernel)
+{
+    size_t kept = 0;
+
+    if (kernel->nodes_gone * 2 < kernel->nodes_count)
+        return;
+    for (size_t i = 0; i < kernel->nodes_count; i++)
+        if (kernel->nodes[i].words != NULL)
+            kernel->nodes[kept++] = kernel->nodes[i];
+    kernel->nodes_count = kept;
+    kernel->nodes_gone = 0;
+}
+
+void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *type,
+                        uint32_t index, uint64_t incarnation, const char *address)
+{
+    struct node *added = add_node(kernel);
+    struct mu__node_up body;
+
+    assert(kernel->nodes_count == 0 ||
+           kernel->nodes[kernel->nodes_count - 1].number < node);
+    if (added == NULL) {
+        say_no_memory(kernel, "out of memory: a node that came up goes unnoticed");
+        return;
+    }
+    *added = (struct node){.number = node, .index = index, .incarnation = incarnation};
+    added->words = join(type, address, &added->type, &added->address);
+    if (added->words == NULL) {
+        say_no_memory(kernel, "out of memory: a node that came up goes unnoticed");
+        return;
+    }
+    kernel->nodes_count++;
+    body = up_of(added);
+    tell_watchers(kernel, MU__NODE_UP, &body, added->words);
+}
+
+static void remote_monitors_down(struct mu__kernel *kernel, uint32_t node)
+{
+    struct monitor *next;
+
+    for (struct monitor *m = MU__LIST_FIRST(&kernel->remote_monitors, struct monitor, node);
+         m != NULL; m = next) {
+        next = MU__LIST_NEXT(m, struct monitor, node);
+        if (m->target.node == node) {
+            mu__list_remove(&kernel->remote_monitors, &m->node);
+            tell_down(kernel, m);
+        }
+    }
+}
+
+void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *reason)
+{
+    struct node *gone = find_node(kernel, node);
+    struct mu__node_down body = {.node = node};
+    struct mu__view none;
+    struct mu__buf *words;
+
+    if (gone == NULL)
+        return;
+    mu__buf_unref(gone->words);
+    gone->words = NULL;
+    kernel->nodes_gone++;
+    drop_gone_nodes(kernel);
+    remote_monitors_down(kernel, node);
+    words = join(reason, "", &body.reason, &none);
+    tell_watchers(kernel, MU__NODE_DOWN, &body, words);
+    mu__buf_unref(words);
+}
+
+void mu__kernel_node_trouble(struct mu__kernel *kernel, const char *type, uint32_t index,
+                             const char *reason)
+{
+    struct mu__node_trouble body = {.index = index};
+    struct mu__buf *words = join(type, reason, &body.type, &body.reason);
+
+    tell_watchers(kernel, MU__NODE_TROUBLE, &body, words);
+    mu__buf_unref(words);
+}
+
+void mu__kernel_free_nodes(struct mu__kernel *kernel)
+{
+    for (size_t i = 0; i < kernel->nodes_count; i++)
+        mu__buf_unref(kernel->nodes[i].words);
+    free(kernel->nodes);
+}

@@ -1,0 +1,120 @@
+/* One link to one task: its state, its connections, what waits to be sent. */
+#ifndef MU_TRANSPORT_LINK_H
+#define MU_TRANSPORT_LINK_H
+
+#include "runtime/base/hash_table.h"
+#include "runtime/base/list.h"
+#include "transport/link/outbox.h"
+
+struct mu__dial_tried;
+
+enum {
+    MU__LINK_RETRY_MAX_MS = 5000,   /* longest pause before dialling again */
+    MU__LINK_ANSWER_MS = 200,       /* an attempt that takes longer is told of */
+    MU__LINK_TAKEN_RETRY_MS = 1000, /* the same after another process was found to play
+                                       this task: that one may end */
+    MU__LINK_SILENT_MAX = 16,       /* addresses whose process fell silent; the oldest is
+                                       forgotten */
+    MU__LINK_URL_BYTES = 256,       /* with its end, as the next */
+    MU__LINK_REASON_BYTES = 512,
+    MU__LINK_WHO_BYTES = 400        /* of words that name one process */
+};
+
+/* lifecycle.c has the table of what may follow what. */
+enum mu__link_state {
+    MU__LINK_RESTING,           /* will be dialled again at retry_ms */
+    MU__LINK_DIALLING,
+    MU__LINK_GREETING,          /* our HELLO was sent, theirs has not come */
+    MU__LINK_UP,
+    MU__LINK_REFUSING,          /* only there to say why the peer is refused */
+    MU__LINK_PARTING,           /* hung up on; only there to say goodbye */
+    MU__LINK_STATES_COUNT
+};
+
+enum mu__link_origin {
+    MU__LINK_ACCEPTED,          /* the peer began it; it ends when it goes down */
+    MU__LINK_KEPT,              /* asked for with mu__links_dial */
+    MU__LINK_KEPT_ANY           /* with mu__links_dial_any: whoever answers */
+};
+
+struct mu__link {
+    struct mu__hash_node hashed;    /* by mu__link_key; first, so that it is the link */
+    struct mu__list_node listed;    /* of all links */
+    struct mu__list_node sending;   /* of links with something to send */
+    enum mu__link_state state;      /* set by mu__link_move alone */
+    enum mu__link_origin origin;
+    bool dirty;                 /* in links->dirty */
+    bool left;                  /* it said goodbye, and is not missed */
+    char type[16];
+    uint32_t index;
+    char *url;
+    char *advertised_url;       /* its address as of its HELLO; NULL: `url` */
+    char *why;                  /* the last reason for not being up; NULL: none */
+    char *reported_error;       /* the wire's reason that the owner knows already */
+    char *host;                 /* of the peer's process, once heard; NULL: not said */
+    uint64_t pid;               /* the same; 0: not said */
+    char *detour;               /* dialled instead of `url` in this epoch; NULL: none */
+    uint32_t out;               /* 0: none */
+    uint32_t in;                /* their HELLO has come on it; 0: none */
+    uint32_t node;              /* while up */
+    uint64_t peer;              /* incarnation, once heard, or refused */
+    uint32_t epoch;             /* of our side: one for each dial; 0: none */
+    uint32_t former_epoch;      /* 0: none */
+    uint32_t peer_epoch;        /* of the peer's side, once heard */
+    uint64_t heard_ms;
+    uint64_t said_ms;
+    uint64_t taken_ms;          /* when the wire took something of ours last */
+    uint64_t since_ms;          /* of the present state */
+    uint64_t retry_ms;
+    uint32_t backoff_ms;
+    uint32_t early_losses;      /* how often in a row it was lost soon after it came up */
+    uint64_t settles_ms;        /* until then it rests for that */
+    uint32_t place;             /* that this epoch has reached; as of the wire */
+    unsigned places_count;
+    struct mu__dial_tried *tried;   /* addresses of its name where it was not found, since
+                                       it was up or rested for all; NULL: none */
+    uint64_t missing_since_ms;
+    uint64_t taken_since_ms;    /* the peer refuses this node as a second process of its
+                                   task; 0: it does not */
+    uint64_t waiting_note_ms;   /* when the log says next that it is missing */
+    uint32_t waiting_step_ms;
+    struct mu__outbox outbox;
+    struct mu__buf *assembling; /* a large record whose pieces are coming in */
+    uint64_t assembling_total;
+};
+
+static inline bool mu__link_is_kept(const struct mu__link *link)
+{
+    return link->origin != MU__LINK_ACCEPTED;
+}
+
+/* The peer's HELLO of the present epoch has come. */
+static inline bool mu__link_has_heard(const struct mu__link *link)
+{
+    return link->in != 0;
+}
+
+/* It is no link any more, or never was: only there to tell the peer something. */
+static inline bool mu__link_is_ending(const struct mu__link *link)
+{
+    return link->state == MU__LINK_REFUSING || link->state == MU__LINK_PARTING;
+}
+
+/* Where the peer of a link that has heard says that it is. */
+static inline const char *mu__link_address(const struct mu__link *link)
+{
+    return link->advertised_url == NULL ? link->url : link->advertised_url;
+}
+
+/* The next of the same key. */
+static inline struct mu__link *mu__link_next(const struct mu__link *link)
+{
+    return (struct mu__link *)mu__hash_next(&link->hashed);
+}
+
+static inline const char *mu__link_words(const char *words)
+{
+    return words == NULL ? "" : words;
+}
+
+#endif
