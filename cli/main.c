@@ -33,7 +33,7 @@ static int unknown_verb(const char *first, const char *second)
     return CMD_USAGE;
 }
 
-/* What the command is inside of; set once, before the first verb. */
+/* The program that mu_main_with was called by; set once, before the first verb. */
 static const mu_main_options *host;
 
 const mu_main_options *cmd_host(void)
@@ -43,19 +43,19 @@ const mu_main_options *cmd_host(void)
     return host == NULL ? &none : host;
 }
 
-/* What a signal's handler says: it may not put words together. */
+/* The line that the signal handler writes: it may not format one. */
 static char interrupted[80];
 
-/* The handler is gone once it is called, so that the second signal is the one which ends
- * the process: whoever waits for it sees that. */
+/* SA_RESETHAND: the signal that is raised again ends the process, so that its parent sees
+ * which one it was. */
 static void on_signal(int number)
 {
     (void)!write(STDERR_FILENO, interrupted, strlen(interrupted));
     (void)raise(number);
 }
 
-/* A verb that waits says that it was ended; those that have something to end first take
- * the signals over. What is ignored stays so. */
+/* A verb that waits prints that a signal ended it; verbs that clean up first install
+ * handlers of their own. An ignored signal stays ignored. */
 static void say_signals(const char *verb)
 {
     static const int numbers[] = {SIGINT, SIGTERM};
@@ -70,8 +70,8 @@ static void say_signals(const char *verb)
             (void)sigaction(numbers[i], &action, NULL);
 }
 
-/* Whoever has closed one of the three wants nothing of it, and reads nothing. What is
- * opened later must not take its number: it would get what is meant for it. */
+/* Open the standard descriptors that the caller has closed, on /dev/null: a file that is
+ * opened later must not get one of their numbers, and what is printed there. */
 static void open_standard_files(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -79,7 +79,7 @@ static void open_standard_files(void)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR);
 }
 
-/* What was to be printed may not have come out: a full disk. */
+/* Standard output may not have been written: a full disk. */
 static int printed(int code)
 {
     errno = EIO;
@@ -90,7 +90,7 @@ static int printed(int code)
     return code == CMD_FINE ? CMD_FAILED : code;
 }
 
-/* What plugins of a node print is theirs, and no failure of the node. */
+/* Output of node and run is that of plugins: not written is no failure of the verb. */
 static bool has_own_output(const struct cmd_verb *verb)
 {
     return (verb->bit & (CMD_NODE | CMD_RUN)) == 0;

@@ -35,7 +35,7 @@ int64_t cmd_wait_timeout_ms(const struct cmd_client *client)
                : cmd_timeout_ms(client);
 }
 
-/* ---- who is not known yet ---- */
+/* ---- tasks that have not registered yet ---- */
 
 enum { KNOWN_STEP_MS = 50, KNOWN_PRINT_MS = 2000 };
 
@@ -69,9 +69,9 @@ int cmd_await_known(const struct cmd_client *client, const char *tasks,
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s", why.message);
 }
 
-/* ---- whom to ask ---- */
+/* ---- the hosts ---- */
 
-/* The task at --address: the first of the hosts, or whoever is there. */
+/* The task at --address: the first of the hosts, or any that may host the service. */
 static int target_by_address(struct cmd_client *client, const char *hosts,
                              mu_error *error)
 {
@@ -153,8 +153,8 @@ static int target_hosts(struct cmd_client *client, mu_error *error)
 
 /* ---- signals ---- */
 
-/* A thread that waits for signals: at the first one it takes leave, and has every call
- * return; the second one ends the process. */
+/* A thread that waits for signals: at the first one the client leaves the service, and
+ * every call returns; the second one ends the process. */
 struct watcher {
     mu_node *node;
     sigset_t signals;
@@ -217,7 +217,7 @@ static void unwatch(struct watcher *watcher)
     (void)pthread_join(watcher->thread, NULL);
 }
 
-/* ---- asking ---- */
+/* ---- requests ---- */
 
 /* What an asker is to this file: cmd_ask.user. */
 struct service {

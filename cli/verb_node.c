@@ -30,7 +30,7 @@ enum {
     ARENAS = 2
 };
 
-/* ---- birth ---- */
+/* ---- opening ---- */
 
 /* Messages of many megabytes come and go: keep their memory instead of giving it back to
  * the system and faulting it in again. Few arenas keep an idle node small. */
@@ -42,8 +42,8 @@ static void tune_memory(void)
     (void)mallopt(M_ARENA_MAX, ARENAS);
 }
 
-/* Where a resolver is asked, and nobody says an index: the one that it knows or takes. Of
- * a chief and an evaluator there is one. */
+/* -1 where flags name no index and a resolver may choose one; of a chief and an evaluator
+ * there is only index 0. */
 static int index_of(const struct cmd_task *task)
 {
     const struct cmd_options *o = task->options;
@@ -82,7 +82,7 @@ static mu_node_options options_of(struct cmd_task *task)
     return options;
 }
 
-/* The watcher sees it from now on. */
+/* Let the watcher use the node from now on. */
 static void show_node(struct cmd_task *task, mu_node *node)
 {
     pthread_mutex_lock(&task->lock);
@@ -109,7 +109,7 @@ static void name_task(struct cmd_task *task, int which)
     atomic_store(&task->drains, cmd_runs_closures(task->options, task->spec.type));
 }
 
-/* What its resolver has found out is this task's from now on, before any plugin. */
+/* Take over what the node's resolver has found, before any plugin is loaded. */
 static int become_found(struct cmd_task *task, const mu_node *node, mu_error *error)
 {
     struct cmd_spec *spec = &task->spec;
@@ -185,7 +185,7 @@ static int prepare(struct cmd_task *task, mu_error *error)
     return rv == 0 ? cmd_python_load(task->options, task->node, error) : rv;
 }
 
-/* ---- life and end ---- */
+/* ---- working ---- */
 
 static bool is_up(const mu_value *tasks, const char *type, int index)
 {
@@ -217,9 +217,9 @@ static bool all_are_up(const struct cmd_task *task, const mu_value *tasks)
     return true;
 }
 
-/* Tasks start in any order, and a short program may end before the last one is there to
- * be told: until the grace has passed since our own start, those missing are waited
- * for. */
+/* Tasks start in any order, and a short program may end before the last one is up and can
+ * hear that the job is done: missing tasks are waited for until the grace has passed
+ * since this one's start. */
 static void await_tasks(const struct cmd_task *task)
 {
     const struct timespec moment = {0, 20000000};
@@ -238,8 +238,8 @@ static void await_tasks(const struct cmd_task *task)
     }
 }
 
-/* The chief's program has ended, so the job has. One that was distributed has waited for
- * the others itself, and knows who of them has ended before. */
+/* The chief's program has ended, so the job has. A distributed program has waited for the
+ * other tasks itself. */
 static void end_job(struct cmd_task *task, int rv, const mu_error *why)
 {
     mu_error error;
@@ -253,15 +253,15 @@ static void end_job(struct cmd_task *task, int rv, const mu_error *why)
         cmd_log_say(&task->log, MU_LOG_WARN, task->name, "%s", error.message);
 }
 
-/* A chief whose program needs a server that is away, and whom somebody would start again,
- * leaves the others as they are. */
+/* A chief whose program fails because a server is unavailable, and that is started again
+ * by --restart-exit-code, leaves the other tasks as they are. */
 static bool needs_restart(const struct cmd_task *task, int rv)
 {
     return rv == -MU_EUNAVAILABLE && strcmp(task->spec.type, "chief") == 0 &&
            task->options->values[CMD_FLAG_RESTART_EXIT_CODE].source != CMD_FROM_DEFAULT;
 }
 
-/* Said by the task whose error it is; the others have it from that one. */
+/* An error is logged as such where it happened; the other tasks only mention it. */
 static void say_failure(struct cmd_task *task, const char *why)
 {
     if (task->node->program.reasons.by_job) {
@@ -325,7 +325,7 @@ static int close_node(struct cmd_task *task)
 
 /* ---- a server that waits for its cluster ---- */
 
-/* What it is told takes the place of flags. */
+/* The offer takes the place of these flags. */
 static int check_waiting(const struct cmd_options *options, mu_error *error)
 {
     static const enum cmd_flag others[] = {CMD_FLAG_CLUSTER, CMD_FLAG_TASK,
@@ -407,7 +407,7 @@ static int open_and_work(struct cmd_task *task)
     return close_node(task) == 0 ? code : CMD_UNENDED;
 }
 
-/* Signals first: as soon as the node is open, others see it, and may want it to end. */
+/* Signals first: as soon as the node is open, others see it, and may stop it. */
 static int run_node(struct cmd_task *task)
 {
     mu_error error;
@@ -424,8 +424,8 @@ static int run_node(struct cmd_task *task)
     return code;
 }
 
-/* The accelerators that a launcher's node has are split among its tasks: before anything
- * looks for them. */
+/* A launcher's machine splits its accelerators among its tasks: set before anything looks
+ * for devices. */
 static int set_devices(const struct cmd_spec *spec, mu_error *error)
 {
     const char *devices = spec->found.visible_devices;

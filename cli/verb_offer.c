@@ -18,7 +18,7 @@ struct offering {
     const struct cmd_options *options;
     struct cmd_log log;
     mu_cluster *cluster;
-    struct mu__task_set tasks;  /* who is told; none: all */
+    struct mu__task_set tasks;  /* the tasks to send it to; none: all */
     cJSON *list;                /* of JSON; NULL: text is printed */
     uint64_t due_ms;
     int code;
@@ -32,7 +32,7 @@ static uint64_t now_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-/* ---- who is told ---- */
+/* ---- the tasks ---- */
 
 /* A client is not one that waits. */
 static bool is_meant(const struct offering *o, const char *type, int index)

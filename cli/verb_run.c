@@ -32,15 +32,15 @@ enum {
     KILL_AFTER_MS = 4000,       /* beyond the grace that every task takes itself */
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MAX_MS = 10000,
-    JOB_END_MS = 1000,          /* who ended by itself may just have heard of the end */
-    STEADY_MS = 60000,          /* who ran for so long has not restarted in a row */
-    SIGNALS_AT_ONCE = 3         /* so many, and we end without another look */
+    JOB_END_MS = 1000,          /* a task that ended may just have seen the job's end */
+    STEADY_MS = 60000,          /* after so long restarts are counted anew */
+    SIGNALS_AT_ONCE = 3         /* so many end this process at once */
 };
 
-/* How the end goes on. Each has a limit, after which the next one begins. */
+/* The steps of ending. Each has a timeout, after which the next one begins. */
 enum phase {
     RUNNING,
-    LEAVING,        /* the chief has ended: the others know, and end by themselves */
+    LEAVING,        /* the chief has ended: the others end by themselves */
     STOPPING,       /* SIGTERM was sent */
     KILLING         /* SIGKILL was sent */
 };
@@ -57,7 +57,7 @@ struct run {
     uint64_t phase_ends_ms;
     int result;                 /* exit code; -1: not known yet */
     bool stops_well;            /* the client whose servers these are ended with 0 */
-    bool unended;               /* somebody had to be killed, or left a function behind */
+    bool unended;               /* a task had to be killed, or a function did not end */
     unsigned grace_ms;
     unsigned stop_ms;           /* that tasks may take to end when they are told to */
     unsigned level;             /* of the log, of this process and of tasks */
@@ -65,7 +65,7 @@ struct run {
     int status_errno;           /* why the status file could not be written; 0: it was */
 };
 
-/* A handler can reach nothing else. */
+/* Static: the handler has no other argument than the signal. */
 static int signal_pipe[2] = {-1, -1};
 static volatile sig_atomic_t signals_seen;
 
@@ -125,7 +125,7 @@ static int watch_signals(void)
 
 /* ---- the file of the tasks ---- */
 
-/* What is wrong with it is said once. */
+/* The same error is logged once. */
 static void write_status(struct run *run)
 {
     const char *path = cmd_text(run->options, CMD_FLAG_STATUS_FILE);
@@ -206,7 +206,7 @@ static size_t running_count(const struct run *run)
     return count;
 }
 
-/* Who was still to be started again is not, any more. */
+/* Pending restarts are cancelled. */
 static void begin_phase(struct run *run, enum phase phase, unsigned timeout_ms)
 {
     if (phase <= run->phase)
@@ -327,8 +327,8 @@ static void arrange_restart(struct run *run, struct cmd_child *child, const char
         child->restarts, most, wait_ms);
 }
 
-/* The chief's end is everybody's. Only a chief that came to its program's end has told
- * the others. */
+/* The cluster ends with the chief. Only a chief whose program came to its end has told
+ * the other tasks that the job is done. */
 static void chief_ended(struct run *run, const struct cmd_child *chief)
 {
     if (run->phase != RUNNING)
@@ -340,8 +340,8 @@ static void chief_ended(struct run *run, const struct cmd_child *chief)
         stop(run);
 }
 
-/* A client that makes the calls of all tasks: they are its servers, and do not know when
- * it is done. */
+/* A standalone client makes the calls of all tasks; they are its servers, which do not
+ * learn of its end. */
 static void client_ended(struct run *run, const struct cmd_child *client)
 {
     if (run->phase != RUNNING)
@@ -351,14 +351,14 @@ static void client_ended(struct run *run, const struct cmd_child *client)
     stop(run);
 }
 
-/* A server of a client that is done: to be told so by a signal is its way to end well. */
+/* A standalone client's server, whose regular end is SIGTERM once the client is done. */
 static bool is_stopped_well(const struct run *run, const struct cmd_child *child)
 {
     return run->stops_well && run->phase == STOPPING &&
            child->code == CMD_SIGNAL + SIGTERM;
 }
 
-/* The job's failure is that of all its tasks, and who is stopped says by what. */
+/* A failure of the job ends all tasks; stopped tasks end by the signal that was sent. */
 static bool is_expected_end(const struct run *run, const struct cmd_child *child)
 {
     int code = child->code;
@@ -369,8 +369,8 @@ static bool is_expected_end(const struct run *run, const struct cmd_child *child
              code == CMD_SIGNAL + SIGINT));
 }
 
-/* Without a program, a chief and its servers serve on when all workers are done: somebody
- * may think that they hang. */
+/* Without a program, a chief and its servers serve on when all workers are done, which
+ * looks like a hang: say so. */
 static void note_workers_done(struct run *run)
 {
     size_t workers = 0;
@@ -391,7 +391,7 @@ static void note_workers_done(struct run *run)
                         : "they end, or are stopped (Ctrl-C)");
 }
 
-/* Which is the reason, unless it has told another one. */
+/* That is the reason of its end, unless it has reported one. */
 static void note_loading(struct run *run, struct cmd_child *child)
 {
     char words[CMD_REPORT_BYTES + 128];
@@ -550,7 +550,7 @@ static void say_start(const struct run *run)
                   run->level < MU_LOG_INFO ? "; --log-level info says more" : "");
 }
 
-/* Why it came to `code`: as the chief says, or the client, or the first task with it. */
+/* The reason for `code`: the chief's, the client's, or that of the first task with it. */
 static const char *reason_for(const struct run *run, int code)
 {
     const char *reason = "";

@@ -8,7 +8,7 @@
 
 struct cmd_options;
 
-/* What the command is inside of: all NULL for the program itself. */
+/* The program that hosts the command, as mu_main_with got it; all NULL for `muster`. */
 const mu_main_options *cmd_host(void);
 
 /* How a process of ours ends; help.c describes them. */
@@ -65,8 +65,8 @@ struct cmd_verb {
     const char *summary;    /* one line */
     const char *text;       /* what it does, a few lines */
     const char *examples;
-    const char *operands;   /* what it is asked for besides flags, "KEY [VALUE]": words,
-                               the last ones maybe in brackets. NULL: nothing */
+    const char *operands;   /* the arguments besides flags, "KEY [VALUE]", optional ones
+                               in brackets. NULL: none */
 };
 
 int cmd_node(struct cmd_options *options);

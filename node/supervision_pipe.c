@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Who inherits the variable from a child of `muster run` has something else there. */
+/* In a process further down, which inherited the variable, the descriptor is another
+ * file's: the parent's pid says so. */
 static int supervision_fd(void)
 {
     const char *text = getenv(MU__SUPERVISION_VARIABLE);

@@ -1,4 +1,4 @@
-/* What a process tells `muster run`, if that has started it. */
+/* The pipe by which a task reports to `muster run`, if that has started it. */
 #ifndef MU_NODE_SUPERVISION_PIPE_H
 #define MU_NODE_SUPERVISION_PIPE_H
 
@@ -13,7 +13,7 @@ enum mu__supervision_event {
 
 #define MU__SUPERVISION_VARIABLE "MUSTER_PARENT_FD"
 
-/* Where there is nobody to be told, nothing happens. */
+/* Does nothing in a process that `muster run` has not started. */
 void mu__supervision_report(enum mu__supervision_event what, const char *text);
 
 #endif

@@ -16,7 +16,7 @@
 
 enum { READS_MAX = 16, EXIT_NOT_STARTED = 127 };
 
-/* What a host gives as the first of its words, or this executable. */
+/* The hosting program's executable, or this one. */
 static const char *own_program(void)
 {
     const char *const *host = cmd_host()->command;
@@ -26,7 +26,7 @@ static const char *own_program(void)
 
 /* ---- starting ---- */
 
-/* When the parent has gone before this was asked for, nobody will kill us: go at once. */
+/* If the parent has exited before prctl, no signal will come: exit at once. */
 static void die_with(pid_t parent)
 {
 #ifdef __linux__
@@ -37,8 +37,7 @@ static void die_with(pid_t parent)
         _exit(EXIT_NOT_STARTED);
 }
 
-/* A signal for the child must not reach the parent's handlers in it, which would tell the
- * parent through the pipe that both still have. */
+/* The parent's handlers would write a signal for the child into the parent's pipe. */
 static void forget_handlers(const sigset_t *mask)
 {
     static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
@@ -95,7 +94,7 @@ static void close_both(const int ends[2])
     (void)close(ends[1]);
 }
 
-/* Ours reads, and does not wait. */
+/* The parent's end reads, and does not block. */
 static int open_pipe(int ends[2])
 {
     if (pipe(ends) != 0)
@@ -229,8 +228,8 @@ void cmd_child_read(struct cmd_child *child, cmd_child_line_fn on_line, void *us
     }
 }
 
-/* A process of its own that it left behind may hold the pipe open for ever: what it
- * prints from now on is not waited for. */
+/* A process that the task left behind may hold the pipe open for ever: later output is
+ * not waited for. */
 void cmd_child_drain(struct cmd_child *child, cmd_child_line_fn on_line, void *user)
 {
     cmd_child_read(child, on_line, user);

@@ -71,7 +71,8 @@ static void name_run(char out[CLI_RUN_NAME_BYTES])
     (void)snprintf(out, CLI_RUN_NAME_BYTES, "%s-%08" PRIx32, date, number);
 }
 
-/* Ours, without what says which task this is; TF_CONFIG of each child comes last. */
+/* This process's environment, without what names its task; TF_CONFIG of each child comes
+ * last. */
 static int make_environment(struct cmd_launch *launch,
                             const struct cmd_options *options)
 {
@@ -110,7 +111,7 @@ bool cmd_is_quiet(const struct cmd_options *options)
            cmd_text(options, CMD_FLAG_LOG_FILE) == NULL;
 }
 
-/* The flags of `muster node` that were given to us; variables are inherited. */
+/* The flags of `muster node` among this command's; variables are inherited. */
 static int make_arguments(struct cmd_launch *launch,
                           const struct cmd_options *options, mu_error *error)
 {

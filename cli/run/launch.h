@@ -1,5 +1,5 @@
-/* What the tasks of `muster run` are started with: our flags and our environment, without
- * what would tell a process that it is another task. */
+/* Arguments and environment of the tasks of `muster run`: this command's own, without the
+ * variables that would make a child another task. */
 #ifndef MU_CLI_INHERITED_H
 #define MU_CLI_INHERITED_H
 
@@ -19,8 +19,8 @@ int cmd_launch_init(struct cmd_launch *launch, const struct cmd_options *options
                     mu_error *ret_error);
 void cmd_launch_done(struct cmd_launch *launch);
 
-/* Unless somebody wants to know, the program's own output is not lost among lines about
- * tasks that come up and go. */
+/* Log warnings only, unless a log flag was given: lines about tasks that start and end
+ * would hide the program's output. */
 bool cmd_is_quiet(const struct cmd_options *options);
 
 #endif

@@ -24,7 +24,7 @@
 
 enum { CLOSING_MS = 1500 };     /* what closing takes beyond the grace */
 
-/* Handlers can reach nothing else. */
+/* Static: the handler has no other argument than the signal. */
 static int signal_pipe[2] = {-1, -1};
 static pid_t signal_owner;
 
@@ -33,7 +33,7 @@ static uint64_t now_ms(void)
     return uv_hrtime() / 1000000;
 }
 
-/* As a signal for the watcher; 0: there is no more to watch. */
+/* Write a signal for the watcher; 0: it is to end. */
 static void notify_watcher(int number)
 {
     unsigned char byte = (unsigned char)number;
@@ -41,8 +41,7 @@ static void notify_watcher(int number)
     (void)!write(signal_pipe[1], &byte, 1);
 }
 
-/* A child that a function has forked shares the pipe: what ends the child is not meant
- * for this task. */
+/* A child that a function has forked shares the pipe: its signals are not this task's. */
 static void on_signal(int number)
 {
     int saved = errno;
@@ -56,7 +55,7 @@ static void on_signal(int number)
     errno = saved;
 }
 
-/* The next signal, 0 when none will come, -1 when there is none within the limit. */
+/* The next signal; 0: the watcher is to end; -1: none came within the timeout. */
 static int next_signal(int timeout_ms)
 {
     struct pollfd readable = {.fd = signal_pipe[0], .events = POLLIN};
@@ -92,8 +91,8 @@ static mu_node *hold_node(struct cmd_task *task)
     return node;
 }
 
-/* Half of the grace for what a worker has to be finished, the rest for its functions to
- * end once they are told to. */
+/* Half of the grace is for a worker's closures to finish, the rest for its functions to
+ * end after they were cancelled. */
 static void drain(struct cmd_task *task)
 {
     mu_node *node = hold_node(task);
@@ -138,7 +137,7 @@ static void *end_task(void *arg)
     return NULL;
 }
 
-/* Another signal ends the process at once, and so does the end of all patience. */
+/* Another signal ends the process at once, and so does the end of the grace. */
 static void watch_end(struct cmd_task *task)
 {
     int number = next_signal(task->grace_ms + CLOSING_MS);
@@ -178,8 +177,8 @@ static void *give_notice(void *arg)
 }
 
 /* Give the program its grace to end at the step that the tasks agree on. Returns the
- * signal that the task's end begins with, at once if nobody can be told; 0: the task has
- * ended by itself. */
+ * signal by which the task's end begins, at once if the notice cannot be given; 0: the
+ * task has ended by itself. */
 static int preempt(struct cmd_task *task)
 {
     int number;
@@ -194,8 +193,8 @@ static int preempt(struct cmd_task *task)
     return number < 0 ? SIGTERM : number;
 }
 
-/* The main thread takes back what it has told of this task, and ends. Another signal ends
- * the process at once, and so does the end of all patience. */
+/* The main thread withdraws the task's announcement, and ends. Another signal ends the
+ * process at once, and so does the end of the grace. */
 static void end_opening(struct cmd_task *task, int number)
 {
     if (mu__find_stop(&task->find_stop)) {

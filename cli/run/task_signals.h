@@ -14,16 +14,16 @@ struct cmd_task {
     const struct cmd_options *options;
     struct cmd_log log;
     struct cmd_spec spec;
-    struct mu__server_offered offered;  /* with --wait-cluster: where `spec` is from */
+    struct mu__server_offered offered;  /* with --wait-cluster: the source of `spec` */
     int grace_ms;
-    atomic_int closing_ms;      /* what is left of it for the node's closing */
+    atomic_int closing_ms;      /* the rest of the grace, for the node's closing */
     pthread_mutex_t lock;       /* guards `node` against the watcher */
     mu_node *node;              /* NULL before it is open, and once its owner closes it */
     char names[2][64];          /* "/job:worker/task:1"; of a server that waits, too */
     _Atomic(const char *) name; /* one of them */
     atomic_bool drains;         /* it is a worker */
-    atomic_bool opens;          /* a node is opened: there is nothing to end yet */
-    struct mu__find_stop find_stop; /* but its search for the cluster */
+    atomic_bool opens;          /* the node is being opened: only its search for the */
+    struct mu__find_stop find_stop; /* cluster can be ended */
     atomic_int signal;          /* the first one, 0: none */
     pthread_t watcher;
     pthread_t notifier;         /* the watcher's, which gives a preemption notice */

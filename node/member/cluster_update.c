@@ -23,7 +23,8 @@ enum {
 
 #define NOT_IN_CLUSTER "the task is not in the cluster any more"
 
-/* Who hears what. The supervisor is on the chief, the service on hosts. */
+/* Which actor gets which changes. The supervisor is on the chief, the service on
+ * hosts. */
 static const struct {
     uint32_t actor;
     enum mu__change_kind kind;
@@ -62,7 +63,7 @@ static bool is_coordinated(const struct mu__member *member, const char *type)
     return false;
 }
 
-/* The messages to all actors share what the strings in `body` stand in. */
+/* The messages to all actors share the buffer of the strings in `body`. */
 static int notify_actor(struct mu__member *member, uint16_t kind, uint32_t actor,
                       const struct mu__cluster_change *body, struct mu__buf *words)
 {

@@ -1,14 +1,15 @@
-/* What a member does when it hears that another process plays its task. */
+/* What a member does when peers say that another process plays its task. */
 #include "node/member/internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Those who know this task, and those who know another process as it. */
+/* Peers that have a link to this process, and peers that have one to another process of
+ * the same task. */
 struct votes {
     const char *arbiter;        /* type of the task that decides alone; NULL: none */
     bool decided;
-    bool is_taken;              /* the arbiter's word, once `decided` */
+    bool is_taken;              /* the arbiter's decision, once `decided` */
     unsigned up;
     unsigned refusing;
 };

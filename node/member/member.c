@@ -407,7 +407,7 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
     return 0;
 }
 
-/* The links outlive the actors, whose last words may still be sent. */
+/* The links outlive the actors, whose last messages may still be sent. */
 void mu__member_stop(struct mu__member *member)
 {
     mu__kernel_free(member->kernel);

@@ -1,5 +1,5 @@
-/* What the files of the kernel share: kernel.c has actors, mailboxes and turns, watching.c
- * who is told that an actor or a node has ended. */
+/* What the files of the kernel share: kernel.c has actors, mailboxes and turns,
+ * watching.c who is told that an actor or a node has ended. */
 #ifndef MU_RUNTIME_KERNEL_INTERNAL_H
 #define MU_RUNTIME_KERNEL_INTERNAL_H
 
