@@ -52,7 +52,7 @@ enum cmd_verb_bit {
     CMD_JOURNAL_REPAIR = 1 << 22,
     CMD_TASK_REPORT = 1 << 23,
     CMD_TASK_RESET = 1 << 24,
-    CMD_OFFER = 1 << 25,
+    CMD_ASSIGN = 1 << 25,
     CMD_KV_TXN = 1 << 26,
     CMD_KV_HOLD = 1 << 27,
     CMD_LOCK = 1 << 28
@@ -93,7 +93,7 @@ int cmd_store_ls(struct cmd_options *options);
 int cmd_store_clear(struct cmd_options *options);
 int cmd_task_report(struct cmd_options *options);
 int cmd_task_reset(struct cmd_options *options);
-int cmd_offer(struct cmd_options *options);
+int cmd_assign(struct cmd_options *options);
 int cmd_resolve(struct cmd_options *options);
 int cmd_check(struct cmd_options *options);
 int cmd_journal_check(struct cmd_options *options);

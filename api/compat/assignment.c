@@ -126,8 +126,10 @@ void mu__server_apply(const struct mu__server_offered *offered, mu_node_options 
 void mu_server_assignment_init(mu_server_assignment *assignment)
 {
     MU__REQUIRE_OR(, assignment);
-*assignment = (mu_server_assignment){.cluster_name = "muster", .log_level =
- * MU_LOG_WARN};
+    *assignment = (mu_server_assignment){
+        .cluster_name = "muster",
+        .log_level = MU_LOG_WARN,
+    };
 }
 
 static int check_offer(const mu_server_assignment *assignment, mu_error *ret_error)

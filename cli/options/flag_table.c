@@ -13,7 +13,7 @@
     (STORE | KV | TASK | CMD_BARRIER | CMD_TASKS | CMD_DEVICES | CMD_PREEMPT | CMD_LOCK)
 #define CLIENTS (CHIEF_CLIENTS | SERVICE_CLIENTS)
 #define JOURNALS (CMD_JOURNAL_CHECK | CMD_JOURNAL_REPAIR)
-#define CLUSTER_VERBS (CMD_NODE | CLIENTS | CMD_OFFER | CMD_RESOLVE | CMD_CHECK)
+#define CLUSTER_VERBS (CMD_NODE | CLIENTS | CMD_ASSIGN | CMD_RESOLVE | CMD_CHECK)
 #define OPTION(name) &mu__options[MU__OPTION_##name]
 
 const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
@@ -63,12 +63,12 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_CLUSTER_NAME] = {
         .name = "cluster-name", .option = OPTION(CLUSTER_NAME), .kind = CMD_TEXT,
-        .verbs = NODES | CLIENTS | CMD_OFFER | CMD_CHECK, .word = "NAME",
+        .verbs = NODES | CLIENTS | CMD_ASSIGN | CMD_CHECK, .word = "NAME",
         .help = "nodes of a cluster with another name are refused",
     },
     [CMD_FLAG_BIND] = {
         .name = "bind", .variable = "MUSTER_BIND", .kind = CMD_TEXT,
-        .verbs = CMD_NODE | CLIENTS | CMD_OFFER | CMD_CHECK, .word = "URL",
+        .verbs = CMD_NODE | CLIENTS | CMD_ASSIGN | CMD_CHECK, .word = "URL",
         .help = "where to listen, \"tcp://0.0.0.0:4000\"; without it the task's own "
                 "address",
     },
@@ -434,9 +434,9 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_TASKS] = {
         .name = "tasks", .variable = "MUSTER_TASKS", .kind = CMD_TEXT,
-        .verbs = CMD_BARRIER | CMD_TASKS | CMD_OFFER, .word = "TASKS",
+        .verbs = CMD_BARRIER | CMD_TASKS | CMD_ASSIGN, .word = "TASKS",
         .help = "which tasks, \"client:0-1,worker:0\"; `muster tasks` and `muster "
-                "offer`: without it all",
+                "assign`: without it all",
     },
     [CMD_FLAG_AS] = {
         .name = "as", .variable = "MUSTER_BARRIER_AS", .kind = CMD_TEXT,
@@ -481,7 +481,7 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_TIMEOUT_MS] = {
         .name = "timeout-ms", .variable = "MUSTER_TIMEOUT_MS", .kind = CMD_NUMBER,
-        .verbs = CLIENTS | CMD_OFFER, .word = "MS", .initial = "5000",
+        .verbs = CLIENTS | CMD_ASSIGN, .word = "MS", .initial = "5000",
         .low = 1, .high = 86400000,
         .help = "how long to wait for the chief or the service; and, when it is given, "
                 "for what drain, stop, kv get --wait, kv watch, barrier and tasks wait "
@@ -489,7 +489,7 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_LOG_LEVEL] = {
         .name = "log-level", .variable = "MUSTER_LOG_LEVEL", .kind = CMD_CHOICE,
-        .verbs = NODES | CLIENTS | CMD_OFFER | CMD_CHECK, .word = "LEVEL",
+        .verbs = NODES | CLIENTS | CMD_ASSIGN | CMD_CHECK, .word = "LEVEL",
         .initial = "info",
         .choices = "error|warn|info|debug",
         .help = "the least grave lines to log; unless they are told, verbs that ask log "
@@ -497,19 +497,19 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     },
     [CMD_FLAG_LOG_FORMAT] = {
         .name = "log-format", .variable = "MUSTER_LOG_FORMAT", .kind = CMD_CHOICE,
-        .verbs = NODES | CLIENTS | CMD_OFFER | CMD_CHECK, .word = "FORMAT",
+        .verbs = NODES | CLIENTS | CMD_ASSIGN | CMD_CHECK, .word = "FORMAT",
         .initial = "text",
         .choices = "text|json", .help = "lines for people, or one JSON object a line",
     },
     [CMD_FLAG_LOG_FILE] = {
         .name = "log-file", .variable = "MUSTER_LOG_FILE", .kind = CMD_TEXT,
-        .verbs = NODES | CLIENTS | CMD_OFFER | CMD_CHECK, .word = "FILE",
+        .verbs = NODES | CLIENTS | CMD_ASSIGN | CMD_CHECK, .word = "FILE",
         .help = "append the log to a file; without it to standard error",
     },
     [CMD_FLAG_OUTPUT] = {
         .name = "output", .variable = "MUSTER_OUTPUT", .letter = 'o', .kind = CMD_CHOICE,
         .verbs = CMD_STATUS | CMD_EXPLAIN | CMD_STOP | CMD_VERSION | CMD_CHECK |
-                 JOURNALS | SERVICE_CLIENTS | CMD_OFFER,
+                 JOURNALS | SERVICE_CLIENTS | CMD_ASSIGN,
         .word = "FORMAT",
         .initial = "text", .choices = "text|json",
         .help = "what is printed: text or JSON",

@@ -65,13 +65,13 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster stop ps:1 --address tcp://127.0.0.1:4000\n"
      "  muster stop worker:0 \"too many\" --cluster @cluster.json -o json\n",
      "TASK [REASON]"},
-    {"offer", CMD_OFFER, cmd_offer, "send waiting tasks their cluster spec",
+    {"assign", CMD_ASSIGN, cmd_assign, "send waiting tasks their cluster spec",
      "Tells the cluster to its tasks, or those of --tasks, each of which waits at its\n"
      "address there (`muster node --wait-cluster --bind URL`). Who has it already, as\n"
      "the same task, is fine. Waits for those that are not there yet, for "
      "--timeout-ms.\n",
-     "  muster offer --cluster @cluster.json\n"
-     "  muster offer --tasks worker:0-3 --cluster @cluster.json --timeout-ms 60000\n",
+     "  muster assign --cluster @cluster.json\n"
+     "  muster assign --tasks worker:0-3 --cluster @cluster.json --timeout-ms 60000\n",
      NULL},
     {"kv get", CMD_KV_GET, cmd_kv_get,
      "print the value of a key, or of all below a prefix",

@@ -1,5 +1,5 @@
-/* `muster offer`: tells tasks that wait for it (`muster node --wait-cluster`, or a server
- * without a cluster spec) which cluster they are in, and as whom. */
+/* `muster assign`: sends a cluster spec, and which task of it they are, to tasks that wait
+ * for one (`muster node --wait-cluster`, or a server without a cluster spec). */
 #include "actors/task_set.h"
 #include "cli/output/log.h"
 #include "cli/output/print_json.h"
@@ -14,7 +14,7 @@
 #include <string.h>
 #include <time.h>
 
-struct offering {
+struct assigning {
     const struct cmd_options *options;
     struct cmd_log log;
     mu_cluster *cluster;
@@ -35,13 +35,13 @@ static uint64_t now_ms(void)
 /* ---- the tasks ---- */
 
 /* A client is not one that waits. */
-static bool is_meant(const struct offering *o, const char *type, int index)
+static bool is_meant(const struct assigning *o, const char *type, int index)
 {
     return o->tasks.count == 0 ? strcmp(type, "client") != 0
                                : mu__task_set_has(&o->tasks, type, (uint32_t)index);
 }
 
-static int check_known(const struct offering *o, mu_error *error)
+static int check_known(const struct assigning *o, mu_error *error)
 {
     for (size_t i = 0; i < o->tasks.count; i++)
         for (uint64_t index = o->tasks.ranges[i].first; index <= o->tasks.ranges[i].last;
@@ -54,7 +54,7 @@ static int check_known(const struct offering *o, mu_error *error)
     return 0;
 }
 
-static int read_tasks(struct offering *o, mu_error *error)
+static int read_tasks(struct assigning *o, mu_error *error)
 {
     const char *text = cmd_text(o->options, CMD_FLAG_TASKS);
     char origin[CMD_ORIGIN_BYTES];
@@ -69,7 +69,7 @@ static int read_tasks(struct offering *o, mu_error *error)
     return check_known(o, error);
 }
 
-static int prepare(struct offering *o, mu_error *error)
+static int prepare(struct assigning *o, mu_error *error)
 {
     int rv = cmd_spec_cluster(o->options, error, &o->cluster);
 
@@ -80,7 +80,7 @@ static int prepare(struct offering *o, mu_error *error)
 
 /* ---- telling them ---- */
 
-static void note(struct offering *o, const char *task, const char *url, int rv,
+static void note(struct assigning *o, const char *task, const char *url, int rv,
                  const mu_error *error)
 {
     int code = rv == 0 ? CMD_FINE
@@ -91,14 +91,14 @@ static void note(struct offering *o, const char *task, const char *url, int rv,
     if (o->code == CMD_FINE)
         o->code = code;
     if (rv != 0)
-        (void)fprintf(stderr, "muster offer: %s: %s\n", task, error->message);
+        (void)fprintf(stderr, "muster assign: %s: %s\n", task, error->message);
     else if (o->list == NULL)
         (void)printf("%s at %s has the cluster\n", task, url);
     if (map == NULL)
         return;
     (void)cJSON_AddStringToObject(map, "task", task);
     (void)cJSON_AddStringToObject(map, "address", url);
-    (void)cJSON_AddItemToObject(map, "told", cJSON_CreateBool(rv == 0));
+    (void)cJSON_AddItemToObject(map, "assigned", cJSON_CreateBool(rv == 0));
     if (rv != 0)
         (void)cJSON_AddItemToObject(map, "message",
                                     cmd_json_text(error->message,
@@ -107,7 +107,7 @@ static void note(struct offering *o, const char *task, const char *url, int rv,
 }
 
 /* All have the limit together; who comes when it is over has a moment all the same. */
-static int64_t left_ms(const struct offering *o)
+static int64_t left_ms(const struct assigning *o)
 {
     enum { LEAST_MS = 200 };
     uint64_t now = now_ms();
@@ -115,7 +115,7 @@ static int64_t left_ms(const struct offering *o)
     return o->due_ms < now + LEAST_MS ? LEAST_MS : (int64_t)(o->due_ms - now);
 }
 
-static void send_offer(struct offering *o, const char *type, int index)
+static void assign_one(struct assigning *o, const char *type, int index)
 {
     const char *url = mu__cluster_url(o->cluster, type, index);
     const char *bind = cmd_text(o->options, CMD_FLAG_BIND);
@@ -140,7 +140,7 @@ static void send_offer(struct offering *o, const char *type, int index)
     note(o, task, url, rv, &error);
 }
 
-static void send_offers(struct offering *o)
+static void assign_all(struct assigning *o)
 {
     const char *type;
     const char *address;
@@ -149,12 +149,12 @@ static void send_offers(struct offering *o)
     for (size_t i = 0; mu_cluster_task_at(o->cluster, i, &type, &index, &address) == 0;
          i++)
         if (is_meant(o, type, index))
-            send_offer(o, type, index);
+            assign_one(o, type, index);
 }
 
-int cmd_offer(struct cmd_options *options)
+int cmd_assign(struct cmd_options *options)
 {
-    struct offering o = {
+    struct assigning o = {
         .options = options,
         .due_ms = now_ms() + cmd_number(options, CMD_FLAG_TIMEOUT_MS),
         .list = cmd_number(options, CMD_FLAG_OUTPUT) == 1 ? cJSON_CreateArray() : NULL,
@@ -163,18 +163,18 @@ int cmd_offer(struct cmd_options *options)
     mu_error error;
 
     if (cmd_log_open(options, &error, &o.log) != 0) {
-        (void)fprintf(stderr, "muster offer: %s\n", error.message);
+        (void)fprintf(stderr, "muster assign: %s\n", error.message);
         return CMD_USAGE;
     }
     if (options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT)
         o.log.level = MU_LOG_ERROR;
     if (prepare(&o, &error) == 0) {
         o.code = CMD_FINE;
-        send_offers(&o);
+        assign_all(&o);
         if (o.list != NULL && cmd_json_print(o.list) != 0)
             o.code = CMD_FAILED;
     } else {
-        (void)fprintf(stderr, "muster offer: %s\n", error.message);
+        (void)fprintf(stderr, "muster assign: %s\n", error.message);
         cJSON_Delete(o.list);
     }
     mu__task_set_done(&o.tasks);
