@@ -3,7 +3,7 @@
 #include "muster/checkpoint.h"
 
 #include "actors/packing.h"
-#include "api/variable.h"
+#include "api/internal.h"
 #include "node/checkpoint_file.h"
 #include "runtime/message/arguments.h"
 

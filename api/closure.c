@@ -1,9 +1,9 @@
 /* Scheduling a closure does not wait for the loop: it looks at a few counters and the
  * session's phase, packs the arguments on the caller's thread and posts one message. Only
  * one with remote values that are not there is packed by the client actor, later. */
-#include "api/coordinator.h"
+#include "api/internal.h"
 
-#include "actors/client/admission.h"
+#include "actors/client/admitting.h"
 #include "actors/client/holds.h"
 #include "actors/messages.h"
 #include "actors/packing.h"

@@ -1,7 +1,7 @@
 /* The public coordinator: a thin layer over the client actor. */
-#include "api/coordinator.h"
+#include "api/internal.h"
 
-#include "actors/client/admission.h"
+#include "actors/client/admitting.h"
 #include "actors/messages.h"
 #include "runtime/message/arguments.h"
 
@@ -12,7 +12,7 @@
 enum { CLOSE_MS = 5000, DONE_MS = 60000 };
 
 /* A call that nobody waits for, made on the loop's own thread. */
-struct errand {
+struct detached {
     struct mu__pending pending;
     struct mu__client_call call;
     mu_coordinator *coordinator;
@@ -103,21 +103,21 @@ static void coordinator_free(mu_coordinator *c)
 static int run_errand(mu_coordinator *c, mu_node *node, int operation, bool at_once,
                       void (*finished)(struct mu__pending *pending))
 {
-    struct errand *errand = calloc(1, sizeof *errand);
+    struct detached *detached = calloc(1, sizeof *detached);
     int rv;
 
-    if (errand == NULL)
+    if (detached == NULL)
         return -MU_ENOMEM;
-    errand->coordinator = c;
-    errand->call.call.operation = operation;
-    errand->call.call.timeout_ms = -1;
-    errand->call.session = &c->session;
-    errand->call.at_once = at_once;
-    errand->pending.call = &errand->call.call;
-    errand->pending.finished = finished;
-    rv = mu__node_call_later(node, MU__CLIENT, &errand->pending);
+    detached->coordinator = c;
+    detached->call.call.operation = operation;
+    detached->call.call.timeout_ms = -1;
+    detached->call.session = &c->session;
+    detached->call.at_once = at_once;
+    detached->pending.call = &detached->call.call;
+    detached->pending.finished = finished;
+    rv = mu__node_call_later(node, MU__CLIENT, &detached->pending);
     if (rv != 0)
-        free(errand);
+        free(detached);
     return rv;
 }
 
@@ -128,21 +128,21 @@ static void finished_opening(struct mu__pending *pending)
 
 static void finished_closing(struct mu__pending *pending)
 {
-    struct errand *errand = (struct errand *)pending;
+    struct detached *detached = (struct detached *)pending;
 
-    coordinator_free(errand->coordinator);
-    free(errand);
+    coordinator_free(detached->coordinator);
+    free(detached);
 }
 
 static void finished_raising(struct mu__pending *pending)
 {
-    struct errand *errand = (struct errand *)pending;
-    mu_coordinator *c = errand->coordinator;
+    struct detached *detached = (struct detached *)pending;
+    mu_coordinator *c = detached->coordinator;
 
     c->raising = MU__RAISING_ANSWERED;
-    c->raised = errand->call.call.code;
-    c->raised_error = errand->call.call.error;
-    free(errand);
+    c->raised = detached->call.call.code;
+    c->raised_error = detached->call.call.error;
+    free(detached);
 }
 
 /* The error once it may be told, -MU_EAGAIN until then, 0 when there is none any more. */
@@ -156,7 +156,7 @@ static int raise_on_loop(mu_coordinator *c, mu_node *node, mu_error *ret_error)
     }
     if (c->raising == MU__RAISING_NOTHING &&
         run_errand(c, node, MU__CLIENT_RAISE, false, finished_raising) == 0)
-        c->raising = MU__RAISING_ASKED;
+        c->raising = MU__RAISING_REQUESTED;
     return mu_error_set(ret_error, -MU_EAGAIN,
                         "a closure failed: the others are being cancelled");
 }
@@ -316,7 +316,7 @@ static int64_t left_of(int64_t timeout_ms, uint64_t start_ms)
     return passed_ms < timeout_ms ? timeout_ms - passed_ms : 1;
 }
 
-static int say_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_error)
+static int describe_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_error)
 {
     const struct mu__session *session = &c->session;
     uint64_t closures = mu__admission_closures(session);
@@ -344,7 +344,7 @@ static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
 
     *ret_admitted = false;
     if (timeout_ms == 0)
-        return say_full(c, bytes, ret_error);
+        return describe_full(c, bytes, ret_error);
     (void)atomic_fetch_add(&c->session.waiting, 1);
     rv = mu__client_call(node, &call, timeout_ms, ret_error);
     (void)atomic_fetch_sub(&c->session.waiting, 1);

@@ -9,7 +9,7 @@
 
 #include "actors/client/shard_dispenser.h"
 #include "actors/client/future.h"
-#include "api/coordinator.h"
+#include "api/internal.h"
 #include "node/dataset_file.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"

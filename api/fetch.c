@@ -1,6 +1,6 @@
 /* Remote values: reading them, and letting go of them. A remote value holds the memory
  * of its node, so that it may be read and freed whenever, also after that was closed. */
-#include "api/coordinator.h"
+#include "api/internal.h"
 
 #include "actors/messages.h"
 #include "actors/references.h"

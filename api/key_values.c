@@ -1,7 +1,7 @@
 /* The public key-values. A request is one block of memory and one message to the node's
  * agent: a thread that waits does so on a semaphore of its own, which the answer's
  * callback posts. */
-#include "api/key_values.h"
+#include "api/internal.h"
 
 #include "actors/messages.h"
 #include "runtime/message/arguments.h"
@@ -138,7 +138,7 @@ static void wake(void *user, const mu_kv_response *answer)
     uv_sem_post(&wait->woken);
 }
 
-static int ask_and_wait(mu_node *node, mu__kv_begin_fn begins, const void *what,
+static int request_and_wait(mu_node *node, mu__kv_begin_fn begins, const void *what,
                         struct mu__kv_wait *wait)
 {
     int rv;
@@ -167,7 +167,7 @@ int mu__kv_wait_for(mu_node *node, mu__kv_begin_fn begins, const void *what,
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "this call waits, so it must not be made on a loop's thread "
                             "(nor by an inline function)");
-    rv = ask_and_wait(node, begins, what, wait);
+    rv = request_and_wait(node, begins, what, wait);
     if (rv != 0 && ret_error != NULL)
         *ret_error = wait->error;
     return rv;
@@ -179,7 +179,7 @@ static int begin_one(mu_node *node, const void *what, mu_kv_done_fn done, void *
     return begin(node, what, done, user, ret_error, NULL);
 }
 
-static int ask_one(mu_node *node, const mu_kv_request *ask, mu_error *ret_error,
+static int request_one(mu_node *node, const mu_kv_request *ask, mu_error *ret_error,
                    struct mu__kv_wait *wait)
 {
     return mu__kv_wait_for(node, begin_one, ask, ret_error, wait);
@@ -201,7 +201,7 @@ int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
         .timeout_ms = timeout_ms,
     };
     struct mu__kv_wait wait = {.wants_value = false};
-    int rv = ask_one(node, &ask, ret_error, &wait);
+    int rv = request_one(node, &ask, ret_error, &wait);
 
     if (rv == 0 && ret_revision != NULL)
         *ret_revision = wait.revision;
@@ -214,7 +214,7 @@ static int get(mu_node *node, int operation, const char *key, int64_t timeout_ms
     const mu_kv_request ask = {
         .operation = operation, .key = key, .timeout_ms = timeout_ms};
     struct mu__kv_wait wait = {.wants_value = true};
-    int rv = ask_one(node, &ask, ret_error, &wait);
+    int rv = request_one(node, &ask, ret_error, &wait);
 
     if (rv == 0)
         *ret_item = wait.item;
@@ -243,7 +243,7 @@ int mu_kv_increment(mu_node *node, const char *key, int64_t by, int64_t timeout_
     const mu_kv_request ask = {
         .operation = MU_KV_INCREMENT, .key = key, .by = by, .timeout_ms = timeout_ms};
     struct mu__kv_wait wait = {.wants_value = false};
-    int rv = ask_one(node, &ask, ret_error, &wait);
+    int rv = request_one(node, &ask, ret_error, &wait);
 
     if (rv == 0)
         *ret_number = wait.number;
@@ -258,7 +258,7 @@ int mu_kv_delete(mu_node *node, const char *key, int64_t timeout_ms, mu_error *r
     const mu_kv_request ask = {
         .operation = MU_KV_DELETE, .key = key, .timeout_ms = timeout_ms};
     struct mu__kv_wait wait = {.wants_value = false};
-    int rv = ask_one(node, &ask, ret_error, &wait);
+    int rv = request_one(node, &ask, ret_error, &wait);
 
     if (rv == 0 && ret_count != NULL)
         *ret_count = (uint64_t)wait.number;
@@ -277,7 +277,7 @@ int mu_kv_list(mu_node *node, const char *directory, int64_t timeout_ms,
     if (rv != 0)
         return rv;
     call.name = key;
-    rv = mu__agent_ask_node(node, &call, MU__AGENT_LIST, timeout_ms, ret_error);
+    rv = mu__agent_call_and_wait(node, &call, MU__AGENT_LIST, timeout_ms, ret_error);
     if (rv == 0)
         *ret_items = call.content;
     return rv;
@@ -317,7 +317,7 @@ int mu_kv_watch_open(mu_node *node, const char *key, int below, int64_t timeout_
     mu__node_ref(node);
     call.name = normal;
     call.watch = watch->watch;
-    rv = mu__agent_ask_node(node, &call, MU__AGENT_WATCH, timeout_ms, ret_error);
+    rv = mu__agent_call_and_wait(node, &call, MU__AGENT_WATCH, timeout_ms, ret_error);
     if (rv == 0)
         *ret_watch = watch;
     else
@@ -331,7 +331,7 @@ int mu_kv_watch_next(mu_kv_watch *watch, int64_t timeout_ms, mu_error *ret_error
     MU__REQUIRE(ret_error, watch, ret_event);
 
     struct mu__agent_call call = {.watch = watch->watch};
-    int rv = mu__agent_ask_node(watch->node, &call, MU__AGENT_WATCH_NEXT, timeout_ms,
+    int rv = mu__agent_call_and_wait(watch->node, &call, MU__AGENT_WATCH_NEXT, timeout_ms,
                                 ret_error);
 
     if (rv == 0)
@@ -341,28 +341,28 @@ int mu_kv_watch_next(mu_kv_watch *watch, int64_t timeout_ms, mu_error *ret_error
 
 static void watch_closed(struct mu__pending *pending)
 {
-    struct mu__agent_errand *errand = (struct mu__agent_errand *)(void *)pending;
+    struct mu__agent_detached *detached = (struct mu__agent_detached *)(void *)pending;
 
-    watch_free(errand->watch);
-    mu__agent_errand_free(errand);
+    watch_free(detached->watch);
+    mu__agent_detached_free(detached);
 }
 
 /* Nothing is waited for. Without memory, or when the node is closed, the agent lets go of
  * its side at its end. */
 void mu_kv_watch_close(mu_kv_watch *watch)
 {
-    struct mu__agent_errand *errand;
+    struct mu__agent_detached *detached;
 
     if (watch == NULL)
         return;
-    errand = mu__agent_errand_new(MU__AGENT_WATCH_CLOSE, "");
-    if (errand != NULL) {
-        errand->call.watch = watch->watch;
-        errand->watch = watch;
-        errand->pending.finished = watch_closed;
-        if (mu__node_call_later(watch->node, MU__AGENT, &errand->pending) == 0)
+    detached = mu__agent_detached_new(MU__AGENT_WATCH_CLOSE, "");
+    if (detached != NULL) {
+        detached->call.watch = watch->watch;
+        detached->watch = watch;
+        detached->pending.finished = watch_closed;
+        if (mu__node_call_later(watch->node, MU__AGENT, &detached->pending) == 0)
             return;
-        mu__agent_errand_free(errand);
+        mu__agent_detached_free(detached);
     }
     watch_free(watch);
 }

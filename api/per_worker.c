@@ -1,5 +1,5 @@
-/* Questions to the chief: per-worker values, explanations, leaving. */
-#include "api/coordinator.h"
+/* Requests to the chief: per-worker values, explanations, leaving. */
+#include "api/internal.h"
 
 #include "actors/messages.h"
 #include "actors/packing.h"
@@ -11,15 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- questions ---- */
+/* ---- requests ---- */
 
-int mu__ask_chief(mu_node *node, struct mu__client_call *call, struct mu__msg *request,
-                  int64_t timeout_ms, mu_error *ret_error)
+int mu__request_chief(mu_node *node, struct mu__client_call *call,
+                      struct mu__msg *request, int64_t timeout_ms, mu_error *ret_error)
 {
     int rv;
 
     if (request == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a question");
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a request");
     call->call.operation = MU__CLIENT_REQUEST;
     call->request = request;
     rv = mu__client_call(node, call, timeout_ms, ret_error);
@@ -29,7 +29,7 @@ int mu__ask_chief(mu_node *node, struct mu__client_call *call, struct mu__msg *r
 
 /* ---- per-worker values ---- */
 
-static int ask_to_make(mu_node *node, struct mu__msg *request, int64_t timeout_ms,
+static int request_to_make(mu_node *node, struct mu__msg *request, int64_t timeout_ms,
                        mu_error *ret_error, mu_per_worker **ret_per_worker)
 {
     mu_per_worker *per_worker = mu__per_worker_new(&node->future_owner);
@@ -40,7 +40,7 @@ static int ask_to_make(mu_node *node, struct mu__msg *request, int64_t timeout_m
         mu__node_drop_msg(request);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a per-worker value");
     }
-    rv = mu__ask_chief(node, &call, request, timeout_ms, ret_error);
+    rv = mu__request_chief(node, &call, request, timeout_ms, ret_error);
     if (rv == 0 && (call.input & MU__PER_WORKER_BIT) == 0)
         rv = mu_error_set(ret_error, -MU_EINTERNAL,
                           "the chief gave a per-worker value the number %llu, which is "
@@ -100,7 +100,7 @@ static int open_per_worker(mu_coordinator *c, const char *function, const mu_val
     request = make_request(function, args, &sizes, ret_error);
     return request == NULL
                ? -MU_ENOMEM
-               : ask_to_make(node, request, timeout_ms, ret_error, ret_per_worker);
+               : request_to_make(node, request, timeout_ms, ret_error, ret_per_worker);
 }
 
 int mu_per_worker_open(mu_coordinator *c, const char *function, const mu_value *args,
@@ -186,7 +186,7 @@ int mu_node_explain(mu_node *node, uint64_t closure, const char *name, int64_t t
         (name == NULL || name[0] == '\0' || strlen(name) > MU__CLOSURE_NAME_MAX))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a closure's name has 1 to %d bytes", MU__CLOSURE_NAME_MAX);
-    rv = mu__ask_chief(node, &call, status_request(closure, closure == 0 ? name : ""),
+    rv = mu__request_chief(node, &call, status_request(closure, closure == 0 ? name : ""),
                        timeout_ms, ret_error);
     if (rv == 0 && !is_known(call.status))
         rv = not_known(closure, name, ret_error);
@@ -255,7 +255,7 @@ static int drain(mu_node *node, const char *type, uint32_t worker, int64_t timeo
         body->worker_type = mu__view_str(type);
         (void)mu__pack_view((uint8_t *)(body + 1), &body->worker_type);
     }
-    return mu__ask_chief(node, &call, request, timeout_ms, ret_error);
+    return mu__request_chief(node, &call, request, timeout_ms, ret_error);
 }
 
 int mu_coordinator_drain(mu_coordinator *c, int worker, int64_t timeout_ms,
@@ -299,7 +299,7 @@ int mu_coordinator_forget(mu_coordinator *c, int64_t timeout_ms, mu_error *ret_e
 
     if (node == NULL)
         return -MU_ECLOSED;
-    return mu__ask_chief(node, &call,
+    return mu__request_chief(node, &call,
                          mu__msg_heap(MU__FORGET, sizeof(struct mu__forget)), timeout_ms,
                          ret_error);
 }

@@ -4,7 +4,7 @@
 
 #include "actors/job/job.h"
 #include "actors/messages.h"
-#include "api/coordination.h"
+#include "api/internal.h"
 #include "runtime/message/arguments.h"
 
 #include <stdlib.h>
@@ -69,7 +69,7 @@ static void end_run(mu_node *node, int code, const char *message, int64_t timeou
 
     if (code != 0)
         (void)mu_error_set(&call.failure, code, "%s", message == NULL ? "" : message);
-    rv = mu__agent_ask_node(node, &call, MU__AGENT_RUN_END,
+    rv = mu__agent_call_and_wait(node, &call, MU__AGENT_RUN_END,
                             is_short ? timeout_ms : RUN_END_MS, &error);
     if ((rv == -MU_EDEADLINE || rv == -MU_EUNAVAILABLE) && MU_LOG_WARN <= node->log.level)
 node->log.write(node->log.user, MU_LOG_WARN, node->member.task, "run", error.message);
@@ -79,7 +79,7 @@ void mu__node_leave_run(mu_node *node)
 {
     struct mu__agent_call call = {.below = true};
 
-    (void)mu__agent_ask_node(node, &call, MU__AGENT_RUN_END, RUN_END_MS, NULL);
+    (void)mu__agent_call_and_wait(node, &call, MU__AGENT_RUN_END, RUN_END_MS, NULL);
 }
 
 struct leaving {

@@ -1,7 +1,7 @@
 /* The public transactions over keys. */
 #include "actors/coordination/keys/txn.h"
 #include "actors/messages.h"
-#include "api/key_values.h"
+#include "api/internal.h"
 #include "runtime/message/arguments.h"
 #include "runtime/message/codec.h"
 

@@ -1,5 +1,5 @@
 /* The public calls about variables: checks, then one call to the variables actor. */
-#include "api/variable.h"
+#include "api/internal.h"
 
 #include "actors/ps/optimizer.h"
 #include "actors/variables/variables.h"

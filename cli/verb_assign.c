@@ -1,5 +1,5 @@
-/* `muster assign`: sends a cluster spec, and which task of it they are, to tasks that wait
- * for one (`muster node --wait-cluster`, or a server without a cluster spec). */
+/* `muster assign`: sends a cluster spec, and which task of it each one is, to tasks that
+ * wait for one (`muster node --wait-cluster`, or a server without a cluster spec). */
 #include "actors/task_set.h"
 #include "cli/output/log.h"
 #include "cli/output/print_json.h"

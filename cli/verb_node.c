@@ -2,7 +2,7 @@
  *
  * The main thread does the task's work, and it alone frees the node; a second one waits
  * for signals (cli/run/task_signals.c), of which the first makes every call return. */
-#include "api/compat/server.h"
+#include "api/compat/compat.h"
 #include "cli/output/log.h"
 #include "cli/resolve/cluster_flags.h"
 #include "cli/resolve/resolver_flags.h"

@@ -3,7 +3,7 @@
 
 #include "cli/resolve/resolver_flags.h"
 #include "cli/verbs.h"
-#include "node/discovery/resolving.h"
+#include "node/discovery/loop_query.h"
 #include "resolver/spec/cluster.h"
 
 #include <stdio.h>
@@ -76,15 +76,15 @@ static int check_task(const struct resolve *resolve, mu_error *ret_error)
 
 int resolve_find(struct resolve *resolve, mu_error *ret_error)
 {
-    const struct mu__resolving_config config = {
+    const struct mu__loop_query_config config = {
         .resolver = resolve->resolver,
-        .what = MU__RESOLVING_RESOLVE,
+        .what = MU__QUERY_RESOLVE,
         .timeout_ms = cmd_resolve_timeout_ms(resolve->options),
     };
-    struct mu__resolved resolved;
+    struct mu__query_result resolved;
     int rv;
 
-    rv = mu__resolving_call(&config, ret_error, &resolved);
+    rv = mu__loop_query_call(&config, ret_error, &resolved);
     if (rv != 0)
         return rv;
     resolve->found = resolved.resolution;

@@ -1,7 +1,7 @@
 /* `muster store ls` and `muster store clear`: the runs of a job that a store has. Asked
  * is the coordination service; or, with --store, the store itself, by a node of this
  * process that hosts a service nobody else reaches. */
-#include "api/coordination.h"
+#include "api/internal.h"
 #include "cli/output/print_json.h"
 #include "cli/output/table.h"
 #include "cli/service_client.h"
@@ -76,7 +76,7 @@ static void print_text(const mu_value *store)
 static int list(struct cmd_client *client, mu_error *error)
 {
     struct mu__agent_call call = {.number = 0};
-    int rv = mu__agent_ask_node(client->node, &call, MU__AGENT_RUNS,
+    int rv = mu__agent_call_and_wait(client->node, &call, MU__AGENT_RUNS,
                                 cmd_timeout_ms(client), error);
     int code = CMD_FINE;
 
@@ -119,7 +119,7 @@ static int clear(struct cmd_client *client, mu_error *error)
         .name = named(client->options),
         .what = what_to_clear(client->options),
     };
-    int rv = mu__agent_ask_node(client->node, &call, MU__AGENT_RUNS_CLEAR,
+    int rv = mu__agent_call_and_wait(client->node, &call, MU__AGENT_RUNS_CLEAR,
                                 cmd_timeout_ms(client), error);
     cJSON *map;
 

@@ -178,8 +178,8 @@ void mu__node_teardown(mu_node *node)
     mu__member_stop(&node->member);
     mu__node_close_files(node);
     node->lifecycle.open_handles = 4;
-    mu__node_stop_finder(node);
-    node->lifecycle.open_handles += node->discovery.finder != NULL;
+    mu__node_stop_discovery(node);
+    node->lifecycle.open_handles += node->discovery.handle != NULL;
     node->lifecycle.open_handles +=
         mu__service_host_close_http(&node->service_host, part_closed, node);
     mu__world_uv_close(node->world, part_closed, node);
@@ -255,7 +255,7 @@ static void begin_closing(mu_node *node)
 {
     if (!mu__node_move(node, MU__NODE_LEAVING))
         return;
-    mu__node_stop_finder(node);
+    mu__node_stop_discovery(node);
     mu__node_await_posters(node);
     mu__worker_leave(worker_state(node), mu__kernel_pool(node->member.kernel),
                      mu__world_uv_start_no_work(node->world));

@@ -4,7 +4,7 @@
 
 #include "actors/call.h"
 #include "actors/client/future.h"
-#include "node/discovery/finding.h"
+#include "node/discovery/discover.h"
 #include "node/lifecycle.h"
 #include "node/member/member.h"
 #include "node/member/offer_check.h"
@@ -102,7 +102,7 @@ struct mu__node_offer {
 
 /* Changes of the cluster, where the node has a resolver. */
 struct mu__node_discovery {
-    struct mu__finder *finder;      /* NULL: there is no resolver */
+    struct mu__discovery *handle;   /* NULL: there is no resolver */
     bool stops;
     char refused_change[512];       /* that was logged last */
 };
@@ -153,7 +153,7 @@ int mu__node_open(const mu_node_options *options, const struct mu__node_extra *e
                   mu_error *ret_error, mu_node **ret_node);
 
 /* As mu_node_open, but another thread can end its search for the cluster. */
-int mu__node_open_until(const mu_node_options *options, struct mu__find_stop *stop,
+int mu__node_open_until(const mu_node_options *options, struct mu__discover_stop *stop,
                         mu_error *ret_error, mu_node **ret_node);
 
 /* The memory of a node outlives its closing until the last of these has let go: a thread
@@ -167,20 +167,21 @@ void mu__node_init_future_owner(mu_node *node);
 /* The cluster as it is now; the caller frees it. NULL: out of memory. Any thread. */
 mu_cluster *mu__node_cluster(mu_node *node);
 
-/* With what mu__find has found for `options`, which may be nothing. Takes the socket that
- * listens already, and nothing else: the caller calls mu__found_done. */
-int mu__node_open_found(const mu_node_options *options,
-                        const struct mu__node_extra *extra, struct mu__found *found,
-                        mu_error *ret_error, mu_node **ret_node);
+/* With what mu__discover has found for `options`, which may be nothing. Takes the
+ * socket that listens already, and nothing else: the caller calls mu__discovered_done. */
+int mu__node_open_discovered(const mu_node_options *options,
+                             const struct mu__node_extra *extra,
+                             struct mu__discovered *found, mu_error *ret_error,
+                             mu_node **ret_node);
 
 /* With a resolver: go on telling where this task is, and looking who the others are.
  * Before the loop runs, or on its thread. */
-int mu__node_start_finder(mu_node *node, const mu_node_options *options,
-                          const struct mu__found *found, mu_error *ret_error);
+int mu__node_start_discovery(mu_node *node, const mu_node_options *options,
+                             const struct mu__discovered *found, mu_error *ret_error);
 
 /* What was told is taken back; nothing is looked for any more. Loop thread. May be called
  * again. */
-void mu__node_stop_finder(mu_node *node);
+void mu__node_stop_discovery(mu_node *node);
 
 /* The member's news of the cluster; the owner is the node. */
 void mu__node_cluster_news(void *owner, const struct mu__changes *changes,

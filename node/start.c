@@ -1,5 +1,5 @@
 /* A node in the real world, put together: the member, a libuv loop (its own or the
- * program's), world, wire, files and the finder of its cluster. lifecycle.c has the
+ * program's), world, wire, files and the discovery of its cluster. lifecycle.c has the
  * rest of its life. */
 #include "node/node.h"
 
@@ -242,8 +242,8 @@ static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_err
 }
 
 /* Where this task was told to be, a socket listens already. */
-static int open_wire(mu_node *node, const mu_node_options *o, struct mu__found *found,
-                     mu_error *ret_error)
+static int open_wire(mu_node *node, const mu_node_options *o,
+                     struct mu__discovered *found, mu_error *ret_error)
 {
     if (found->listening.fd >= 0)
         return mu__wire_uv_adopt(node->loop, &found->listening, &mu__member_events,
@@ -259,7 +259,7 @@ static int post_to_world(void *world, struct mu__msg *msg)
 
 /* World, wire, member, in this order; what was opened is closed by running the loop. */
 static int open_parts(mu_node *node, const mu_node_options *o,
-                      const struct mu__node_extra *extra, struct mu__found *found,
+                      const struct mu__node_extra *extra, struct mu__discovered *found,
                       mu_error *ret_error)
 {
     const struct mu__world_hooks hooks = mu__member_hooks(&node->member);
@@ -284,17 +284,17 @@ static int open_parts(mu_node *node, const mu_node_options *o,
     rv = start_member(node, o, extra, ret_error);
     if (rv != 0)
         goto err_wire;
-    rv = mu__node_start_finder(node, o, found, ret_error);
+    rv = mu__node_start_discovery(node, o, found, ret_error);
     if (rv != 0)
         goto err_member;
     rv = mu__lifecycle_open(node, ret_error);
     if (rv != 0)
-        goto err_finder;
+        goto err_discovery;
     return 0;
 
-err_finder:
-    if (node->discovery.finder != NULL)
-        mu__finder_close(node->discovery.finder, false, 0, nothing, NULL);
+err_discovery:
+    if (node->discovery.handle != NULL)
+        mu__discovery_close(node->discovery.handle, false, 0, nothing, NULL);
 err_member:
     mu__member_stop(&node->member);
 err_wire:
@@ -371,7 +371,7 @@ static mu_node *node_new(const mu_node_options *o)
 }
 
 static int open_on_loop(mu_node *node, const mu_node_options *o,
-                        const struct mu__node_extra *extra, struct mu__found *found,
+                        const struct mu__node_extra *extra, struct mu__discovered *found,
                         mu_error *ret_error)
 {
     int rv;
@@ -389,8 +389,8 @@ static int open_on_loop(mu_node *node, const mu_node_options *o,
 
 /* The loop's thread starts when everything is in place, so nothing here races with it. */
 static int open_on_thread(mu_node *node, const mu_node_options *o,
-                          const struct mu__node_extra *extra, struct mu__found *found,
-                          mu_error *ret_error)
+                          const struct mu__node_extra *extra,
+                          struct mu__discovered *found, mu_error *ret_error)
 {
     int rv;
 
@@ -409,9 +409,10 @@ static int open_on_thread(mu_node *node, const mu_node_options *o,
     return rv;
 }
 
-int mu__node_open_found(const mu_node_options *options,
-                        const struct mu__node_extra *extra, struct mu__found *found,
-                        mu_error *ret_error, mu_node **ret_node)
+int mu__node_open_discovered(const mu_node_options *options,
+                             const struct mu__node_extra *extra,
+                             struct mu__discovered *found, mu_error *ret_error,
+                             mu_node **ret_node)
 {
     mu_node *node;
     int rv = check_options(options, extra != NULL, ret_error);
@@ -437,21 +438,22 @@ int mu__node_open_found(const mu_node_options *options,
 }
 
 static int find_and_open(const mu_node_options *options,
-                         const struct mu__node_extra *extra, struct mu__find_stop *stop,
-                         mu_error *ret_error, mu_node **ret_node)
+                         const struct mu__node_extra *extra,
+                         struct mu__discover_stop *stop, mu_error *ret_error,
+                         mu_node **ret_node)
 {
     mu_node_options found_options = *options;
-    struct mu__found found;
+    struct mu__discovered found;
     int rv = mu__options_check(options, ret_error);
 
     if (rv != 0)
         return rv;
     if (extra != NULL)
         found_options.resolver = NULL;
-    rv = mu__find(&found_options, stop, ret_error, &found);
+    rv = mu__discover(&found_options, stop, ret_error, &found);
     if (rv == 0)
-        rv = mu__node_open_found(&found_options, extra, &found, ret_error, ret_node);
-    mu__found_done(&found, &found_options, rv != 0);
+        rv = mu__node_open_discovered(&found_options, extra, &found, ret_error, ret_node);
+    mu__discovered_done(&found, &found_options, rv != 0);
     return rv;
 }
 
@@ -461,7 +463,7 @@ int mu__node_open(const mu_node_options *options, const struct mu__node_extra *e
     return find_and_open(options, extra, NULL, ret_error, ret_node);
 }
 
-int mu__node_open_until(const mu_node_options *options, struct mu__find_stop *stop,
+int mu__node_open_until(const mu_node_options *options, struct mu__discover_stop *stop,
                         mu_error *ret_error, mu_node **ret_node)
 {
     return find_and_open(options, NULL, stop, ret_error, ret_node);

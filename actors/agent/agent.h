@@ -172,7 +172,7 @@ struct mu__key_request {
     uint32_t key_size;          /* of bytes.data; the value is behind it */
     uint32_t value_size;
     bool answered;
-    bool orphan;                /* answered while messages borrow from it */
+    bool frees_later;           /* answered while messages borrow from it */
 };
 
 /* As the operation of a request: a transaction. Its value is what KEY_TXN has, its key

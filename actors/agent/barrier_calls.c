@@ -65,7 +65,8 @@ static struct mu__agent_barrier *add_barrier(struct agent *a, const char *name)
     size_t size = strlen(name);
     struct mu__agent_barrier *barrier;
 
-    if (a->barriers.by_name.table.count == AGENT_BARRIERS_MAX && a->barriers.idle_first != NULL)
+    if (a->barriers.by_name.table.count == AGENT_BARRIERS_MAX &&
+        a->barriers.idle_first != NULL)
         free_idle(a, a->barriers.idle_first);
     if (a->barriers.by_name.table.count == AGENT_BARRIERS_MAX)
         return NULL;

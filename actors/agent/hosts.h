@@ -1,5 +1,5 @@
 /* Hosts of the service, the one that is followed, and this task's registration with it.
- * Part of the agent: hosts.c, registration.c. */
+ * Part of the agent: hosts.c, host_registration.c. */
 #ifndef MU_AGENT_HOSTS_H
 #define MU_AGENT_HOSTS_H
 
@@ -83,7 +83,7 @@ void mu__agent_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 void mu__agent_on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__agent_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
-/* ---- registration.c ---- */
+/* ---- host_registration.c ---- */
 
 /* Register if that is wanted, and possible now. */
 void mu__agent_register(struct mu__ctx *ctx, struct agent *a);

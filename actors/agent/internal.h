@@ -2,7 +2,7 @@
  *
  *   agent.c             handlers, heartbeats, being in error
  *   hosts.c             who hosts the service, and which one is followed
- *   registration.c      registering with it
+ *   host_registration.c registering with it
  *   requests.c          tokens, timeouts, sending and sending again
  *   task_calls.c        calls about tasks
  *   key_requests.c      key requests, lists

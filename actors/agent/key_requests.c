@@ -140,7 +140,7 @@ static void release(struct mu__buf *bytes)
 
     if (!request->answered)
         answer_closed(request);
-    else if (request->orphan)
+    else if (request->frees_later)
         free(request->msg);
 }
 
@@ -263,7 +263,7 @@ static void free_request(struct mu__ctx *ctx, struct mu__key_request *request)
         mu__msg_free(ctx, request->msg);
         return;
     }
-    request->orphan = true;
+    request->frees_later = true;
     request->msg->backing = NULL;
     mu__buf_unref(&request->bytes);
 }

@@ -108,14 +108,14 @@ static mu_value *own_peers(const struct peers *p)
 
 static void on_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
-    const struct mu__peers_get *asked = mu__body(msg);
+    const struct mu__peers_get *pending = mu__body(msg);
     mu_value *list = own_peers(state);
     struct mu__msg *answer = list == NULL ? NULL : mu__msg_new(ctx, MU__PEERS_TOLD);
     struct mu__peers_told *body;
 
     if (answer != NULL) {
         body = mu__body(answer);
-        body->token = asked->token;
+        body->token = pending->token;
         answer->backing = mu__pack_value(list, &body->peers);
         if (answer->backing != NULL)
             (void)mu__send(ctx, msg->from, answer);
@@ -145,8 +145,8 @@ static int send_get(struct mu__ctx *ctx, uint32_t node, uint64_t token)
     return mu__send(ctx, (mu__pid){node, MU__PEERS}, msg);
 }
 
-/* The i-th question is about the i-th item of the list. */
-static void ask_peer(void *user, const struct mu__peer *peer)
+/* The i-th request is about the i-th item of the list. */
+static void request_peer(void *user, const struct mu__peer *peer)
 {
     struct asking *asking = user;
     struct mu__peers_call *call = asking->call;
@@ -156,7 +156,7 @@ static void ask_peer(void *user, const struct mu__peer *peer)
 
     if (asking->failed || peer->node == 0)
         return;
-    nodes = realloc(call->nodes, (call->asked + 1) * sizeof *nodes);
+    nodes = realloc(call->nodes, (call->requests_count + 1) * sizeof *nodes);
     if (nodes != NULL)
         call->nodes = nodes;
     if (nodes == NULL || mu_value_append(call->found, task_map(peer)) != 0) {
@@ -166,7 +166,7 @@ static void ask_peer(void *user, const struct mu__peer *peer)
     rv = send_get(asking->ctx, peer->node, token);
     asking->failed = rv == -MU_ENOMEM;
     asking->peers->token_last = token;
-    nodes[call->asked++] = rv == 0 ? peer->node : 0;
+    nodes[call->requests_count++] = rv == 0 ? peer->node : 0;
     call->missing += rv == 0;
 }
 
@@ -192,17 +192,17 @@ static void finish(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call *
     mu__call_complete(&call->call, code);
 }
 
-static void ask_all(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call *call)
+static void request_all(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call *call)
 {
     struct asking asking = {.ctx = ctx, .peers = p, .call = call};
 
-    call->asked = 0;
+    call->requests_count = 0;
     call->missing = 0;
     call->nodes = NULL;
     call->token_first = p->token_last + 1;
     call->found = mu_value_list();
     if (call->found != NULL)
-        p->config.each(p->config.owner, ask_peer, &asking);
+        p->config.each(p->config.owner, request_peer, &asking);
     if (call->found == NULL || asking.failed) {
         finish(ctx, p, call, -MU_ENOMEM);
         return;
@@ -222,14 +222,14 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     call->call.timer = 0;
     call->nodes = NULL;
     if (call->call.operation == MU__PEERS_ALL) {
-        ask_all(ctx, p, call);
+        request_all(ctx, p, call);
         return;
     }
     call->found = own_peers(p);
     finish(ctx, p, call, call->found == NULL ? -MU_ENOMEM : 0);
 }
 
-/* Of a value that makes no sense, nil remains. Each question is answered once. */
+/* Of a value that makes no sense, nil remains. Each request is answered once. */
 static void take_answer(struct mu__peers_call *call, const struct mu__peers_told *body)
 {
     size_t i = (size_t)(body->token - call->token_first);
@@ -252,14 +252,14 @@ static void on_told(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__peers_told *body = mu__body(msg);
 
     for (struct mu__call *call = p->asking; call != NULL; call = call->next) {
-        struct mu__peers_call *asked = (struct mu__peers_call *)call;
+        struct mu__peers_call *pending = (struct mu__peers_call *)call;
 
-        if (body->token < asked->token_first ||
-            body->token - asked->token_first >= asked->asked)
+        if (body->token < pending->token_first ||
+            body->token - pending->token_first >= pending->requests_count)
             continue;
-        take_answer(asked, body);
-        if (asked->missing == 0)
-            finish(ctx, p, asked, 0);
+        take_answer(pending, body);
+        if (pending->missing == 0)
+            finish(ctx, p, pending, 0);
         return;
     }
 }
@@ -267,7 +267,7 @@ static void on_told(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 /* Who is lost does not answer any more. */
 static void forget_node(struct mu__peers_call *call, uint32_t node)
 {
-    for (uint32_t i = 0; i < call->asked; i++)
+    for (uint32_t i = 0; i < call->requests_count; i++)
         if (call->nodes[i] == node) {
             call->nodes[i] = 0;
             call->missing--;
@@ -281,12 +281,12 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__call *next;
 
     for (struct mu__call *call = p->asking; call != NULL; call = next) {
-        struct mu__peers_call *asked = (struct mu__peers_call *)call;
+        struct mu__peers_call *pending = (struct mu__peers_call *)call;
 
         next = call->next;
-        forget_node(asked, body->node);
-        if (asked->missing == 0)
-            finish(ctx, p, asked, 0);
+        forget_node(pending, body->node);
+        if (pending->missing == 0)
+            finish(ctx, p, pending, 0);
     }
 }
 

@@ -44,9 +44,9 @@ enum mu__peers_operation {
 struct mu__peers_call {
     struct mu__call call;
     mu_value *found;        /* the caller's when the call has succeeded */
-    uint64_t token_first;   /* the actor's: each question has a token of its own, */
+    uint64_t token_first;   /* the actor's: each request has a token of its own, */
     uint32_t *nodes;        /* and who has it; 0: nothing more comes */
-    uint32_t asked;
+    uint32_t requests_count;
     uint32_t missing;
 };
 

@@ -341,7 +341,7 @@ void mu__agent_call_watch_next(struct mu__ctx *ctx, struct agent *a,
 
 /* ---- life ---- */
 
-static void say_unwatch(struct mu__ctx *ctx, struct agent *a,
+static void send_unwatch(struct mu__ctx *ctx, struct agent *a,
                         const struct mu__agent_watch *watch)
 {
     struct mu__msg *msg;
@@ -358,7 +358,7 @@ static void say_unwatch(struct mu__ctx *ctx, struct agent *a,
 /* Nothing is watched from here on. */
 static void stop(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *watch)
 {
-    say_unwatch(ctx, a, watch);
+    send_unwatch(ctx, a, watch);
     mu__agent_remove(ctx, a, &watch->pending);
     forget_keys(watch);
 }

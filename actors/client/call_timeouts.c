@@ -62,7 +62,7 @@ void mu__client_close_calls(struct mu__ctx *ctx, struct client_actor *c,
 
 /* ---- limits ---- */
 
-static void say_chief_missing(struct mu__ctx *ctx, struct client_actor *c,
+static void describe_chief_missing(struct mu__ctx *ctx, struct client_actor *c,
                               struct mu__call *call)
 {
     (void)mu_error_set(&call->error, -MU_EDEADLINE,
@@ -91,7 +91,7 @@ bool mu__client_timeout_passed(struct mu__ctx *ctx, struct client_actor *c,
         if (c->chief.connected)
             mu__client_explain_timeout(ctx, c, (struct mu__client_call *)call);
         else
-            say_chief_missing(ctx, c, call);
+            describe_chief_missing(ctx, c, call);
     } else {
         (void)mu__client_unlist(&c->calls.requested, call);
         mu__client_no_answer(ctx, c, call);

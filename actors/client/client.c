@@ -1,6 +1,6 @@
 #include "actors/client/internal.h"
 
-#include "actors/client/admission.h"
+#include "actors/client/admitting.h"
 #include "actors/client/holds.h"
 #include "actors/packing.h"
 #include "runtime/message/value_parts.h"

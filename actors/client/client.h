@@ -2,11 +2,11 @@
  * when that has room for it (ROOM_ALLOW), and waits here until then.
  *
  * Hears:  SUBMIT, SCHEDULE_PENDING, CANCEL_FUTURE, RELEASE_HELD and CALL from the node's
- *         own program; RESOLVED, FETCHED, FAULT and the answers to questions (STATUS,
+ *         own program; RESOLVED, FETCHED, FAULT and the answers to requests (STATUS,
  *         PER_WORKER_MADE, DRAINED) and ROOM_ALLOW from the supervisor; node news; its
  *         timers
  * Says:   SCHEDULE, CANCEL_CLOSURE, CANCEL_ALL, FETCH, RELEASE, REPORT, ROOM_ASK and
- *         questions (STATUS_GET, PER_WORKER_MAKE, DRAIN, FORGET) to the supervisor
+ *         requests (STATUS_GET, PER_WORKER_MAKE, DRAIN, FORGET) to the supervisor
  * Owns:   a reference to each future that is not resolved; closures whose arguments are
  *         not there yet, and those for which the chief has no room
  * Fails:  never by itself. When the chief is lost, what was scheduled there is aborted */
@@ -44,7 +44,7 @@ struct mu__session {
     uint64_t closures_max;          /* bounds; 0: none. Set before the session begins */
     uint64_t bytes_max;
     atomic_uint waiting;            /* threads that wait for room */
-    atomic_uint_fast64_t scheduled; /* admitted: see actors/client/admission.h */
+    atomic_uint_fast64_t scheduled; /* admitted: see actors/client/admitting.h */
     atomic_uint_fast64_t resolved;  /* by the loop, as all below */
     atomic_uint_fast64_t finished;
     atomic_uint_fast64_t failed;
@@ -113,7 +113,7 @@ struct mu__client_call {
     struct mu__waiter one;          /* the actor's, as what follows */
     size_t missing;
     size_t error_at;                /* which waiter the error is of */
-    uint64_t token;                 /* of the question to the supervisor */
+    uint64_t token;                 /* of the request to the supervisor */
 };
 
 /* One of the things that a closure has references to. */

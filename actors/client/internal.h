@@ -5,31 +5,11 @@
 #include "actors/client/client.h"
 
 #include "actors/client/room.h"
+#include "actors/client/slots.h"
 #include "actors/messages.h"
 #include "runtime/base/map.h"
 
 enum { CHIEF_ERROR_BYTES_MAX = 256 };
-
-/* A scheduled closure that is outstanding. */
-struct closure_slot {
-    union {
-        uint32_t next_free;     /* SLOT_FREE: slot + 1; 0: none */
-        mu_remote_value *future;    /* NULL: nobody wants the result */
-        struct mu__pending_closure *pending;    /* `is_pending`: which has the future */
-    };
-    uint32_t bytes;             /* of its arguments */
-    uint8_t state;              /* enum closure_slot_state */
-    bool is_pending;            /* not sent, and waits for inputs or did */
-    bool own_error;             /* nobody but the future has its error */
-    bool has_holds;             /* its SUBMIT, which waits: actors/client/holds.h */
-};
-
-enum closure_slot_state {
-    SLOT_FREE,
-    SLOT_BLOCKED,               /* waits for its inputs */
-    SLOT_WAITS,                 /* for room at the chief */
-    SLOT_SENT
-};
 
 struct mu__pending_list {
     struct mu__pending_closure *first;
@@ -42,13 +22,6 @@ struct client_chief {
     uint16_t epoch;             /* one more whenever it is lost */
     mu__pid pid;
     char reported_error[CHIEF_ERROR_BYTES_MAX];     /* why it cannot be reached */
-};
-
-/* Outstanding closures. A token is a slot's index + 1. */
-struct client_slots {
-    struct closure_slot *items;
-    uint32_t count;
-    uint32_t free_first;        /* slot + 1; 0: none */
 };
 
 /* The session that the program has opened. */
@@ -228,17 +201,6 @@ void mu__client_over_deadline(struct mu__ctx *ctx, struct client_actor *c,
 void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* ---- client.c: slots ---- */
-
-static inline struct mu__pending_closure *
-mu__slot_pending(const struct closure_slot *slot)
-{
-    return slot->is_pending ? slot->pending : NULL;
-}
-
-static inline mu_remote_value *mu__slot_future(const struct closure_slot *slot)
-{
-    return slot->is_pending ? slot->pending->future : slot->future;
-}
 
 /* The token of a new slot that is as `slot`; 0 when out of memory. */
 uint64_t mu__client_add_slot(struct client_actor *c, const struct closure_slot *slot);

@@ -1,5 +1,5 @@
-/* Questions to the supervisor: of the program, and of the client actor itself when a wait
- * is over its limit. Every question and every answer begins with a token. */
+/* Requests to the supervisor: of the program, and of the client actor itself when a wait
+ * is over its limit. Every request and every answer begins with a token. */
 #include "actors/client/internal.h"
 #include "runtime/message/codec.h"
 
@@ -376,7 +376,7 @@ static bool request_alive(struct mu__ctx *ctx, struct client_actor *c,
     return true;
 }
 
-static void say_no_answer(const struct client_actor *c, struct mu__client_call *call,
+static void describe_no_answer(const struct client_actor *c, struct mu__client_call *call,
                           bool is_late)
 {
     if (is_late)
@@ -397,7 +397,7 @@ void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c,
     }
     if (request_alive(ctx, c, (struct mu__client_call *)call))
         return;
-    say_no_answer(c, (struct mu__client_call *)call,
+    describe_no_answer(c, (struct mu__client_call *)call,
                   call->timeout_ms == 0 &&
                       ((struct mu__client_call *)call)->late != NULL);
     call->error.kind = MU_ERROR_LIMIT;
@@ -435,8 +435,8 @@ void mu__client_fail_requests(struct mu__ctx *ctx, struct client_actor *c,
 /* ---- answers ---- */
 
 /* Whose answer it is; the call is in no list then. */
-static struct mu__client_call *asker(struct client_actor *c, const struct mu__msg *msg,
-                                     uint64_t token)
+static struct mu__client_call *requester_of(struct client_actor *c,
+                                            const struct mu__msg *msg, uint64_t token)
 {
     struct mu__call *call = c->calls.requested;
 
@@ -453,7 +453,7 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
     struct mu__status *body = mu__body(msg);
-    struct mu__client_call *call = asker(c, msg, body->token);
+    struct mu__client_call *call = requester_of(c, msg, body->token);
     mu_value *status = NULL;
     char why[128] = "out of memory";
 
@@ -467,7 +467,7 @@ void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     if (call->explains_timeout) {
         mu_value_free(status);
-        say_no_answer(c, call, true);
+        describe_no_answer(c, call, true);
         call->call.error.kind = MU_ERROR_LIMIT;
         mu__client_complete(ctx, c, &call->call, -MU_EDEADLINE);
         return;
@@ -496,7 +496,7 @@ void mu__client_on_made(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct client_actor *c = state;
     struct mu__per_worker_made *body = mu__body(msg);
-    struct mu__client_call *call = asker(c, msg, body->token);
+    struct mu__client_call *call = requester_of(c, msg, body->token);
 
     if (call != NULL) {
         call->input = body->input;
@@ -512,7 +512,7 @@ void mu__client_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 {
     struct client_actor *c = state;
     struct mu__drained *body = mu__body(msg);
-    struct mu__client_call *call = asker(c, msg, body->token);
+    struct mu__client_call *call = requester_of(c, msg, body->token);
 
     if (call != NULL)
         answered(ctx, c, call, body->code, body->message);

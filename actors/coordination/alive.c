@@ -1,5 +1,8 @@
 #include "actors/coordination/alive.h"
 
+#include "actors/coordination/barrier_requests.h"
+#include "actors/coordination/replies.h"
+#include "actors/coordination/roster.h"
 #include "actors/coordination/sets.h"
 #include "runtime/base/map.h"
 

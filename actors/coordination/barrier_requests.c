@@ -5,10 +5,15 @@
  * again, get the same: but no process that came to the service when it was over already.
  * What had not ended begins anew there, as the agents ask again. */
 #include "actors/coordination/alive.h"
+#include "actors/coordination/barrier_requests.h"
 #include "actors/coordination/barrier_table.h"
-#include "actors/coordination/wait_notes.h"
 #include "actors/coordination/job_runs.h"
+#include "actors/coordination/registration.h"
+#include "actors/coordination/replies.h"
+#include "actors/coordination/roster.h"
 #include "actors/coordination/sets.h"
+#include "actors/coordination/task_requests.h"
+#include "actors/coordination/wait_notes.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -16,367 +21,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    MISSING_NAMED_MAX = 3,
-    RUNNING_WARN = 20       /* barriers at once: more may be some that nobody ends */
-};
-
 /* Generations and limits of more are nonsense. */
 #define NUMBER_MAX (UINT64_C(1) << 62)
-
-struct coord_barriers {
-    struct mu__barriers table;
-    char *all;              /* the canonical set of the coordinated jobs, */
-    bool all_is_old;        /* before the cluster changed */
-    bool is_read;           /* what the store has of former hosts */
-    uint32_t warn_at;
-    struct coord_alive *alive;
-    struct mu__ctx *calling;    /* while names may be dropped */
-    struct coordination *owner;
-};
-
-/* ---- outcomes in the store ---- */
-
-static const char hex[] = "0123456789ABCDEF";
-
-static bool is_plain(unsigned char byte)
-{
-    return (byte >= '0' && byte <= '9') || (byte >= 'a' && byte <= 'z') ||
-           (byte >= 'A' && byte <= 'Z') || byte == '_' || byte == '-' || byte == '.' ||
-           byte == ':';
-}
-
-/* A name has any bytes, a key has not: "a/b" is "a%2Fb" there. */
-static void key_of(const struct coordination *c, struct mu__view name, char out[1024])
-{
-    const unsigned char *at = name.data;
-    size_t used = mu__coord_run_key(c, "barrier/", out);
-
-    for (uint32_t i = 0; i < name.size; i++) {
-        if (is_plain(at[i])) {
-            out[used++] = (char)at[i];
-            continue;
-        }
-        out[used++] = '%';
-        out[used++] = hex[at[i] >> 4];
-        out[used++] = hex[at[i] & 15];
-    }
-    out[used] = '\0';
-}
-
-static bool take_hex(const char *at, const char *end, unsigned char *ret_byte)
-{
-    const char *high = end - at < 2 ? NULL : memchr(hex, at[0], 16);
-    const char *low = end - at < 2 ? NULL : memchr(hex, at[1], 16);
-
-    if (high == NULL || low == NULL)
-        return false;
-    *ret_byte = (unsigned char)((high - hex) << 4 | (low - hex));
-    return true;
-}
-
-/* The name behind a key, which has `skip` bytes before it; false: it is none of ours. */
-static bool name_of(struct mu__view key, size_t skip, char out[MU__BARRIER_NAME_MAX],
-                    struct mu__view *ret_name)
-{
-    const char *at = key.data;
-    const char *end = at + key.size;
-    uint32_t used = 0;
-
-    if (key.size <= skip)
-        return false;
-    at += skip;
-    for (; at < end && used < MU__BARRIER_NAME_MAX; used++) {
-        unsigned char byte = (unsigned char)*at++;
-
-        if (byte == '%') {
-            if (!take_hex(at, end, &byte))
-                return false;
-            at += 2;
-        }
-        out[used] = (char)byte;
-    }
-    *ret_name = (struct mu__view){.data = out, .size = used};
-    return at == end;
-}
-
-static struct mu__view view_of(const struct mu__barrier *barrier)
-{
-    return (struct mu__view){.data = barrier->name, .size = barrier->name_size};
-}
-
-static void write_outcome(struct mu__ctx *ctx, struct coordination *c,
-                          const struct mu__barrier *barrier)
-{
-    char key[1024];
-    char text[MU__BARRIER_TEXT_MAX];
-    int rv;
-
-    if (!c->config.store->lasting)
-        return;
-    key_of(c, view_of(barrier), key);
-    rv = mu__coord_keys_put_own(ctx, c, key, text, mu__barrier_write(barrier, text));
-    if (rv != 0)
-        mu__log(ctx, MU__LOG_ERROR, "barrier \"%s\": its outcome cannot be stored: %s",
-                barrier->name, mu_strerror(rv));
-}
-
-static void on_dropped(void *user, const struct mu__barrier *barrier)
-{
-    struct coord_barriers *barriers = user;
-    char key[1024];
-
-    if (!barriers->owner->config.store->lasting)
-        return;
-    key_of(barriers->owner, view_of(barrier), key);
-    (void)mu__coord_keys_delete_own(barriers->calling, barriers->owner, key);
-}
-
-/* What former hosts ended, once for each time that this one leads. */
-static void read_outcomes(struct mu__ctx *ctx, struct coordination *c)
-{
-    struct coord_barriers *barriers = c->barriers;
-    char name[MU__BARRIER_NAME_MAX];
-    char key[MU__RUN_KEY_MAX];
-    struct mu__view directory = {key, (uint32_t)mu__coord_run_key(c, "barrier", key)};
-    struct mu__key_value entry = {.key = directory};
-
-    if (barriers->is_read || !c->leads)
-        return;
-    barriers->is_read = true;
-    barriers->table.quiet_revision = mu__coord_run(c)->quiet_revision;
-    while (mu__coord_keys_next_own(c, entry.key, &entry)) {
-        struct mu__view found;
-        int rv = -MU_EINVALID;
-
-        if (!mu__key_is_below(entry.key, directory))
-            return;
-        if (name_of(entry.key, directory.size + 1, name, &found))
-            rv = mu__barriers_read(&barriers->table, found, entry.value,
-                                   mu__coord_clock(ctx, c));
-        if (rv != 0)
-            mu__log(ctx, MU__LOG_WARN, "outcomes of barriers: key \"%.*s\" is passed "
-                    "over: %s", (int)entry.key.size, (const char *)entry.key.data,
-                    mu_strerror(rv));
-    }
-}
-
-/* ---- answers ---- */
-
-/* One arrival's: which generation it was for, and what came of it. */
-struct barrier_answer {
-    uint64_t token;
-    uint64_t generation;
-    bool stays;
-    int code;
-    int kind;
-    struct mu__view message;
-    struct mu__view task;
-    struct mu__buf *backing;    /* of both; NULL: they are copied */
-};
-
-static void say(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                const struct barrier_answer *answer)
-{
-    struct mu__msg *msg = mu__msg_new(ctx, MU__BARRIER_PASSED);
-    struct mu__barrier_passed *body;
-
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->token = answer->token;
-    body->generation = answer->generation;
-    body->stays = answer->stays;
-    body->code = (uint32_t)-answer->code;
-    body->error_kind = (uint32_t)answer->kind;
-    body->message = answer->message;
-    body->task = answer->task;
-    if (answer->backing != NULL)
-        msg->backing = mu__buf_ref(answer->backing);
-    else if (answer->code != 0 &&
-             !mu__coord_back(msg, (struct mu__view *[]){&body->message, &body->task}, 2))
-        body->message.size = body->task.size = 0;
-    mu__coord_send(ctx, c, node, msg);
-}
-
-static struct barrier_answer answer_of(const struct mu__barrier_outcome *outcome,
-                                       uint64_t token)
-{
-    return (struct barrier_answer){
-        .token = token,
-        .generation = outcome->generation,
-        .code = outcome->code,
-        .kind = outcome->kind,
-        .message = mu__view_str(outcome->message == NULL ? "" : outcome->message),
-        .task = mu__view_str(outcome->task),
-    };
-}
-
-/* To all who have arrived, with one copy of the words. One whose link is down asks again
- * when it is back. */
-static void send_to_all(struct mu__ctx *ctx, struct coordination *c,
-                       const struct mu__barrier *barrier,
-                       const struct mu__barrier_outcome *outcome)
-{
-    struct barrier_answer answer = answer_of(outcome, 0);
-
-    if (outcome->code != 0) {
-        answer.backing = mu__buf_new((size_t)answer.message.size + answer.task.size + 1);
-        if (answer.backing != NULL)
-            (void)mu__pack_view(mu__pack_view(answer.backing->data, &answer.message),
-                                &answer.task);
-    }
-    for (uint32_t i = 0; i < barrier->seats_count; i++) {
-        const struct mu__barrier_seat *seat = &barrier->seats[i];
-        const struct mu__roster_task *task = c->roster->tasks[seat->slot];
-
-        if (!seat->arrived || !task->up || task->incarnation != seat->incarnation)
-            continue;
-        answer.token = seat->token;
-        say(ctx, c, task->node, &answer);
-    }
-    mu__buf_unref(answer.backing);
-}
-
-/* ---- the end of a generation ---- */
-
-static const struct mu__barrier_outcome *finish(struct mu__ctx *ctx,
-                                                struct coordination *c,
-                                                struct mu__barrier *barrier,
-                                                const mu_error *error)
-{
-    const struct mu__barrier_outcome *outcome = mu__barriers_end(
-        &c->barriers->table, barrier, error, mu__coord_next_revision(c),
-        mu__coord_clock(ctx, c));
-
-    if (error == NULL)
-        mu__log(ctx, MU__LOG_DEBUG, "barrier \"%s\" %" PRIu64 ": all %" PRIu32
-                " are there", barrier->name, outcome->generation, barrier->expected);
-    else
-        mu__log(ctx, MU__LOG_INFO, "%s", error->message);
-    write_outcome(ctx, c, barrier);
-    send_to_all(ctx, c, barrier, outcome);
-    return outcome;
-}
-
-static bool is_missing(void *user, const struct mu__roster_task *task)
-{
-    const struct mu__barrier_seat *seat = mu__barrier_seat(user, task->slot);
-
-    return seat != NULL && !seat->arrived;
-}
-
-static void explain_missing(struct mu__ctx *ctx, const struct coordination *c,
-                            struct mu__barrier *barrier, uint64_t after_ms,
-                            mu_error *ret_error)
-{
-    char missing[256];
-    char first[96] = "";
-
-    (void)mu__roster_describe(c->roster, mu__coord_clock(ctx, c), is_missing, barrier,
-                           MISSING_NAMED_MAX, missing, sizeof missing);
-    if (barrier->arrived > 0)
-        (void)snprintf(first, sizeof first, ", %s first",
-                       c->roster->tasks[barrier->first]->name);
-    (void)mu_error_set(ret_error, -MU_EDEADLINE,
-                       "barrier \"%.120s\": %" PRIu32 " of %" PRIu32 " tasks arrived in %"
-                       PRIu64 " ms%s; missing: %s", barrier->name, barrier->arrived,
-                       barrier->expected, after_ms, first, missing);
-    ret_error->kind = MU_ERROR_LIMIT;
-}
-
-static void time_out(struct mu__ctx *ctx, struct coordination *c,
-                     struct mu__barrier *barrier)
-{
-    mu_error error;
-
-    explain_missing(ctx, c, barrier, barrier->timeout_ms, &error);
-    (void)finish(ctx, c, barrier, &error);
-}
-
-/* For the logs of those who are here. */
-static void note_waiting(struct mu__ctx *ctx, struct coordination *c,
-                         struct mu__barrier *barrier, uint64_t now_ms)
-{
-    mu_error error;
-
-    explain_missing(ctx, c, barrier, now_ms - barrier->since_ms, &error);
-    for (uint32_t i = 0; i < barrier->seats_count; i++) {
-        const struct mu__barrier_seat *seat = &barrier->seats[i];
-        const struct mu__roster_task *task = c->roster->tasks[seat->slot];
-
-        if (seat->arrived && task->up && task->incarnation == seat->incarnation)
-            mu__coord_note(ctx, task->node, seat->token, error.message);
-    }
-}
-
-/* Why a barrier cannot go on without a task. What that one says of itself counts as it
- * is; otherwise nobody but it knows what it was. */
-static void explain_gone(const struct mu__barrier *barrier,
-                         const struct mu__roster_task *task, bool failed,
-                         mu_error *ret_error)
-{
-    int code = failed && task->self_reported ? task->error.code : -MU_EINTERNAL;
-
-    if (failed)
-        (void)mu_error_set(ret_error, code, "barrier \"%.120s\" needs %s, which is in "
-                           "error: %s", barrier->name, task->name, task->error.message);
-    else
-        (void)mu_error_set(ret_error, code, "barrier \"%.120s\" needs %s, which has left "
-                           "or was reset", barrier->name, task->name);
-    ret_error->kind = failed && task->self_reported ? task->error.kind : MU_ERROR_WORKER;
-    (void)snprintf(ret_error->task, sizeof ret_error->task, "%s",
-                   failed && task->self_reported && task->error.task[0] != '\0'
-                       ? task->error.task
-                       : task->name);
-}
-
-/* One that is not recoverable, or says itself that it has failed, is not waited for. */
-static bool is_fatal(const struct mu__roster_task *task)
-{
-    return !task->recoverable || (task->state == MU__TASK_FAILED && task->self_reported);
-}
-
-static struct mu__roster_task *find_failed(const struct coordination *c,
-                                           const struct mu__barrier *barrier)
-{
-    for (uint32_t i = 0; i < barrier->seats_count; i++) {
-        struct mu__roster_task *task = c->roster->tasks[barrier->seats[i].slot];
-
-        if ((barrier->seats[i].past & 1) != 0 && task->state == MU__TASK_FAILED &&
-            is_fatal(task))
-            return task;
-    }
-    return NULL;
-}
-
-void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
-                                  struct mu__roster_task *task, bool failed)
-{
-    struct mu__barrier *next;
-    mu_error error;
-
-    for (struct mu__barrier *at = c->barriers->table.running.first; at != NULL;
-         at = next) {
-        next = at->next;
-        if (mu__barrier_seat(at, task->slot) == NULL)
-            continue;
-        if (!is_fatal(task)) {
-            (void)mu__barrier_uncount(at, task->slot);
-            continue;
-        }
-        explain_gone(at, task, failed, &error);
-        (void)finish(ctx, c, at, &error);
-    }
-    mu__coord_alive_left(ctx, c, c->barriers->alive, task);
-}
-
-void mu__coord_barriers_task_joined(struct mu__ctx *ctx, struct coordination *c,
-                                  struct mu__roster_task *task)
-{
-    (void)ctx;
-    mu__coord_alive_joined(c->barriers->alive, task);
-}
 
 /* ---- arriving ---- */
 
@@ -412,12 +58,12 @@ static void refuse(struct mu__ctx *ctx, struct arriving *a, int code, bool alone
     (void)mu_error_set(&error, code, "barrier \"%s\": %s", name, message);
     (void)snprintf(error.task, sizeof error.task, "%s", a->task->name);
     if (ends)
-        (void)finish(ctx, a->c, barrier, &error);
+        (void)mu__coord_barrier_finish(ctx, a->c, barrier, &error);
     if (barrier != NULL && answer.stays)
         answer.generation = barrier->generation;
     answer.message = mu__view_str(error.message);
     answer.task = mu__view_str(error.task);
-    say(ctx, a->c, a->node, &answer);
+    mu__coord_barrier_say(ctx, a->c, a->node, &answer);
 }
 
 static void refuse_order(struct mu__ctx *ctx, struct arriving *a, bool is_slow)
@@ -545,7 +191,7 @@ static void send_replaced(struct mu__ctx *ctx, struct arriving *a, uint64_t toke
     const struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
                                                           a->arrival.name);
 
-    say(ctx, a->c, a->node, &(struct barrier_answer){
+    mu__coord_barrier_say(ctx, a->c, a->node, &(struct barrier_answer){
         .token = token,
         .generation = barrier->generation,
         .stays = true,
@@ -561,14 +207,14 @@ static void count_in(struct mu__ctx *ctx, struct arriving *a, bool is_first, boo
     struct mu__barrier *barrier = mu__barriers_find(&a->c->barriers->table,
                                                     a->arrival.name);
     const struct mu__roster_task *failed =
-        is_first ? find_failed(a->c, barrier) : NULL;
+        is_first ? mu__coord_barrier_find_failed(a->c, barrier) : NULL;
     mu_error error;
 
     if (failed != NULL) {
-        explain_gone(barrier, failed, true, &error);
-        (void)finish(ctx, a->c, barrier, &error);
+        mu__coord_barrier_explain_gone(barrier, failed, true, &error);
+        (void)mu__coord_barrier_finish(ctx, a->c, barrier, &error);
     } else if (is_last) {
-        (void)finish(ctx, a->c, barrier, NULL);
+        (void)mu__coord_barrier_finish(ctx, a->c, barrier, NULL);
     }
 }
 
@@ -589,8 +235,8 @@ static void arrive(struct mu__ctx *ctx, struct arriving *a)
     if (replaced != 0)
         send_replaced(ctx, a, replaced);
     if (how == MU__ARRIVED_AGAIN) {
-        answer = answer_of(outcome, a->arrival.token);
-        say(ctx, a->c, a->node, &answer);
+        answer = mu__coord_barrier_answer_of(outcome, a->arrival.token);
+        mu__coord_barrier_say(ctx, a->c, a->node, &answer);
     } else if (how == MU__ARRIVED_DIFFERENT) {
         refuse_set(ctx, a);
     } else if (how == MU__ARRIVED_SLOW || how == MU__ARRIVED_QUICK) {
@@ -643,7 +289,7 @@ void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                "a generation below 2^62 are expected");
         return;
     }
-    read_outcomes(ctx, c);
+    mu__coord_barrier_read_outcomes(ctx, c);
     rv = read_set(&a, &error);
     if (rv == 0)
         arrive(ctx, &a);
@@ -662,7 +308,7 @@ static void cancel(struct mu__ctx *ctx, struct coordination *c,
     (void)mu_error_set(&error, -MU_ECANCELLED, "barrier \"%.120s\": cancelled by %s",
                        barrier->name, task->name);
     (void)snprintf(error.task, sizeof error.task, "%s", task->name);
-    (void)finish(ctx, c, barrier, &error);
+    (void)mu__coord_barrier_finish(ctx, c, barrier, &error);
 }
 
 /* Why there is nothing that this task could cancel. */
@@ -704,7 +350,7 @@ void mu__coord_on_barrier_cancel(struct mu__ctx *ctx, void *state, struct mu__ms
 
     if (task == NULL)
         return;
-    read_outcomes(ctx, c);
+    mu__coord_barrier_read_outcomes(ctx, c);
     barrier = mu__barriers_find(&c->barriers->table, body->name);
     if (barrier != NULL && mu__barrier_may_cancel(barrier, task->slot, task->incarnation,
                                                   body->generation))
@@ -728,11 +374,11 @@ void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c)
          at = next) {
         next = at->next;
         if (at->timeout_ms != 0 && now_ms - at->since_ms >= at->timeout_ms) {
-            time_out(ctx, c, at);
+            mu__coord_barrier_time_out(ctx, c, at);
             continue;
         }
         if (at->note_ms != 0 && now_ms >= at->note_ms)
-            note_waiting(ctx, c, at, now_ms);
+            mu__coord_barrier_note_waiting(ctx, c, at, now_ms);
         if (at->note_ms <= now_ms)
             at->note_ms = mu__coord_note_next(at->since_ms, now_ms);
         mu__coord_wake_at(ctx, c, at->note_ms);
@@ -744,7 +390,7 @@ void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c)
 
 uint64_t mu__coord_barriers_forget_over(struct mu__ctx *ctx, struct coordination *c)
 {
-    read_outcomes(ctx, c);
+    mu__coord_barrier_read_outcomes(ctx, c);
     c->barriers->calling = ctx;
     return mu__barriers_forget_over(&c->barriers->table);
 }
@@ -784,7 +430,7 @@ static int follow(struct mu__ctx *ctx, struct coordination *c,
     else
         mu__barrier_part(barrier, task->slot);
     if (rv == 0 && mu__barrier_is_full(barrier))
-        (void)finish(ctx, c, barrier, NULL);
+        (void)mu__coord_barrier_finish(ctx, c, barrier, NULL);
     return rv;
 }
 
@@ -819,7 +465,7 @@ void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
         } else {
             continue;
         }
-        (void)finish(ctx, c, at, &error);
+        (void)mu__coord_barrier_finish(ctx, c, at, &error);
     }
 }
 
@@ -832,7 +478,7 @@ int mu__coord_barriers_init(struct mu__ctx *ctx, struct coordination *c)
     barriers->table.secret = mu__secret(ctx);
     barriers->owner = c;
     barriers->warn_at = RUNNING_WARN;
-    barriers->table.dropped = on_dropped;
+    barriers->table.dropped = mu__coord_barrier_on_dropped;
     barriers->table.user = barriers;
     barriers->all = canonical(c->config.tasks);
     barriers->alive = mu__coord_alive_new();

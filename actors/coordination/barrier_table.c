@@ -1,3 +1,4 @@
+
 #include "actors/coordination/barrier_table.h"
 
 #include "actors/packing.h"
@@ -5,7 +6,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +37,7 @@ struct mu__barrier *mu__barriers_find(const struct mu__barriers *barriers,
     return at;
 }
 
-static void append(struct mu__barrier_list *list, struct mu__barrier *barrier)
+void mu__barrier_append(struct mu__barrier_list *list, struct mu__barrier *barrier)
 {
     barrier->prev = list->last;
     barrier->next = NULL;
@@ -84,9 +84,8 @@ static void free_barrier(struct mu__barrier *barrier)
     free(barrier);
 }
 
-/* A name of which nothing is known yet, in no list. */
-static struct mu__barrier *new_barrier(struct mu__barriers *barriers,
-                                       struct mu__view name)
+struct mu__barrier *mu__barrier_new_barrier(struct mu__barriers *barriers,
+                                            struct mu__view name)
 {
     struct mu__barrier *barrier = calloc(1, sizeof *barrier + name.size + 1);
     uint64_t key = key_of(barriers, name);
@@ -123,8 +122,7 @@ static void unname(struct mu__barriers *barriers, const struct mu__barrier *barr
     at->chain = barrier->chain;
 }
 
-/* One that is in no list. */
-static void discard(struct mu__barriers *barriers, struct mu__barrier *barrier)
+void mu__barrier_discard(struct mu__barriers *barriers, struct mu__barrier *barrier)
 {
     unname(barriers, barrier);
     barriers->seats -= barrier->seats_count;
@@ -136,7 +134,7 @@ static void drop(struct mu__barriers *barriers, struct mu__barrier *barrier)
     if (barriers->dropped != NULL)
         barriers->dropped(barriers->user, barrier);
     unlink_from(&barriers->over, barrier);
-    discard(barriers, barrier);
+    mu__barrier_discard(barriers, barrier);
 }
 
 uint64_t mu__barriers_forget_over(struct mu__barriers *barriers)
@@ -410,8 +408,8 @@ static uint32_t seats_missing(const struct mu__barrier *barrier, const uint32_t 
     return missing;
 }
 
-static int make_room(struct mu__barriers *barriers, const struct mu__barrier *but,
-                     uint32_t seats, uint64_t now_ms, mu_error *ret_error)
+int mu__barrier_make_room(struct mu__barriers *barriers, const struct mu__barrier *but,
+                          uint32_t seats, uint64_t now_ms, mu_error *ret_error)
 {
     uint32_t names = but == NULL;
 
@@ -502,26 +500,26 @@ int mu__barriers_begin(struct mu__barriers *barriers,
     struct mu__barrier *known = mu__barriers_find(barriers, arrival->name);
     struct mu__barrier *barrier = known;
     uint32_t seats = known == NULL ? count : seats_missing(known, slots, count);
-    int rv = make_room(barriers, known, seats, now_ms, ret_error);
+    int rv = mu__barrier_make_room(barriers, known, seats, now_ms, ret_error);
 
     assert(known == NULL || !known->running);
     if (rv != 0)
         return rv;
     if (known == NULL)
-        barrier = new_barrier(barriers, arrival->name);
+        barrier = mu__barrier_new_barrier(barriers, arrival->name);
     if (barrier == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a barrier");
     rv = furnish(barriers, barrier, arrival, slots, count);
     if (rv != 0) {
         if (known == NULL)
-            discard(barriers, barrier);
+            mu__barrier_discard(barriers, barrier);
         return mu_error_set(ret_error, rv, "no memory for the tasks of a barrier");
     }
     if (known == NULL)
         barrier->generation = arrival->generation;
     else
         unlink_from(&barriers->over, barrier);
-    append(&barriers->running, barrier);
+    mu__barrier_append(&barriers->running, barrier);
     seat_all(barrier, slots, count);
     barrier->running = true;
     barrier->since_ms = now_ms;
@@ -568,7 +566,7 @@ bool mu__barrier_is_full(const struct mu__barrier *barrier)
 
 /* ---- ending ---- */
 
-static void describe(struct mu__barrier_outcome *outcome, const mu_error *error)
+void mu__barrier_describe(struct mu__barrier_outcome *outcome, const mu_error *error)
 {
     size_t size = strlen(error->message) + 1;
 
@@ -621,178 +619,15 @@ const struct mu__barrier_outcome *mu__barriers_end(struct mu__barriers *barriers
     outcome->generation = barrier->generation;
     outcome->revision = revision;
     if (error != NULL)
-        describe(outcome, error);
+        mu__barrier_describe(outcome, error);
     note_seats(outcome, barrier);
     remember(barrier, outcome);
     barrier->running = false;
     barrier->generation++;
     barrier->since_ms = now_ms;
     unlink_from(&barriers->running, barrier);
-    append(&barriers->over, barrier);
+    mu__barrier_append(&barriers->over, barrier);
     return outcome;
-}
-
-/* ---- as text: "GENERATION REVISION CODE KIND TASK SIZE WORDS\n" for each outcome, and
- * behind it "+MARK \n" for each that joined ---- */
-
-size_t mu__barrier_write(const struct mu__barrier *barrier,
-                         char out[MU__BARRIER_TEXT_MAX])
-{
-    size_t used = 0;
-
-    out[0] = '\0';
-    for (const struct mu__barrier_outcome *at = barrier->outcomes; at != NULL;
-         at = at->next) {
-        const char *message = at->message == NULL ? "" : at->message;
-
-        used += (size_t)snprintf(out + used, MU__BARRIER_TEXT_MAX - used,
-                                 "%" PRIu64 " %" PRIu64 " %d %d %s %zu %s\n",
-                                 at->generation, at->revision, -at->code, at->kind,
-                                 at->task[0] == '\0' ? "-" : at->task, strlen(message),
-                                 message);
-        for (uint32_t i = 0; i < at->joined_count; i++)
-            used += (size_t)snprintf(out + used, MU__BARRIER_TEXT_MAX - used,
-                                     "+%" PRIu64 " \n", at->joined[i]);
-    }
-    return used;
-}
-
-/* What is left of a text; `bad` once it is of another form. */
-struct outcome_reader {
-    const char *at;
-    const char *end;
-    bool bad;
-};
-
-/* A decimal number and the space behind it. */
-static uint64_t take_number(struct outcome_reader *reader, uint64_t max)
-{
-    const char *begin = reader->at;
-    uint64_t number = 0;
-
-    while (reader->at < reader->end && *reader->at >= '0' && *reader->at <= '9' &&
-           reader->at - begin < 19)
-        number = number * 10 + (uint64_t)(*reader->at++ - '0');
-    if (reader->at == begin || reader->at == reader->end || *reader->at != ' ' ||
-        number > max) {
-        reader->bad = true;
-        return 0;
-    }
-    reader->at++;
-    return number;
-}
-
-/* Some bytes and the one behind them. */
-static struct mu__view take_bytes(struct outcome_reader *reader, size_t size, char behind)
-{
-    const char *begin = reader->at;
-
-    if (reader->bad || (size_t)(reader->end - begin) <= size || begin[size] != behind) {
-        reader->bad = true;
-        return (struct mu__view){.size = 0};
-    }
-    reader->at += size + 1;
-    return (struct mu__view){.data = begin, .size = (uint32_t)size};
-}
-
-static struct mu__view take_word(struct outcome_reader *reader)
-{
-    size_t size = 0;
-
-    while (reader->at + size < reader->end && reader->at[size] != ' ')
-        size++;
-    return take_bytes(reader, size, ' ');
-}
-
-static void read_joined(struct outcome_reader *reader,
-                        struct mu__barrier_outcome *outcome)
-{
-    while (!reader->bad && reader->at < reader->end && *reader->at == '+') {
-        reader->at++;
-        if (outcome->joined_count == MU__BARRIER_JOINED_MAX) {
-            reader->bad = true;
-            return;
-        }
-        outcome->joined[outcome->joined_count++] =
-            take_number(reader, UINT64_C(1) << 62);
-        (void)take_bytes(reader, 0, '\n');
-    }
-}
-
-static struct mu__barrier_outcome *read_outcome(struct outcome_reader *reader)
-{
-    uint64_t generation = take_number(reader, UINT64_C(1) << 62);
-    uint64_t revision = take_number(reader, UINT64_C(1) << 62);
-    mu_error error = {.code = -(int)take_number(reader, 255)};
-    struct mu__barrier_outcome *outcome;
-    struct mu__view task;
-    size_t size;
-
-    error.kind = (int)take_number(reader, 255);
-    task = take_word(reader);
-    size = (size_t)take_number(reader, sizeof error.message - 1);
-    mu__view_copy(take_bytes(reader, size, '\n'), error.message, sizeof error.message);
-    if (!mu__view_is(task, "-"))
-        mu__view_copy(task, error.task, sizeof error.task);
-    if (reader->bad)
-        return NULL;
-    outcome = calloc(1, sizeof *outcome);
-    if (outcome == NULL)
-        return NULL;
-    outcome->generation = generation;
-    outcome->revision = revision;
-    if (error.code != 0)
-        describe(outcome, &error);
-    read_joined(reader, outcome);
-    return outcome;
-}
-
-/* Generations descend. */
-static int read_outcomes(struct outcome_reader *reader, struct mu__barrier *barrier)
-{
-    struct mu__barrier_outcome **end = &barrier->outcomes;
-    uint64_t before = UINT64_MAX;
-
-    for (int i = 0; reader->at < reader->end; i++) {
-        struct mu__barrier_outcome *outcome = read_outcome(reader);
-
-        if (outcome == NULL)
-            return reader->bad ? -MU_EINVALID : -MU_ENOMEM;
-        *end = outcome;
-        end = &outcome->next;
-        if (reader->bad || i == MU__BARRIER_OUTCOMES_MAX || outcome->generation >= before)
-            return -MU_EINVALID;
-        before = outcome->generation;
-    }
-    return barrier->outcomes == NULL ? -MU_EINVALID : 0;
-}
-
-int mu__barriers_read(struct mu__barriers *barriers, struct mu__view name,
-                      struct mu__view text, uint64_t now_ms)
-{
-    struct outcome_reader reader = {.at = text.data};
-    struct mu__barrier *barrier;
-    int rv = make_room(barriers, NULL, 0, now_ms, NULL);
-
-    if (rv != 0)
-        return rv;
-    if (text.size == 0)
-        return -MU_EINVALID;
-    reader.end = reader.at + text.size;
-    barrier = new_barrier(barriers, name);
-    if (barrier == NULL)
-        return -MU_ENOMEM;
-    rv = read_outcomes(&reader, barrier);
-    if (rv != 0) {
-        discard(barriers, barrier);
-        return rv;
-    }
-    barrier->generation = barrier->outcomes->generation + 1;
-    barrier->read_end = barrier->generation;
-    barrier->read_revision = barrier->outcomes->revision;
-    barrier->since_ms = now_ms;
-    append(&barriers->over, barrier);
-    return 0;
 }
 
 /* ---- checking ---- */

@@ -212,4 +212,20 @@ int mu__barriers_read(struct mu__barriers *barriers, struct mu__view name,
 /* What all parts of it must say of each other; false: they do not. For tests. */
 bool mu__barriers_check(const struct mu__barriers *barriers);
 
+/* ---- barrier_table.c ---- */
+
+void mu__barrier_append(struct mu__barrier_list *list, struct mu__barrier *barrier);
+
+/* A name of which nothing is known yet, in no list. */
+struct mu__barrier *mu__barrier_new_barrier(struct mu__barriers *barriers,
+                                            struct mu__view name);
+
+/* One that is in no list. */
+void mu__barrier_discard(struct mu__barriers *barriers, struct mu__barrier *barrier);
+
+int mu__barrier_make_room(struct mu__barriers *barriers, const struct mu__barrier *but,
+                          uint32_t seats, uint64_t now_ms, mu_error *ret_error);
+
+void mu__barrier_describe(struct mu__barrier_outcome *outcome, const mu_error *error);
+
 #endif

@@ -1,14 +1,22 @@
+
 #include "actors/coordination/coordination.h"
 
+#include "actors/coordination/barrier_requests.h"
+#include "actors/coordination/cluster_changes.h"
 #include "actors/coordination/internal.h"
-#include "actors/coordination/task_marks.h"
 #include "actors/coordination/job_runs.h"
+#include "actors/coordination/keys/keys.h"
+#include "actors/coordination/leave.h"
+#include "actors/coordination/preemption.h"
+#include "actors/coordination/registration.h"
+#include "actors/coordination/replies.h"
+#include "actors/coordination/task_marks.h"
+#include "actors/coordination/task_requests.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     TICK_BUSY_MS = 50,      /* while the store is read or has not answered yet */
@@ -55,19 +63,19 @@ uint64_t mu__coord_clock(struct mu__ctx *ctx, const struct coordination *c)
     uint64_t now_ms = mu__now_ms(ctx);
 
     /* The clock waits for the tick, which is what notices that the host was paused. */
-    if (c->tick_timer != 0 && now_ms > c->tick_due_ms + TICK_LATE_MS)
-        now_ms = c->tick_due_ms + TICK_LATE_MS;
-    return now_ms - c->paused_ms;
+    if (c->clock.timer != 0 && now_ms > c->clock.due_ms + TICK_LATE_MS)
+        now_ms = c->clock.due_ms + TICK_LATE_MS;
+    return now_ms - c->clock.paused_ms;
 }
 
 static void arm(struct mu__ctx *ctx, struct coordination *c, uint64_t when_ms)
 {
     uint64_t now_ms = mu__now_ms(ctx);
 
-    mu__timer_cancel(ctx, c->tick_timer);
-    c->tick_due_ms = when_ms;
-    c->tick_timer = mu__timer_set(ctx, when_ms - now_ms, TIMER_TICK);
-    if (c->tick_timer == 0)
+    mu__timer_cancel(ctx, c->clock.timer);
+    c->clock.due_ms = when_ms;
+    c->clock.timer = mu__timer_set(ctx, when_ms - now_ms, TIMER_TICK);
+    if (c->clock.timer == 0)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: limits are late");
 }
 
@@ -82,12 +90,12 @@ void mu__coord_wake_at(struct mu__ctx *ctx, struct coordination *c, uint64_t due
             return;
         when_ms += due_ms - clock_ms;
     }
-    if (c->ticking) {
-        if (when_ms < c->next_ms)
-            c->next_ms = when_ms;
+    if (c->clock.ticking) {
+        if (when_ms < c->clock.next_ms)
+            c->clock.next_ms = when_ms;
         return;
     }
-    if (c->tick_timer == 0 || when_ms < c->tick_due_ms)
+    if (c->clock.timer == 0 || when_ms < c->clock.due_ms)
         arm(ctx, c, when_ms);
 }
 
@@ -125,211 +133,30 @@ static void free_peers(struct coordination *c)
     mu__map_done(&c->peers);
 }
 
-/* ---- What is said ---- */
-
-bool mu__coord_back(struct mu__msg *msg, struct mu__view *const *views, size_t count)
-{
-    size_t size = 1;
-    uint8_t *at;
-
-    if (msg->backing != NULL)
-        return true;
-    for (size_t i = 0; i < count; i++)
-        size += views[i]->size;
-    msg->backing = mu__buf_new(size);
-    if (msg->backing == NULL)
-        return false;
-    at = msg->backing->data;
-    for (size_t i = 0; i < count; i++)
-        at = mu__pack_view(at, views[i]);
-    return true;
-}
-
-void mu__coord_send_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg)
-{
-    /* A link that is gone is told as NODE_DOWN, and its agent asks again. */
-    (void)mu__send(ctx, (mu__pid){node, MU__AGENT}, msg);
-}
-
-static void hold_until_safe(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                 struct mu__msg *msg)
-{
-    struct coord_later *later =
-        c->later_count < COORD_LATER_MAX ? malloc(sizeof *later) : NULL;
-
-    if (later == NULL) {
-        mu__log(ctx, MU__LOG_ERROR, "an answer is dropped: %" PRIu32
-                " others wait for the store", c->later_count);
-        mu__msg_free(ctx, msg);
-        return;
-    }
-    *later = (struct coord_later){
-        .sequence = c->sequence + (c->dirty ? 1 : 0),
-        .node = node,
-        .msg = msg,
-    };
-    *c->later_end = later;
-    c->later_end = &later->next;
-    c->later_count++;
-}
-
-void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                   struct mu__msg *msg)
-{
-    if (msg == NULL)
-        return;
-    if (c->broken)
-        mu__msg_free(ctx, msg);
-    else if (c->dirty || c->safe < c->sequence)
-        hold_until_safe(ctx, c, node, msg);
-    else
-        mu__coord_send_now(ctx, node, msg);
-}
-
-static void send_later(struct mu__ctx *ctx, struct coordination *c)
-{
-    while (c->later != NULL && c->later->sequence <= c->safe) {
-        struct coord_later *later = c->later;
-
-        c->later = later->next;
-        if (c->later == NULL)
-            c->later_end = &c->later;
-        c->later_count--;
-        mu__coord_send_now(ctx, later->node, later->msg);
-        free(later);
-    }
-}
-
-static void drop_later(struct mu__ctx *ctx, struct coordination *c)
-{
-    while (c->later != NULL) {
-        struct coord_later *later = c->later;
-
-        c->later = later->next;
-        mu__msg_free(ctx, later->msg);
-        free(later);
-    }
-    c->later_end = &c->later;
-    c->later_count = 0;
-}
-
-static void answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                   struct mu__tasks_answer *body, struct mu__msg *msg,
-                   const mu_error *error)
-{
-    struct mu__view *const views[] = {&body->message, &body->task};
-
-    body->code = (uint32_t)-error->code;
-    body->message = mu__view_str(error->message);
-    body->task = mu__view_str(error->task);
-    body->error_kind = (uint32_t)error->kind;
-    if (!mu__coord_back(msg, views, 2))
-        body->message.size = body->task.size = 0;
-    mu__coord_send(ctx, c, node, msg);
-}
-
-void mu__coord_answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                      uint64_t token, const mu_error *error)
-{
-    const mu_error none = {.code = 0};
-    struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_ANSWER);
-    struct mu__tasks_answer *body;
-
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->token = token;
-    answer(ctx, c, node, body, msg, error == NULL ? &none : error);
-}
-
-void mu__coord_answer_packed(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                             const struct mu__tasks_answer *answer, struct mu__buf *buf)
-{
-    uint64_t bytes = (uint64_t)answer->content.head_size + answer->content.tail_size;
-    bool fits = buf != NULL && bytes <= MU__TASKS_CONTENT_MAX;
-    struct mu__msg *msg = fits ? mu__msg_new(ctx, MU__TASKS_ANSWER) : NULL;
-    mu_error error;
-
-    if (msg != NULL) {
-        *(struct mu__tasks_answer *)mu__body(msg) = *answer;
-        msg->backing = mu__buf_ref(buf);
-        mu__coord_send(ctx, c, node, msg);
-        return;
-    }
-    if (buf != NULL && !fits)
-        (void)mu_error_set(&error, -MU_EEXHAUSTED, "what %s knows of these tasks has %"
-                           PRIu64 " bytes, and at most %d are told: ask about fewer",
-                           c->config.task, bytes, MU__TASKS_CONTENT_MAX);
-    else
-        (void)mu_error_set(&error, -MU_ENOMEM, "%s is out of memory", c->config.task);
-    mu__coord_answer(ctx, c, node, answer->token, &error);
-}
-
-void mu__coord_answer_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                            uint64_t token, uint64_t version, mu_value *content)
-{
-    struct mu__tasks_answer answer = {.token = token, .version = version};
-    struct mu__buf *buf =
-        content == NULL ? NULL : mu__pack_value(content, &answer.content);
-
-    mu_value_free(content);
-    mu__coord_answer_packed(ctx, c, node, &answer, buf);
-    mu__buf_unref(buf);
-}
-
-/* Not what depends on the store: at once. */
-static void send_here(struct mu__ctx *ctx, const struct coordination *c, uint32_t node)
-{
-    struct mu__msg *msg = mu__msg_new(ctx, MU__SERVICE_HERE);
-    struct mu__service_here *body;
-
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->leads = c->leads;
-    body->epoch = c->epoch;
-    body->store = c->number;
-    if (!c->leads) {
-        struct mu__view *const views[] = {&body->reason};
-
-        body->reason = mu__view_str(c->reason);
-        if (!mu__coord_back(msg, views, 1))
-            body->reason.size = 0;
-    }
-    mu__coord_send_now(ctx, node, msg);
-}
-
-static void send_here_to_all(struct mu__ctx *ctx, const struct coordination *c)
-{
-    for (size_t i = 0; i < c->peers.capacity; i++)
-        if (c->peers.entries[i].key != 0)
-            send_here(ctx, c, (uint32_t)(c->peers.entries[i].key - 1));
-}
-
 /* ---- The store ---- */
 
 int mu__coord_write_record(struct mu__ctx *ctx, struct coordination *c,
                            const struct mu__msg *record)
 {
-    struct mu__ctx *calling = c->calling;
+    struct mu__ctx *calling = c->commits.calling;
     int rv;
 
-    if (c->broken || !c->leads)
+    if (c->commits.broken || !c->leads)
         return -MU_EUNAVAILABLE;
-    c->calling = ctx;
+    c->commits.calling = ctx;
     rv = c->store->ops->write(c->store, ctx, record);
-    c->calling = calling;
+    c->commits.calling = calling;
     if (rv != 0) {
-        c->broken = true;
+        c->commits.broken = true;
         mu__coord_wake_at(ctx, c, 0);
         mu__log(ctx, MU__LOG_ERROR, "the store cannot be written: %s", mu_strerror(rv));
         return rv;
     }
-    if (c->commit_timer == 0)
-        c->commit_timer = mu__timer_set(ctx, 0, TIMER_COMMIT);
-    if (c->commit_timer == 0)
+    if (c->commits.timer == 0)
+        c->commits.timer = mu__timer_set(ctx, 0, TIMER_COMMIT);
+    if (c->commits.timer == 0)
         mu__coord_wake_at(ctx, c, 0);
-    c->dirty = true;
+    c->commits.dirty = true;
     return 0;
 }
 
@@ -346,16 +173,16 @@ int mu__coord_write(struct mu__ctx *ctx, struct coordination *c, struct mu__msg 
 
 static void commit(struct mu__ctx *ctx, struct coordination *c)
 {
-    mu__timer_cancel(ctx, c->commit_timer);
-    c->commit_timer = 0;
-    if (!c->dirty || c->broken)
+    mu__timer_cancel(ctx, c->commits.timer);
+    c->commits.timer = 0;
+    if (!c->commits.dirty || c->commits.broken)
         return;
-    c->dirty = false;
-    c->sequence++;
-    c->calling = ctx;
-    c->store->ops->commit(c->store, ctx, c->revision, c->sequence);
-    c->calling = NULL;
-    if (c->safe < c->sequence)
+    c->commits.dirty = false;
+    c->commits.sequence++;
+    c->commits.calling = ctx;
+    c->store->ops->commit(c->store, ctx, c->revision, c->commits.sequence);
+    c->commits.calling = NULL;
+    if (c->commits.safe < c->commits.sequence)
         mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c) + TICK_BUSY_MS);
 }
 
@@ -363,12 +190,13 @@ static void rewrite(struct mu__ctx *ctx, struct coordination *c)
 {
     const struct mu__store_ops *ops = c->store->ops;
 
-    if (!c->leads || c->broken || c->dirty || c->safe < c->sequence ||
-        ops->wants_rewrite == NULL || !ops->wants_rewrite(c->store, c->records))
+    if (!c->leads || c->commits.broken || c->commits.dirty ||
+        c->commits.safe < c->commits.sequence || ops->wants_rewrite == NULL ||
+        !ops->wants_rewrite(c->store, c->records))
         return;
     ops->rewrite(c->store, ctx);
     /* Nothing to write is a rewrite, too, and has a commit. */
-    c->dirty = true;
+    c->commits.dirty = true;
     (void)mu__coord_keys_rewrite(ctx, c);
     commit(ctx, c);
 }
@@ -377,7 +205,7 @@ static int visit(void *owner, struct mu__msg *record)
 {
     struct coordination *c = owner;
 
-    return mu__coord_keys_visit(c->calling, c, record);
+    return mu__coord_keys_visit(c->commits.calling, c, record);
 }
 
 static void reading(void *owner)
@@ -396,7 +224,7 @@ static void refuse_to_lead(struct mu__ctx *ctx, struct coordination *c,
     mu__log(ctx, MU__LOG_ERROR, "%s does not host the service: %s", c->config.task,
             error->message);
     mu__coord_keys_forget(c);
-    send_here_to_all(ctx, c);
+    mu__coord_send_here_to_all(ctx, c);
     mu__coord_wake_at(ctx, c, 0);
 }
 
@@ -413,10 +241,10 @@ static void held(void *owner, struct mu__ctx *ctx, uint64_t epoch, uint64_t numb
     mu_error error = {.code = 0};
 
     c->leads = true;
-    c->broken = false;
+    c->commits.broken = false;
     c->epoch = epoch;
     c->number = number;
-    c->safe = c->sequence;
+    c->commits.safe = c->commits.sequence;
     c->reason[0] = '\0';
     mu__log(ctx, MU__LOG_INFO, "%s leads: epoch %" PRIu64, c->config.task, epoch);
     if (mu__coord_runs_lead(ctx, c, &error) != 0) {
@@ -424,16 +252,16 @@ static void held(void *owner, struct mu__ctx *ctx, uint64_t epoch, uint64_t numb
         return;
     }
     mu__coord_tasks_lead(ctx, c);
-    send_here_to_all(ctx, c);
+    mu__coord_send_here_to_all(ctx, c);
 }
 
 static void committed(void *owner, struct mu__ctx *ctx, uint64_t sequence)
 {
     struct coordination *c = owner;
 
-    if (sequence > c->safe)
-        c->safe = sequence;
-    send_later(ctx, c);
+    if (sequence > c->commits.safe)
+        c->commits.safe = sequence;
+    mu__coord_send_later(ctx, c);
 }
 
 static void lost(void *owner, struct mu__ctx *ctx, const char *reason)
@@ -441,19 +269,19 @@ static void lost(void *owner, struct mu__ctx *ctx, const char *reason)
     struct coordination *c = owner;
 
     c->leads = false;
-    c->broken = false;
-    c->dirty = false;
-    c->safe = c->sequence;
-    mu__timer_cancel(ctx, c->commit_timer);
-    c->commit_timer = 0;
-    drop_later(ctx, c);
+    c->commits.broken = false;
+    c->commits.dirty = false;
+    c->commits.safe = c->commits.sequence;
+    mu__timer_cancel(ctx, c->commits.timer);
+    c->commits.timer = 0;
+    mu__coord_drop_later(ctx, c);
     (void)snprintf(c->reason, sizeof c->reason, "%s", reason);
     mu__log(ctx, MU__LOG_WARN, "%s does not lead any more: %s", c->config.task, reason);
     mu__coord_preempt_lost(ctx, c);
     mu__coord_barriers_lost(ctx, c);
     mu__coord_tasks_lost(ctx, c);
     mu__coord_keys_forget(c);
-    send_here_to_all(ctx, c);
+    mu__coord_send_here_to_all(ctx, c);
     mu__coord_wake_at(ctx, c, 0);
 }
 
@@ -464,7 +292,7 @@ static void store_trouble(void *owner, struct mu__ctx *ctx, const char *reason_t
 
     (void)snprintf(c->reason, sizeof c->reason, "its store is not held yet: %s",
                    reason_text);
-    send_here_to_all(ctx, c);
+    mu__coord_send_here_to_all(ctx, c);
 }
 
 /* ---- The tick ---- */
@@ -473,7 +301,7 @@ static uint64_t default_tick_ms(const struct coordination *c)
 {
     uint32_t lease_ms = c->config.lease_ms;
 
-    if (c->safe < c->sequence || (!c->leads && !c->config.store->shared))
+    if (c->commits.safe < c->commits.sequence || (!c->leads && !c->config.store->shared))
         return TICK_BUSY_MS;
     if (!c->config.store->shared || lease_ms / 20 > TICK_IDLE_MS)
         return TICK_IDLE_MS;
@@ -482,12 +310,12 @@ static uint64_t default_tick_ms(const struct coordination *c)
 
 static void tick_parts(struct mu__ctx *ctx, struct coordination *c)
 {
-    c->calling = ctx;
+    c->commits.calling = ctx;
     c->store->ops->tick(c->store, ctx);
-    c->calling = NULL;
+    c->commits.calling = NULL;
     if (c->retires)
         retire(ctx, c);
-    if (!c->leads || c->broken)
+    if (!c->leads || c->commits.broken)
         return;
     mu__coord_tasks_tick(ctx, c);
     mu__coord_barriers_tick(ctx, c);
@@ -501,23 +329,23 @@ static void on_tick(struct mu__ctx *ctx, struct coordination *c)
 {
     uint64_t now_ms = mu__now_ms(ctx);
 
-    c->tick_timer = 0;
-    if (now_ms > c->tick_due_ms + TICK_LATE_MS) {
-        uint64_t late_ms = now_ms - c->tick_due_ms - TICK_LATE_MS;
+    c->clock.timer = 0;
+    if (now_ms > c->clock.due_ms + TICK_LATE_MS) {
+        uint64_t late_ms = now_ms - c->clock.due_ms - TICK_LATE_MS;
 
-        c->paused_ms += late_ms;
+        c->clock.paused_ms += late_ms;
         mu__log(ctx, MU__LOG_WARN,
                 "this host was paused for %" PRIu64 " ms: no task's limit counts them",
                 late_ms);
     }
-    c->ticking = true;
-    c->next_ms = UINT64_MAX;
+    c->clock.ticking = true;
+    c->clock.next_ms = UINT64_MAX;
     tick_parts(ctx, c);
-    c->ticking = false;
-    if (c->next_ms > now_ms + default_tick_ms(c))
-        c->next_ms = now_ms + default_tick_ms(c);
-    arm(ctx, c, c->next_ms);
-    if (c->commit_timer == 0)
+    c->clock.ticking = false;
+    if (c->clock.next_ms > now_ms + default_tick_ms(c))
+        c->clock.next_ms = now_ms + default_tick_ms(c);
+    arm(ctx, c, c->clock.next_ms);
+    if (c->commits.timer == 0)
         commit(ctx, c);
 }
 
@@ -527,10 +355,10 @@ static void on_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct coordination *c = state;
 
-    if (c->tick_timer == 0)
+    if (c->clock.timer == 0)
         mu__coord_wake_at(ctx, c, 0);
-    if (!c->leads || c->broken) {
-        send_here(ctx, c, msg->from.node);
+    if (!c->leads || c->commits.broken) {
+        mu__coord_send_here(ctx, c, msg->from.node);
         return;
     }
     if (msg->kind >= MU__RUN_END)
@@ -548,7 +376,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
         return;
     }
-    send_here(ctx, c, body->node);
+    mu__coord_send_here(ctx, c, body->node);
     if (c->leads)
         mu__coord_tasks_node_up(ctx, c, body);
 }
@@ -582,9 +410,9 @@ static void on_http_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (c->store->ops->heard == NULL)
         return;
-    c->calling = ctx;
+    c->commits.calling = ctx;
     (void)c->store->ops->heard(c->store, ctx, body->request);
-    c->calling = NULL;
+    c->commits.calling = NULL;
 }
 
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -592,9 +420,9 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct coordination *c = state;
     const struct mu__timer *body = mu__body(msg);
 
-    if (body->timer == c->tick_timer)
+    if (body->timer == c->clock.timer)
         on_tick(ctx, c);
-    else if (body->timer == c->commit_timer)
+    else if (body->timer == c->commits.timer)
         commit(ctx, c);
 }
 
@@ -732,7 +560,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     int rv;
 
     c->config = *(const struct mu__coordination_config *)arg;
-    c->later_end = &c->later;
+    c->commits.later_end = &c->commits.later;
     (void)snprintf(c->reason, sizeof c->reason, "its store is not held yet");
     rv = init_parts(ctx, c);
     if (rv != 0) {
@@ -740,9 +568,9 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
         return rv;
     }
     forget_strings(c);
-    c->calling = ctx;
+    c->commits.calling = ctx;
     c->store->ops->start(c->store, ctx);
-    c->calling = NULL;
+    c->commits.calling = NULL;
     mu__coord_wake_at(ctx, c, 0);
     return 0;
 }
@@ -752,15 +580,15 @@ static void done(struct mu__ctx *ctx, void *state)
 {
     struct coordination *c = state;
 
-    drop_later(ctx, c);
-    c->dirty = false;
-    c->safe = c->sequence;
+    mu__coord_drop_later(ctx, c);
+    c->commits.dirty = false;
+    c->commits.safe = c->commits.sequence;
     if (c->leads)
         mu__coord_tasks_stop(ctx, c);
     c->leads = false;
     (void)snprintf(c->reason, sizeof c->reason, "the service at %s has stopped",
                    c->config.task);
-    send_here_to_all(ctx, c);
+    mu__coord_send_here_to_all(ctx, c);
     parts_done(ctx, c);
 }
 

@@ -2,8 +2,8 @@
  * reached and do not begin another; one more than the largest of these is where all stop.
  *
  *          a notice            all have said         the next notice
- *   NONE -----------> RUNNING ---------------> OVER -----------------> RUNNING ...
- *     '--> EARLY -------^  15 minutes before the end
+ *   ROUND_NONE -----------> ROUND_RUNNING ---------------> ROUND_OVER -----------------> ROUND_RUNNING ...
+ *     '--> ROUND_EARLY -------^  15 minutes before the end
  *
  * A round is written into a store that lasts before anybody hears of it, and so is its
  * end: the next host goes on with it, or repeats what came of it. */
@@ -11,6 +11,13 @@
 #include "actors/coordination/job_runs.h"
 #include "actors/packing.h"
 
+#include "actors/coordination/barrier_requests.h"
+#include "actors/coordination/keys/key_map.h"
+#include "actors/coordination/keys/keys.h"
+#include "actors/coordination/preemption.h"
+#include "actors/coordination/registration.h"
+#include "actors/coordination/replies.h"
+#include "actors/coordination/roster.h"
 #include "muster/coordination.h"
 
 #include <inttypes.h>
@@ -18,181 +25,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char record_name[] = "preemption";
+const char mu__coord_preempt_record_name[] = "preemption";
 
 enum {
     ROUND_MS = 3 * 60 * 1000,   /* a round takes no longer */
     MISSING_NAMED_MAX = 3,
     NOTICES_MAX = 4096          /* that wait for one round, or are early */
 };
-
-enum round_phase { NONE, EARLY, RUNNING, OVER };
-
-/* One who gave notice, and is answered when the round is over. Kept until the next round,
- * so that one that is asked again begins none. */
-struct preempt_notice {
-    struct preempt_notice *next;
-    const struct mu__roster_task *task;
-    uint64_t incarnation;
-    uint64_t token;
-    uint64_t due_ms;        /* it does not wait for longer; 0: it does */
-    bool answered;
-};
-
-/* What a task has said in the last round. */
-struct voter {
-    uint64_t incarnation;
-    bool requested;             /* PREEMPT_ASK was sent to this incarnation */
-    bool reported;
-    bool counts;
-    uint64_t step;
-};
-
-struct coord_preempt {
-    bool is_read;           /* what the store has of a former host */
-    uint64_t led_ms;        /* when that was: tasks that live have registered some time
-                               after */
-    enum round_phase phase;
-    uint64_t round;         /* the last; 0: there was none */
-    uint64_t begun_ms;
-    char task[64];          /* that will be gone */
-    char reason[MU__ERROR_TEXT_MAX + 1];
-    uint64_t grace_ms;      /* from noticed_ms on; 0: it was not said */
-    uint64_t noticed_ms;
-    uint64_t by;            /* incarnation and token of who said so first; 0: a key */
-    uint64_t token;
-    struct preempt_notice *notices;
-    uint32_t notices_count;
-    struct voter *voters;   /* by slot */
-    uint32_t voters_size;
-    uint32_t missing;       /* of those asked */
-    uint64_t step;          /* OVER: all stop there, */
-    mu_error error;         /* or this came of it */
-};
-
-/* ---- the record in the store ----
- *
- * "PHASE ROUND STEP CODE GRACE_MS BY TOKEN TASK REASON": the reason is the rest. */
-
-static void write_record(struct mu__ctx *ctx, struct coordination *c)
-{
-    const struct coord_preempt *p = c->preempt;
-    char key[MU__RUN_KEY_MAX];
-    char text[900];
-    int size;
-    int rv;
-
-    if (!c->config.store->lasting)
-        return;
-    (void)mu__coord_run_key(c, record_name, key);
-    size = snprintf(text, sizeof text,
-                    "%d %" PRIu64 " %" PRIu64 " %d %" PRIu64 " %" PRIu64 " %" PRIu64
-                    " %s %s", (int)p->phase, p->round, p->step, -p->error.code,
-                    p->grace_ms, p->by, p->token, p->task, p->reason);
-    rv = mu__coord_keys_put_own(ctx, c, key, text, (size_t)size);
-    if (rv != 0)
-        mu__log(ctx, MU__LOG_ERROR, "round %" PRIu64 " of preemption cannot be stored: "
-                "%s", p->round, mu_strerror(rv));
-}
-
-static bool read_record(struct coord_preempt *p, struct mu__view value)
-{
-    char text[900];
-    int phase;
-    int code;
-    int used = 0;
-
-    mu__view_copy(value, text, sizeof text);
-    if (sscanf(text, "%d %" SCNu64 " %" SCNu64 " %d %" SCNu64 " %" SCNu64 " %" SCNu64
-               " %63s %n", &phase, &p->round, &p->step, &code, &p->grace_ms, &p->by,
-               &p->token, p->task, &used) != 8 || phase < EARLY || phase > OVER ||
-        code < 0 || code > 255)
-        return false;
-    p->phase = (enum round_phase)phase;
-    (void)snprintf(p->reason, sizeof p->reason, "%.511s", text + used);
-    if (code != 0)
-        (void)mu_error_set(&p->error, -code, "round %" PRIu64 " of preemption came to "
-                           "nothing: %s", p->round, mu_strerror(code));
-    return true;
-}
-
-/* ---- what is said ---- */
-
-static uint64_t grace_left(const struct coord_preempt *p, uint64_t now_ms)
-{
-    uint64_t gone_ms = now_ms - p->noticed_ms;
-
-    return gone_ms >= p->grace_ms ? 0 : p->grace_ms - gone_ms;
-}
-
-static void send_ask(struct mu__ctx *ctx, struct coordination *c, uint32_t node)
-{
-    const struct coord_preempt *p = c->preempt;
-    struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_ASK);
-    struct mu__preempt_ask *body;
-
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->round = p->round;
-    body->grace_ms = grace_left(p, mu__coord_clock(ctx, c));
-    body->task = mu__view_str(p->task);
-    body->reason = mu__view_str(p->reason);
-    if (!mu__coord_back(msg, (struct mu__view *[]){&body->task, &body->reason}, 2))
-        body->task.size = body->reason.size = 0;
-    mu__coord_send(ctx, c, node, msg);
-}
-
-static void send_stop(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                     uint64_t round, uint64_t step, const mu_error *error)
-{
-    struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_STOP);
-    struct mu__preempt_stop *body;
-
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->round = round;
-    body->step = step;
-    if (error->code != 0) {
-        body->code = (uint32_t)-error->code;
-        body->message = mu__view_str(error->message);
-        if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
-            body->message.size = 0;
-    }
-    mu__coord_send(ctx, c, node, msg);
-}
-
-static void send_outcome(struct mu__ctx *ctx, struct coordination *c, uint32_t node)
-{
-    const struct coord_preempt *p = c->preempt;
-
-    send_stop(ctx, c, node, p->round, p->step, &p->error);
-}
-
-static void answer_notices(struct mu__ctx *ctx, struct coordination *c)
-{
-    const struct coord_preempt *p = c->preempt;
-
-    for (struct preempt_notice *at = p->notices; at != NULL; at = at->next) {
-        if (!at->answered && at->task->up && at->task->incarnation == at->incarnation)
-            mu__coord_answer(ctx, c, at->task->node, at->token,
-                             p->error.code == 0 ? NULL : &p->error);
-        at->answered = true;
-    }
-}
-
-static void forget_notices(struct coord_preempt *p)
-{
-    struct preempt_notice *next;
-
-    for (struct preempt_notice *at = p->notices; at != NULL; at = next) {
-        next = at->next;
-        free(at);
-    }
-    p->notices = NULL;
-    p->notices_count = 0;
-}
 
 /* ---- voters ---- */
 
@@ -235,7 +74,7 @@ static void request_step(struct mu__ctx *ctx, struct coordination *c,
         c->preempt->missing++;
     *voter = (struct voter){.incarnation = task->incarnation, .requested = true};
     if (task->up)
-        send_ask(ctx, c, task->node);
+        mu__coord_preempt_send_ask(ctx, c, task->node);
 }
 
 static void request_all(struct mu__ctx *ctx, struct coordination *c)
@@ -250,21 +89,21 @@ static void finish(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
 
-    p->phase = OVER;
+    p->phase = ROUND_OVER;
     if (p->error.code == 0)
         mu__log(ctx, MU__LOG_INFO, "round %" PRIu64 " of preemption: all stop at step %"
                 PRIu64 ", since %s will be gone", p->round, p->step, p->task);
     else
         mu__log(ctx, MU__LOG_WARN, "%s", p->error.message);
-    write_record(ctx, c);
+    mu__coord_preempt_write_record(ctx, c);
     for (uint32_t i = 0; i < p->voters_size; i++) {
         const struct mu__roster_task *task = c->roster->tasks[i];
 
         if (p->voters[i].requested && task->up &&
             task->incarnation == p->voters[i].incarnation)
-            send_outcome(ctx, c, task->node);
+            mu__coord_preempt_send_outcome(ctx, c, task->node);
     }
-    answer_notices(ctx, c);
+    mu__coord_preempt_answer_notices(ctx, c);
 }
 
 /* After a change of host, tasks that live may not have registered here yet. Those that
@@ -286,7 +125,7 @@ static void finish_when_complete(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
 
-    if (p->phase != RUNNING || p->missing > 0)
+    if (p->phase != ROUND_RUNNING || p->missing > 0)
         return;
     if (may_come(ctx, c)) {
         mu__coord_wake_at(ctx, c, p->led_ms + c->config.dead_ms);
@@ -305,7 +144,7 @@ static void run_round(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
 
-    p->phase = RUNNING;
+    p->phase = ROUND_RUNNING;
     p->begun_ms = mu__coord_clock(ctx, c);
     p->step = 0;
     p->error.code = 0;
@@ -314,7 +153,7 @@ static void run_round(struct mu__ctx *ctx, struct coordination *c)
         memset(p->voters, 0, p->voters_size * sizeof *p->voters);
     mu__log(ctx, MU__LOG_INFO, "round %" PRIu64 " of preemption: %s will be gone (%s)",
             p->round, p->task, p->reason);
-    write_record(ctx, c);
+    mu__coord_preempt_write_record(ctx, c);
     request_all(ctx, c);
     mu__coord_wake_at(ctx, c, p->begun_ms + ROUND_MS);
     finish_when_complete(ctx, c);
@@ -333,24 +172,24 @@ static void take_over(struct mu__ctx *ctx, struct coordination *c)
     p->is_read = true;
     p->led_ms = mu__coord_clock(ctx, c);
     p->noticed_ms = p->led_ms;
-    (void)mu__coord_run_key(c, record_name, key);
+    (void)mu__coord_run_key(c, mu__coord_preempt_record_name, key);
     if (!mu__coord_keys_get_own(c, key, &entry))
         return;
-    if (!read_record(p, entry.value)) {
+    if (!mu__coord_preempt_read_record(p, entry.value)) {
         mu__log(ctx, MU__LOG_WARN, "key \"%s\" is no record of a round of preemption",
                 key);
-        p->phase = NONE;
+        p->phase = ROUND_NONE;
         p->round = 0;
         return;
     }
     /* All who were given the notice have gone, or have heard where to stop. */
-    if (p->phase == OVER && entry.revision <= mu__coord_run(c)->quiet_revision) {
-        p->phase = NONE;
+    if (p->phase == ROUND_OVER && entry.revision <= mu__coord_run(c)->quiet_revision) {
+        p->phase = ROUND_NONE;
         return;
     }
-    if (p->phase == EARLY)
+    if (p->phase == ROUND_EARLY)
         p->round++;
-    if (p->phase != OVER)
+    if (p->phase != ROUND_OVER)
         run_round(ctx, c);
 }
 
@@ -428,10 +267,10 @@ static void begin_early(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_preempt *p = c->preempt;
 
-    p->phase = EARLY;
+    p->phase = ROUND_EARLY;
     mu__log(ctx, MU__LOG_INFO, "%s will be gone in %" PRIu64 " s: a round of preemption "
             "begins 15 minutes before", p->task, p->grace_ms / 1000);
-    write_record(ctx, c);
+    mu__coord_preempt_write_record(ctx, c);
     mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPTION_EARLY_MS);
 }
 
@@ -442,9 +281,9 @@ void mu__coord_preempt_key(struct mu__ctx *ctx, struct coordination *c, uint32_t
     struct coord_preempt *p = c->preempt;
 
     take_over(ctx, c);
-    if (p->phase == RUNNING)
+    if (p->phase == ROUND_RUNNING)
         return;
-    forget_notices(p);
+    mu__coord_preempt_forget_notices(p);
     take_notice(ctx, c, task == NULL ? "unknown" : task->name, value, 0);
     begin(ctx, c);
 }
@@ -457,16 +296,16 @@ static void notice(struct mu__ctx *ctx, struct coordination *c,
     uint64_t grace_ms = body->grace_ms > UINT32_MAX ? UINT32_MAX : body->grace_ms;
     bool is_early = grace_ms > MU_PREEMPTION_EARLY_MS;
 
-    if (p->phase == RUNNING) {
+    if (p->phase == ROUND_RUNNING) {
         (void)add_notice(ctx, c, task, body);
         return;
     }
-    if (p->phase != EARLY)
-        forget_notices(p);
+    if (p->phase != ROUND_EARLY)
+        mu__coord_preempt_forget_notices(p);
     if (!add_notice(ctx, c, task, body))
         return;
-    if (p->phase != EARLY || !is_early ||
-        grace_ms < grace_left(p, mu__coord_clock(ctx, c))) {
+    if (p->phase != ROUND_EARLY || !is_early ||
+        grace_ms < mu__coord_preempt_grace_left(p, mu__coord_clock(ctx, c))) {
         take_notice(ctx, c, task->name, body->reason, grace_ms);
         p->by = task->incarnation;
         p->token = body->token;
@@ -476,7 +315,7 @@ static void notice(struct mu__ctx *ctx, struct coordination *c,
         }
         begin_early(ctx, c);
     }
-    answer_notices(ctx, c);
+    mu__coord_preempt_answer_notices(ctx, c);
 }
 
 void mu__coord_on_preempt_notice(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -493,7 +332,7 @@ void mu__coord_on_preempt_notice(struct mu__ctx *ctx, void *state, struct mu__ms
     take_over(ctx, c);
     known = find_notice(p, task, body->token);
     if (known != NULL ? known->answered
-                      : is_again(p, task, body->token) && p->phase == OVER)
+                      : is_again(p, task, body->token) && p->phase == ROUND_OVER)
         mu__coord_answer(ctx, c, msg->from.node, body->token,
                          p->error.code == 0 ? NULL : &p->error);
     else if (known == NULL)
@@ -513,11 +352,11 @@ static void send_no_round(struct mu__ctx *ctx, struct coordination *c, uint32_t 
                        round > p->round
                            ? "the host of the service was lost, and its store with it"
                            : "another round has begun since");
-    if (round > p->round && p->phase != RUNNING) {
+    if (round > p->round && p->phase != ROUND_RUNNING) {
         p->round = round;
-        p->phase = NONE;
+        p->phase = ROUND_NONE;
     }
-    send_stop(ctx, c, node, round, 0, &error);
+    mu__coord_preempt_send_stop(ctx, c, node, round, 0, &error);
 }
 
 void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -531,12 +370,13 @@ void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg 
     if (task == NULL)
         return;
     take_over(ctx, c);
-    if (body->round != p->round || (p->phase != RUNNING && p->phase != OVER)) {
+    if (body->round != p->round ||
+        (p->phase != ROUND_RUNNING && p->phase != ROUND_OVER)) {
         send_no_round(ctx, c, msg->from.node, body->round);
         return;
     }
-    if (p->phase == OVER) {
-        send_outcome(ctx, c, msg->from.node);
+    if (p->phase == ROUND_OVER) {
+        mu__coord_preempt_send_outcome(ctx, c, msg->from.node);
         return;
     }
     voter = voter_of(c, task);
@@ -581,11 +421,11 @@ void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
     struct coord_preempt *p = c->preempt;
 
     take_over(ctx, c);
-    if (p->phase == RUNNING)
+    if (p->phase == ROUND_RUNNING)
         request_step(ctx, c, task);
-    else if (p->phase == OVER && p->error.code == 0 && !has_reported(p, task) &&
-             task->up && grace_left(p, mu__coord_clock(ctx, c)) > 0)
-        send_ask(ctx, c, task->node);
+    else if (p->phase == ROUND_OVER && p->error.code == 0 && !has_reported(p, task) &&
+             task->up && mu__coord_preempt_grace_left(p, mu__coord_clock(ctx, c)) > 0)
+        mu__coord_preempt_send_ask(ctx, c, task->node);
 }
 
 /* ---- time ---- */
@@ -645,11 +485,12 @@ void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
 
     take_over(ctx, c);
-    if (p->phase == EARLY && grace_left(p, now_ms) <= MU_PREEMPTION_EARLY_MS)
+    if (p->phase == ROUND_EARLY &&
+        mu__coord_preempt_grace_left(p, now_ms) <= MU_PREEMPTION_EARLY_MS)
         begin(ctx, c);
-    else if (p->phase == EARLY)
+    else if (p->phase == ROUND_EARLY)
         mu__coord_wake_at(ctx, c, p->noticed_ms + p->grace_ms - MU_PREEMPTION_EARLY_MS);
-    if (p->phase != RUNNING)
+    if (p->phase != ROUND_RUNNING)
         return;
     if (now_ms - p->begun_ms >= ROUND_MS) {
         explain_late(ctx, c, &p->error);
@@ -665,7 +506,7 @@ bool mu__coord_preempt_agreed(const struct coordination *c, uint64_t *ret_round)
 {
     const struct coord_preempt *p = c->preempt;
 
-    if (p->phase != OVER || p->error.code != 0)
+    if (p->phase != ROUND_OVER || p->error.code != 0)
         return false;
     *ret_round = p->round;
     return true;
@@ -677,11 +518,11 @@ uint64_t mu__coord_preempt_forget_over(struct mu__ctx *ctx, struct coordination 
     char key[MU__RUN_KEY_MAX];
 
     take_over(ctx, c);
-    if (p->phase != OVER)
+    if (p->phase != ROUND_OVER)
         return 0;
-    forget_notices(p);
-    p->phase = NONE;
-    (void)mu__coord_run_key(c, record_name, key);
+    mu__coord_preempt_forget_notices(p);
+    p->phase = ROUND_NONE;
+    (void)mu__coord_run_key(c, mu__coord_preempt_record_name, key);
     if (c->config.store->lasting)
         (void)mu__coord_keys_delete_own(ctx, c, key);
     return 1;
@@ -695,9 +536,9 @@ void mu__coord_preempt_lost(struct mu__ctx *ctx, struct coordination *c)
     struct coord_preempt *p = c->preempt;
 
     (void)ctx;
-    forget_notices(p);
+    mu__coord_preempt_forget_notices(p);
     mu__free_array(p->voters);
-    *p = (struct coord_preempt){.phase = NONE};
+    *p = (struct coord_preempt){.phase = ROUND_NONE};
 }
 
 int mu__coord_preempt_init(struct mu__ctx *ctx, struct coordination *c)
@@ -711,7 +552,7 @@ void mu__coord_preempt_done(struct coordination *c)
 {
     if (c->preempt == NULL)
         return;
-    forget_notices(c->preempt);
+    mu__coord_preempt_forget_notices(c->preempt);
     mu__free_array(c->preempt->voters);
     free(c->preempt);
     c->preempt = NULL;

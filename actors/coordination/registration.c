@@ -4,182 +4,24 @@
  * is CONNECTED from its registration until it is dead, says that it failed, leaves or is
  * reset. All times are by mu__coord_clock, so that a pause of this host makes nobody
  * dead. */
+#include "actors/coordination/barrier_requests.h"
 #include "actors/coordination/internal.h"
-#include "actors/coordination/keys/internal.h"
 #include "actors/coordination/job_runs.h"
+#include "actors/coordination/keys/internal.h"
+#include "actors/coordination/keys/keys.h"
+#include "actors/coordination/leave.h"
+#include "actors/coordination/preemption.h"
+#include "actors/coordination/registration.h"
+#include "actors/coordination/replies.h"
+#include "actors/coordination/roster.h"
+#include "actors/coordination/task_requests.h"
+#include "actors/coordination/task_states.h"
 #include "runtime/message/codec.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-struct coord_tasks {
-    mu_error notified; /* what the connected tasks were told last: another one's
-                                   failure */
-    uint64_t notified_count;
-    uint32_t fresh;             /* tasks that registered since then, at most */
-    bool gathering;             /* somebody registers with all others, and they were not
-                                   all there at once since: who goes may come again */
-};
-
-static bool is_connected(const struct mu__roster_task *task)
-{
-    return task->state == MU__TASK_CONNECTED;
-}
-
-/* ---- What tasks are told without asking ---- */
-
-static void send_error(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                      const mu_error *error, bool own)
-{
-    struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_ERROR);
-    struct mu__task_error *body;
-
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->code = (uint32_t)-error->code;
-    body->own = own;
-    body->message = mu__view_str(error->message);
-    body->task = mu__view_str(error->task);
-    if (!mu__coord_back(msg, (struct mu__view *[]){&body->message, &body->task}, 2))
-        body->message.size = body->task.size = 0;
-    mu__coord_send(ctx, c, node, msg);
-}
-
-static void notify(struct mu__ctx *ctx, struct coordination *c,
-                 struct mu__roster_task *task)
-{
-    task->notified = true;
-    send_error(ctx, c, task->node, &c->tasks->notified, false);
-}
-
-/* Each agent is told once: it is in error from then on. One whose link is down is told
- * when it is up again. So a failure of all tasks at once is no storm. */
-static void notify_all(struct mu__ctx *ctx, struct coordination *c, const mu_error *error)
-{
-    c->tasks->notified = *error;
-    c->tasks->notified_count++;
-    if (c->tasks->fresh == 0)
-        return;
-    c->tasks->fresh = 0;
-    for (uint32_t i = 0; i < c->roster->count; i++) {
-        struct mu__roster_task *task = c->roster->tasks[i];
-
-        if (is_connected(task) && task->up && !task->notified)
-            notify(ctx, c, task);
-    }
-}
-
-/* ---- Changes of state ---- */
-
-/* Its state is another one now; whoever waits for it hears of that. */
-static void moved(struct mu__ctx *ctx, struct coordination *c,
-                  struct mu__roster_task *task, bool was_connected)
-{
-    mu__coord_requests_changed(ctx, c, task, was_connected);
-}
-
-static void move(struct mu__ctx *ctx, struct coordination *c,
-                 struct mu__roster_task *task, enum mu__task_state state,
-                 const mu_error *error)
-{
-    bool was_connected = is_connected(task);
-
-    mu__roster_move(c->roster, task, state, error, mu__coord_clock(ctx, c));
-    mu__log(ctx, state == MU__TASK_FAILED ? MU__LOG_WARN : MU__LOG_DEBUG, "%s: %s%s%s",
-            task->name, mu__roster_state_word(task), error == NULL ? "" : ": ",
-            error == NULL ? "" : error->message);
-    moved(ctx, c, task, was_connected);
-}
-
-/* It was CONNECTED, and is not any more. */
-static void close_in_parts(struct mu__ctx *ctx, struct coordination *c,
-                            struct mu__roster_task *task, bool failed)
-{
-    mu__coord_keys_task_ended(ctx, c, task->incarnation);
-    if (task->up)
-        mu__coord_keys_node_down(ctx, c, task->node);
-    mu__coord_barriers_task_left(ctx, c, task, failed);
-    mu__coord_preempt_task_left(ctx, c, task);
-}
-
-void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
-                    struct mu__roster_task *task, const mu_error *error,
-                    enum coord_failure how)
-{
-    mu_error failure = *error;
-    mu_error answer = *error;
-    bool was_connected = is_connected(task);
-
-    mu__coord_leave_drop(c, task);
-    task->self_reported = how == COORD_FAILED_OWN;
-    move(ctx, c, task, MU__TASK_FAILED, &failure);
-    task->lost = how == COORD_FAILED_LOST && task->recoverable;
-    /* Without a task: its agent asks again when it has registered again. */
-    if (task->lost)
-        answer.task[0] = '\0';
-    mu__coord_requests_answer(ctx, c, task, -1, &answer);
-    if (was_connected)
-        close_in_parts(ctx, c, task, true);
-    if (how != COORD_FAILED_OWN && !task->lost && task->up)
-        send_error(ctx, c, task->node, &failure, true);
-    if (mu__coord_shares_fate(task))
-        notify_all(ctx, c, &failure);
-    mu__coord_leave_fail(ctx, c, task, "has failed");
-}
-
-void mu__coord_fail_with(struct mu__ctx *ctx, struct coordination *c,
-                         struct mu__roster_task *task, int code, const char *what)
-{
-    mu_error error;
-
-    (void)mu_error_set(&error, code, "%s %s", task->name, what);
-    (void)snprintf(error.task, sizeof error.task, "%s", task->name);
-    mu__coord_fail(ctx, c, task, &error, COORD_FAILED);
-}
-
-/* Before all were there nobody has begun to rely on it. */
-static void lose_early(struct mu__ctx *ctx, struct coordination *c,
-                       struct mu__roster_task *task, const mu_error *error)
-{
-    mu__log(ctx, MU__LOG_INFO, "%s, before all tasks have registered: it may come again",
-            error->message);
-    mu__coord_requests_answer(ctx, c, task, -1, error);
-    mu__coord_disconnect(ctx, c, task);
-    task->lost = true;
-}
-
-static void lose(struct mu__ctx *ctx, struct coordination *c,
-                 struct mu__roster_task *task, const char *what)
-{
-    mu_error error;
-
-    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s %s", task->name, what);
-    if (c->tasks->gathering && !task->recoverable) {
-        lose_early(ctx, c, task, &error);
-        return;
-    }
-    (void)snprintf(error.task, sizeof error.task, "%s", task->name);
-    mu__coord_fail(ctx, c, task, &error, COORD_FAILED_LOST);
-}
-
-/* It goes without a failure. */
-void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,
-                          struct mu__roster_task *task)
-{
-    bool was_connected = is_connected(task);
-    mu_error error;
-
-    (void)mu_error_set(&error, -MU_EPRECONDITION, "%s is not registered any more",
-                       task->name);
-    mu__coord_leave_drop(c, task);
-    mu__coord_requests_answer(ctx, c, task, -1, &error);
-    move(ctx, c, task, MU__TASK_DISCONNECTED, NULL);
-    if (was_connected)
-        close_in_parts(ctx, c, task, false);
-}
 
 /* ---- Registering ---- */
 
@@ -194,7 +36,7 @@ static int admit(struct mu__ctx *ctx, struct coordination *c,
         return mu_error_set(ret_error, -MU_EABORTED,
                             "%s is in error and must be reset first: %s", task->name,
                             task->error.message);
-    if (!is_connected(task) || task->incarnation == peer->incarnation)
+    if (!mu__coord_task_is_connected(task) || task->incarnation == peer->incarnation)
         return 0;
     if (c->tasks->gathering || mu__coord_request_waits(c, task, COORD_REQUEST_REGISTER)) {
         (void)mu_error_set(&replaced, -MU_EEXISTS,
@@ -245,7 +87,7 @@ static int link_up(struct mu__ctx *ctx, struct coordination *c,
     int rv = mu__roster_link_up(c->roster, task, node, mu__coord_clock(ctx, c));
 
     if (rv == 0 && was_suspect)
-        moved(ctx, c, task, true);
+        mu__coord_task_moved(ctx, c, task, true);
     return rv;
 }
 
@@ -256,7 +98,7 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
 
     if (rv != 0)
         return rv;
-    if (is_connected(task)) {
+    if (mu__coord_task_is_connected(task)) {
         /* While its link was down it may have missed a question. */
         mu__coord_preempt_task_joined(ctx, c, task);
         return 0;
@@ -268,7 +110,7 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
     c->tasks->fresh++;
     task->progress = 0;
     task->progress_ms = mu__coord_clock(ctx, c);
-    move(ctx, c, task, MU__TASK_CONNECTED, NULL);
+    mu__coord_task_move(ctx, c, task, MU__TASK_CONNECTED, NULL);
     mu__coord_keys_task_joined(c, task->incarnation);
     mu__coord_barriers_task_joined(ctx, c, task);
     mu__coord_preempt_task_joined(ctx, c, task);
@@ -364,7 +206,7 @@ static void heard(struct mu__ctx *ctx, struct coordination *c,
                   struct mu__roster_task *task)
 {
     if (mu__roster_heard(c->roster, task, mu__coord_clock(ctx, c)))
-        moved(ctx, c, task, true);
+        mu__coord_task_moved(ctx, c, task, true);
 }
 
 /* Why what comes from a node, which is perhaps that of another incarnation of its task,
@@ -385,7 +227,7 @@ static void not_connected(const struct coordination *c, uint32_t node,
     else if (task == NULL && other != NULL && other->state == MU__TASK_FAILED &&
              !other->recoverable)
         *ret_error = other->error;
-    else if (task == NULL && other != NULL && is_connected(other))
+    else if (task == NULL && other != NULL && mu__coord_task_is_connected(other))
         (void)mu_error_set(ret_error, -MU_EABORTED,
                            "%s is registered with another incarnation", other->name);
     else if (task != NULL && task->seen)
@@ -404,7 +246,7 @@ struct mu__roster_task *mu__coord_requester(struct mu__ctx *ctx, struct coordina
     struct mu__roster_task *task = mu__roster_at_node(c->roster, node);
     mu_error error;
 
-    if (task != NULL && is_connected(task)) {
+    if (task != NULL && mu__coord_task_is_connected(task)) {
         heard(ctx, c, task);
         return task;
     }
@@ -454,7 +296,7 @@ static void fail_stuck(struct mu__ctx *ctx, struct coordination *c,
 static int judge(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                  const struct mu__roster_task *task, mu_error *ret_error)
 {
-    if (task != NULL && is_connected(task))
+    if (task != NULL && mu__coord_task_is_connected(task))
         return 0;
     not_connected(c, node, task, ret_error);
     if (task != NULL && task->state == MU__TASK_FAILED && !task->lost)
@@ -492,7 +334,7 @@ void mu__coord_on_heartbeat(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     struct mu__roster_task *task = mu__roster_at_node(c->roster, msg->from.node);
     mu_error error;
 
-    if (task != NULL && is_connected(task)) {
+    if (task != NULL && mu__coord_task_is_connected(task)) {
         heard(ctx, c, task);
         note_progress(task, body->progress, task->heard_ms);
         if (is_stuck(c, task, body->stuck_ms, task->heard_ms))
@@ -546,7 +388,7 @@ void mu__coord_end_former_leases(struct mu__ctx *ctx, struct coordination *c,
                                  const struct coord_peer *peer,
                                  const struct mu__roster_task *task)
 {
-    if (task == NULL || !is_connected(task))
+    if (task == NULL || !mu__coord_task_is_connected(task))
         mu__coord_key_end_leases(ctx, c, peer->incarnation);
 }
 
@@ -557,7 +399,8 @@ static int reset(struct mu__ctx *ctx, struct coordination *c,
 {
     struct mu__roster_task *task = mu__roster_find(c->roster, peer->type, peer->index);
 
-    if (task != NULL && is_connected(task) && task->incarnation != peer->incarnation)
+    if (task != NULL && mu__coord_task_is_connected(task) &&
+        task->incarnation != peer->incarnation)
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "%s is registered with another incarnation", task->name);
     mu__coord_end_former_leases(ctx, c, peer, task);
@@ -591,9 +434,9 @@ void mu__coord_tasks_node_up(struct mu__ctx *ctx, struct coordination *c,
         return;
     if (link_up(ctx, c, task, news->node) != 0)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: %s goes unnoticed", task->name);
-    else if (is_connected(task) && !task->notified &&
+    else if (mu__coord_task_is_connected(task) && !task->notified &&
              task->notified_count < c->tasks->notified_count)
-        notify(ctx, c, task);
+        mu__coord_task_notify(ctx, c, task);
 }
 
 void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
@@ -611,10 +454,10 @@ void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint
     if (!task->up || task->node != node)
         return;
     mu__roster_link_down(c->roster, task, now_ms);
-    if (!is_connected(task))
+    if (!mu__coord_task_is_connected(task))
         return;
     mu__log(ctx, MU__LOG_INFO, "%s: suspect: its link is down: %s", task->name, reason);
-    moved(ctx, c, task, true);
+    mu__coord_task_moved(ctx, c, task, true);
     mu__coord_wake_at(ctx, c, now_ms + c->config.reconnect_ms);
 }
 
@@ -627,7 +470,7 @@ static void fail_silent(struct mu__ctx *ctx, struct coordination *c,
 
     (void)snprintf(what, sizeof what, "has not been heard for %" PRIu32 " ms",
                    c->config.dead_ms);
-    lose(ctx, c, task, what);
+    mu__coord_task_lose(ctx, c, task, what);
 }
 
 static void fail_down(struct mu__ctx *ctx, struct coordination *c,
@@ -637,7 +480,7 @@ static void fail_down(struct mu__ctx *ctx, struct coordination *c,
 
     (void)snprintf(what, sizeof what, "is lost: its link has been down for %" PRIu32
                    " ms", c->config.reconnect_ms);
-    lose(ctx, c, task, what);
+    mu__coord_task_lose(ctx, c, task, what);
 }
 
 static void suspect_silent(struct mu__ctx *ctx, struct coordination *c,
@@ -646,7 +489,7 @@ static void suspect_silent(struct mu__ctx *ctx, struct coordination *c,
     mu__roster_suspect(c->roster, task);
     mu__log(ctx, MU__LOG_INFO, "%s: suspect: not heard for %" PRIu32 " ms", task->name,
             c->config.suspect_ms);
-    moved(ctx, c, task, true);
+    mu__coord_task_moved(ctx, c, task, true);
 }
 
 /* The lists are in order of time: only what is due is looked at. */

@@ -1,3 +1,4 @@
+#include "actors/coordination/roster.h"
 #include "actors/coordination/sets.h"
 
 #include <inttypes.h>

@@ -4,264 +4,24 @@
  * which counts how many of its tasks are connected, so that a change of a state costs one
  * look per group and not one per question. Answers of a group have their content packed
  * once. They are said in the next tick, all changes of a moment together. */
+#include "actors/coordination/barrier_requests.h"
+#include "actors/coordination/leave.h"
+#include "actors/coordination/registration.h"
+#include "actors/coordination/replies.h"
+#include "actors/coordination/roster.h"
+#include "actors/coordination/task_requests.h"
+#include "actors/coordination/task_states.h"
 #include "actors/coordination/wait_notes.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-
-#ifdef MUSTER_TINY
-enum { PENDING_MAX = 256, GROUPS_MAX = 16 };
-#else
-enum {
-    PENDING_MAX = 1 << 17,    /* that wait at a time; more are refused, as are more */
-    GROUPS_MAX = 1024           /* different sets */
-};
-#endif
 
 enum {
     WATCH_PAUSE_MS = 50,    /* between two answers to those who watch one set */
     NAMED_MAX = 5           /* tasks that are named in a message */
 };
-
-struct group {
-    struct group *next;
-    char *text;                 /* as it was asked; "": all */
-    struct mu__task_set set;
-    bool guests;                /* all, those that are not coordinated included */
-    bool stays;
-    bool due;                   /* something changed since its questions were looked at */
-    uint64_t total;
-    uint64_t connected;
-    uint64_t version;           /* of the task that changed last */
-    uint64_t answered_ms;           /* when watches were answered last; 0: never */
-    uint64_t note_ms;           /* when those who wait are told next who is missing; 0:
-                                   nobody waits */
-    struct pending_request *first;
-};
-
-struct pending_request {
-    struct coord_request request;
-    struct mu__roster_task *task;
-    struct group *group;
-    uint64_t since_ms;
-    uint64_t due_ms;            /* UINT64_MAX: it has no limit */
-    struct pending_request *next[3];   /* in the group, of the task, by due_ms */
-    struct pending_request *prev[3];
-};
-
-enum { BY_GROUP, BY_TASK, BY_DUE };
-
-struct coord_requests {
-    struct group *groups;
-    uint32_t groups_count;
-    struct group *all;          /* the coordinated ones */
-    struct pending_request *due_first;
-    struct pending_request *due_last;
-    uint32_t count;
-    struct mu__map of_tasks;    /* slot + 1 -> its first question */
-    char missing_text[320];            /* who was missing in a group, at a time */
-    const struct group *missing_group;
-    uint64_t missing_ms;
-    uint64_t missing_version;
-};
-
-/* ---- lists ---- */
-
-static void link_after(struct pending_request *pending, struct pending_request *before,
-                       struct pending_request *after, int which)
-{
-    pending->prev[which] = before;
-    pending->next[which] = after;
-    if (before != NULL)
-        before->next[which] = pending;
-    if (after != NULL)
-        after->prev[which] = pending;
-}
-
-static void unlink_from(struct pending_request *pending, int which)
-{
-    if (pending->prev[which] != NULL)
-        pending->prev[which]->next[which] = pending->next[which];
-    if (pending->next[which] != NULL)
-        pending->next[which]->prev[which] = pending->prev[which];
-}
-
-/* Limits are mostly alike: a new one is near the end. */
-static void enlist_due(struct coord_requests *rs, struct pending_request *pending)
-{
-    struct pending_request *before = rs->due_last;
-
-    while (before != NULL && before->due_ms > pending->due_ms)
-        before = before->prev[BY_DUE];
-    link_after(pending, before, before == NULL ? rs->due_first : before->next[BY_DUE],
-               BY_DUE);
-    if (before == NULL)
-        rs->due_first = pending;
-    if (pending->next[BY_DUE] == NULL)
-        rs->due_last = pending;
-}
-
-static struct pending_request *first_of(const struct coord_requests *rs,
-                                 const struct mu__roster_task *task)
-{
-    return mu__map_get(&rs->of_tasks, (uint64_t)task->slot + 1);
-}
-
-static int enlist(struct coord_requests *rs, struct pending_request *pending)
-{
-    struct pending_request *first = first_of(rs, pending->task);
-
-    if (mu__map_set(&rs->of_tasks, (uint64_t)pending->task->slot + 1, pending) != 0)
-        return -MU_ENOMEM;
-    link_after(pending, NULL, first, BY_TASK);
-    link_after(pending, NULL, pending->group->first, BY_GROUP);
-    pending->group->first = pending;
-    enlist_due(rs, pending);
-    rs->count++;
-    return 0;
-}
-
-static void unlist_of_task(struct coord_requests *rs,
-                           const struct pending_request *pending)
-{
-    uint64_t key = (uint64_t)pending->task->slot + 1;
-
-    if (mu__map_get(&rs->of_tasks, key) != pending)
-        return;
-    if (pending->next[BY_TASK] == NULL)
-        (void)mu__map_remove(&rs->of_tasks, key);
-    else    /* takes no memory: the key is there */
-        (void)mu__map_set(&rs->of_tasks, key, pending->next[BY_TASK]);
-}
-
-/* ---- groups ---- */
-
-static bool has(const struct group *group, const struct mu__roster_task *task)
-{
-    return group->guests || mu__task_set_has(&group->set, task->type, task->index);
-}
-
-static mu_value *content_of(struct mu__ctx *ctx, const struct coordination *c,
-                            const struct group *group, enum mu__tasks_what what)
-{
-    return mu__coord_states(ctx, c, group->guests ? NULL : &group->set, what);
-}
-
-static void group_free(struct group *group)
-{
-    if (group == NULL)
-        return;
-    mu__task_set_done(&group->set);
-    free(group->text);
-    free(group);
-}
-
-static void group_drop(struct coord_requests *rs, struct group *group)
-{
-    struct group **link = &rs->groups;
-
-    if (group->first != NULL || group->stays)
-        return;
-    while (*link != group)
-        link = &(*link)->next;
-    *link = group->next;
-    rs->groups_count--;
-    if (rs->missing_group == group)
-        rs->missing_group = NULL;
-    group_free(group);
-}
-
-/* The tasks of a set, counted; -MU_ENOTFOUND when one of them is not known. */
-static int count_group(const struct mu__roster *roster, struct group *group,
-                       mu_error *ret_error)
-{
-    for (uint32_t i = 0; i < group->set.count; i++) {
-        const struct mu__task_range *range = &group->set.ranges[i];
-
-        for (uint64_t index = range->first; index <= range->last; index++) {
-            const struct mu__roster_task *task =
-                mu__roster_find(roster, range->type, (uint32_t)index);
-
-            if (task == NULL)
-                return mu_error_set(ret_error, -MU_ENOTFOUND,
-                                    "/job:%s/task:%" PRIu64 " is not known: it is not "
-                                    "one of the coordinated jobs, and has not registered",
-                                    range->type, index);
-            group->total++;
-            group->connected += task->state == MU__TASK_CONNECTED;
-            if (task->version > group->version)
-                group->version = task->version;
-        }
-    }
-    return 0;
-}
-
-static int group_new(const struct coordination *c, struct mu__view tasks, bool guests,
-                     mu_error *ret_error, struct group **ret_group)
-{
-    struct group *group = calloc(1, sizeof *group);
-    int rv = -MU_ENOMEM;
-
-    if (group != NULL)
-        group->text = malloc((size_t)tasks.size + 1);
-    if (group == NULL || group->text == NULL) {
-        (void)mu_error_set(ret_error, rv, "out of memory");
-        group_free(group);
-        return rv;
-    }
-    mu__view_copy(tasks, group->text, (size_t)tasks.size + 1);
-    group->guests = guests;
-    group->version = guests ? c->roster->version : 0;
-    group->total = guests ? c->roster->count : 0;
-    rv = mu__task_set_parse(tasks, ret_error, &group->set);
-    if (rv == 0)
-        rv = count_group(c->roster, group, ret_error);
-    if (rv != 0) {
-        group_free(group);
-        return rv;
-    }
-    *ret_group = group;
-    return 0;
-}
-
-static struct group *group_find(const struct coord_requests *rs, struct mu__view tasks,
-                                bool guests)
-{
-    for (struct group *group = rs->groups; group != NULL; group = group->next)
-        if (group->guests == guests && mu__view_is(tasks, group->text))
-            return group;
-    return NULL;
-}
-
-/* The group of a question: that of before, or a new one. */
-static int group_of(const struct coordination *c, const struct coord_request *request,
-                    mu_error *ret_error, struct group **ret_group)
-{
-    struct coord_requests *rs = c->questions;
-    bool guests = request->kind == COORD_REQUEST_WATCH && request->tasks.size == 0;
-    int rv;
-
-    if (request->tasks.size == 0 && !guests) {
-        *ret_group = rs->all;
-        return 0;
-    }
-    *ret_group = group_find(rs, request->tasks, guests);
-    if (*ret_group != NULL)
-        return 0;
-    if (rs->groups_count == GROUPS_MAX)
-        return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "questions about %d sets of tasks wait already", GROUPS_MAX);
-    rv = group_new(c, request->tasks, guests, ret_error, ret_group);
-    if (rv != 0)
-        return rv;
-    (*ret_group)->next = rs->groups;
-    rs->groups = *ret_group;
-    rs->groups_count++;
-    return 0;
-}
 
 /* ---- answers ---- */
 
@@ -275,9 +35,9 @@ static void drop(struct coord_requests *rs, struct pending_request *pending)
         rs->due_first = pending->next[BY_DUE];
     if (rs->due_last == pending)
         rs->due_last = pending->prev[BY_DUE];
-    unlist_of_task(rs, pending);
+    mu__coord_group_unlist_of_task(rs, pending);
     for (int which = BY_GROUP; which <= BY_DUE; which++)
-        unlink_from(pending, which);
+        mu__coord_group_unlink_from(pending, which);
     rs->count--;
     free(pending);
 }
@@ -286,7 +46,7 @@ static void answer(struct mu__ctx *ctx, struct coordination *c,
                    struct pending_request *pending, const mu_error *error)
 {
     mu__coord_answer(ctx, c, pending->request.node, pending->request.token, error);
-    drop(c->questions, pending);
+    drop(c->requests, pending);
 }
 
 /* The content of a group, made when the first of its questions is answered. */
@@ -299,10 +59,10 @@ static void answer_packed(struct mu__ctx *ctx, struct coordination *c,
                           struct pending_request *pending, struct packed *packed)
 {
     if (packed->buf == NULL) {
-        mu_value *value = content_of(ctx, c, pending->group,
-                                     pending->request.kind == COORD_REQUEST_WAIT
-                                         ? MU__TASKS_WAIT
-                                         : MU__TASKS_STATES);
+        mu_value *value = mu__coord_group_content_of(
+            ctx, c, pending->group,
+            pending->request.kind == COORD_REQUEST_WAIT ? MU__TASKS_WAIT
+                                                        : MU__TASKS_STATES);
 
         packed->buf = value == NULL ? NULL : mu__pack_value(value, &packed->content);
         mu_value_free(value);
@@ -314,7 +74,7 @@ static void answer_packed(struct mu__ctx *ctx, struct coordination *c,
                                 .content = packed->content,
                             },
                             packed->buf);
-    drop(c->questions, pending);
+    drop(c->requests, pending);
 }
 
 static bool is_ready(const struct pending_request *pending, bool watches_too)
@@ -364,7 +124,7 @@ static bool is_missing(void *user, const struct mu__roster_task *task)
 {
     const struct group *group = user;
 
-    return task->state != MU__TASK_CONNECTED && has(group, task);
+    return task->state != MU__TASK_CONNECTED && mu__coord_group_has(group, task);
 }
 
 static bool is_not_leaving(void *user, const struct mu__roster_task *task)
@@ -377,7 +137,7 @@ static bool is_not_leaving(void *user, const struct mu__roster_task *task)
 static const char *missing_of(struct coordination *c, struct group *group,
                               uint64_t now_ms)
 {
-    struct coord_requests *rs = c->questions;
+    struct coord_requests *rs = c->requests;
 
     if (rs->missing_group == group && rs->missing_ms == now_ms &&
         rs->missing_version == c->roster->version)
@@ -492,7 +252,7 @@ static void note_waiting(struct mu__ctx *ctx, struct coordination *c, struct gro
 
 void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c)
 {
-    struct coord_requests *rs = c->questions;
+    struct coord_requests *rs = c->requests;
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct group *next;
 
@@ -509,7 +269,7 @@ void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c)
         note_waiting(ctx, c, group);
     for (struct group *group = rs->groups; group != NULL; group = next) {
         next = group->next;
-        group_drop(rs, group);
+        mu__coord_group_group_drop(rs, group);
     }
     if (rs->due_first != NULL)
         mu__coord_wake_at(ctx, c, rs->due_first->due_ms);
@@ -527,7 +287,7 @@ static int change_set(struct mu__task_set *set, const struct mu__roster_task *ta
 int mu__coord_requests_cluster(struct mu__ctx *ctx, struct coordination *c,
                                 const struct mu__roster_task *task)
 {
-    struct group *all = c->questions->all;
+    struct group *all = c->requests->all;
     int rv = change_set(&all->set, task, task->coordinated);
 
     if (rv != 0)
@@ -536,7 +296,7 @@ int mu__coord_requests_cluster(struct mu__ctx *ctx, struct coordination *c,
     all->connected = c->roster->connected;
     all->version = c->roster->version;
     all->due = true;
-    c->questions->missing_group = NULL;
+    c->requests->missing_group = NULL;
     mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c));
     return 0;
 }
@@ -569,14 +329,15 @@ static void end_waits_for(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_requests_removed(struct mu__ctx *ctx, struct coordination *c,
                                  const struct mu__roster_task *task)
 {
-    for (struct group *group = c->questions->groups; group != NULL; group = group->next)
-        if (group != c->questions->all && !group->guests && has(group, task))
+    for (struct group *group = c->requests->groups; group != NULL; group = group->next)
+        if (group != c->requests->all && !group->guests &&
+            mu__coord_group_has(group, task))
             end_waits_for(ctx, c, group, task);
 }
 
 const struct mu__task_set *mu__coord_requests_all(const struct coordination *c)
 {
-    return &c->questions->all->set;
+    return &c->requests->all->set;
 }
 
 /* ---- asking ---- */
@@ -584,7 +345,7 @@ const struct mu__task_set *mu__coord_requests_all(const struct coordination *c)
 static struct pending_request *find(const struct coord_requests *rs,
                              const struct mu__roster_task *task, uint64_t token)
 {
-    struct pending_request *pending = first_of(rs, task);
+    struct pending_request *pending = mu__coord_group_first_of(rs, task);
 
     while (pending != NULL && pending->request.token != token)
         pending = pending->next[BY_TASK];
@@ -594,7 +355,7 @@ static struct pending_request *find(const struct coord_requests *rs,
 static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_task *task,
                const struct coord_request *request, mu_error *ret_error)
 {
-    struct coord_requests *rs = c->questions;
+    struct coord_requests *rs = c->requests;
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct pending_request *pending;
     struct group *group;
@@ -603,7 +364,7 @@ static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_ta
     if (rs->count == PENDING_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%d questions about tasks wait already", PENDING_MAX);
-    rv = group_of(c, request, ret_error, &group);
+    rv = mu__coord_group_group_of(c, request, ret_error, &group);
     if (rv != 0)
         return rv;
     pending = calloc(1, sizeof *pending);
@@ -617,7 +378,7 @@ static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_ta
                           ? UINT64_MAX
                           : now_ms + request->timeout_ms,
         };
-    if (pending == NULL || enlist(rs, pending) != 0) {
+    if (pending == NULL || mu__coord_group_enlist(rs, pending) != 0) {
         free(pending);
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
@@ -632,7 +393,7 @@ void mu__coord_request_add(struct mu__ctx *ctx, struct coordination *c,
                            struct mu__roster_task *task,
                            const struct coord_request *request)
 {
-    struct pending_request *pending = find(c->questions, task, request->token);
+    struct pending_request *pending = find(c->requests, task, request->token);
     mu_error error;
 
     if (pending != NULL)
@@ -645,7 +406,7 @@ bool mu__coord_request_waits(const struct coordination *c,
                               const struct mu__roster_task *task,
                               enum coord_request_kind kind)
 {
-    const struct pending_request *pending = first_of(c->questions, task);
+    const struct pending_request *pending = mu__coord_group_first_of(c->requests, task);
 
     while (pending != NULL && pending->request.kind != kind)
         pending = pending->next[BY_TASK];
@@ -658,8 +419,8 @@ void mu__coord_requests_answer(struct mu__ctx *ctx, struct coordination *c,
 {
     struct pending_request *next;
 
-    for (struct pending_request *pending = first_of(c->questions, task); pending != NULL;
-         pending = next) {
+    for (struct pending_request *pending = mu__coord_group_first_of(c->requests, task);
+         pending != NULL; pending = next) {
         next = pending->next[BY_TASK];
         if (kind < 0 || pending->request.kind == (enum coord_request_kind)kind)
             answer(ctx, c, pending, error);
@@ -671,11 +432,11 @@ void mu__coord_requests_drop(struct coordination *c, const struct mu__roster_tas
 {
     struct pending_request *next;
 
-    for (struct pending_request *pending = first_of(c->questions, task); pending != NULL;
-         pending = next) {
+    for (struct pending_request *pending = mu__coord_group_first_of(c->requests, task);
+         pending != NULL; pending = next) {
         next = pending->next[BY_TASK];
         if (pending->request.node == node)
-            drop(c->questions, pending);
+            drop(c->requests, pending);
     }
 }
 
@@ -684,8 +445,8 @@ void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
 {
     bool is_connected = task->state == MU__TASK_CONNECTED;
 
-    for (struct group *group = c->questions->groups; group != NULL; group = group->next) {
-        if (!has(group, task))
+    for (struct group *group = c->requests->groups; group != NULL; group = group->next) {
+        if (!mu__coord_group_has(group, task))
             continue;
         if (!group->guests)
             group->connected = group->connected + is_connected - was_connected;
@@ -708,8 +469,10 @@ static void answer_now(struct mu__ctx *ctx, struct coordination *c, uint32_t nod
     mu_value *content = NULL;
     mu_error error = {.code = 0};
 
-    if (group_new(c, body->tasks, body->tasks.size == 0, &error, &group) == 0) {
-        content = content_of(ctx, c, group, (enum mu__tasks_what)body->what);
+    if (mu__coord_group_group_new(c, body->tasks, body->tasks.size == 0, &error,
+                                  &group) == 0) {
+        content =
+            mu__coord_group_content_of(ctx, c, group, (enum mu__tasks_what)body->what);
         if (content == NULL)
             (void)mu_error_set(&error, -MU_ENOMEM, "%s is out of memory",
                                c->config.task);
@@ -718,7 +481,7 @@ static void answer_now(struct mu__ctx *ctx, struct coordination *c, uint32_t nod
         mu__coord_answer(ctx, c, node, body->token, &error);
     else
         mu__coord_answer_value(ctx, c, node, body->token, group->version, content);
-    group_free(group);
+    mu__coord_group_group_free(group);
 }
 
 static void wait(struct mu__ctx *ctx, struct coordination *c,
@@ -776,23 +539,24 @@ int mu__coord_requests_init(struct mu__ctx *ctx, struct coordination *c)
     mu_error error;
     int rv;
 
-    c->questions = calloc(1, sizeof *c->questions);
-    if (c->questions == NULL)
+    c->requests = calloc(1, sizeof *c->requests);
+    if (c->requests == NULL)
         return -MU_ENOMEM;
-    rv = group_new(c, mu__view_str(c->config.tasks), false, &error, &c->questions->all);
+    rv = mu__coord_group_group_new(c, mu__view_str(c->config.tasks), false, &error,
+                                   &c->requests->all);
     if (rv != 0) {
         mu__log(ctx, MU__LOG_ERROR, "coordinated jobs: %s", error.message);
         return rv;
     }
-    c->questions->all->stays = true;
-    c->questions->groups = c->questions->all;
-    c->questions->groups_count = 1;
+    c->requests->all->stays = true;
+    c->requests->groups = c->requests->all;
+    c->requests->groups_count = 1;
     return 0;
 }
 
 void mu__coord_requests_forget(struct coordination *c)
 {
-    struct coord_requests *rs = c->questions;
+    struct coord_requests *rs = c->requests;
     struct group *next;
 
     while (rs->due_first != NULL)
@@ -801,26 +565,26 @@ void mu__coord_requests_forget(struct coordination *c)
         next = group->next;
         group->connected = 0;
         group->due = false;
-        group_drop(rs, group);
+        mu__coord_group_group_drop(rs, group);
     }
 }
 
 void mu__coord_requests_stop(struct mu__ctx *ctx, struct coordination *c,
                               const mu_error *error)
 {
-    while (c->questions->due_first != NULL)
-        answer(ctx, c, c->questions->due_first, error);
+    while (c->requests->due_first != NULL)
+        answer(ctx, c, c->requests->due_first, error);
 }
 
 void mu__coord_requests_done(struct coordination *c)
 {
-    struct coord_requests *rs = c->questions;
+    struct coord_requests *rs = c->requests;
 
     if (rs == NULL)
         return;
     mu__coord_requests_forget(c);
-    group_free(rs->all);
+    mu__coord_group_group_free(rs->all);
     mu__map_done(&rs->of_tasks);
     free(rs);
-    c->questions = NULL;
+    c->requests = NULL;
 }

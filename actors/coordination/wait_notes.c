@@ -1,3 +1,4 @@
+#include "actors/coordination/replies.h"
 #include "actors/coordination/wait_notes.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "actors/variables/opened_variable.h"
 #include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "runtime/message/block_pool.h"
 
 #include <inttypes.h>
@@ -273,8 +273,8 @@ static void finish(struct mu__ctx *ctx, struct effects *e, struct sending *sendi
     mu__effects_sending_free(e, sending);
 }
 
-/* An orphan that was begun stays where it is: its server must hear of it, or
- * mu__effects_answer. One that is in no chain has its mu__effects_answer. */
+/* An abandoned batch that was begun stays where it is until its server has been told, or
+ * has answered. One that is in no chain has its answer. */
 static void leave_batch(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
     struct effect_server *server = e->servers[batch->server];

@@ -6,7 +6,7 @@
 #include "actors/variables/opened_variable.h"
 #include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "runtime/message/block_pool.h"
 
 #include <inttypes.h>
@@ -74,7 +74,7 @@ static void plan_write(struct write_batch *batch, struct mu__effect *write)
         batch->size = LARGE;
 }
 
-/* The writes of a run, sorted by server, are one mu__effects_list still. */
+/* The writes of a run, sorted by server, are one list still. */
 static void join(const struct sending *sending, struct mu__effects *effects)
 {
     effects->first = NULL;
@@ -136,7 +136,7 @@ static void refuse(struct mu__ctx *ctx, struct effects *e, struct sending *sendi
     mu__effects_sending_free(e, sending);
 }
 
-/* The mu__effects_answer takes the memory of the message, so that it cannot fail. */
+/* The answer takes the memory of the message, so that it cannot fail. */
 static struct mu__msg *claim_answer(struct mu__ctx *ctx)
 {
     struct mu__msg *msg = mu__claim(ctx);

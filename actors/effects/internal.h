@@ -153,18 +153,14 @@ enum {
 /* ---- batches.c ---- */
 
 void mu__effects_take_out(struct write_batch *batch);
-
 void mu__effects_put_last(struct chain *chain, struct write_batch *batch);
-
 void mu__effects_put_first(struct chain *chain, struct write_batch *batch);
-
 struct chain *mu__effects_waiting_of(const struct effects *e,
                                      const struct write_batch *batch);
 
 /* A timer that cannot be had now is asked for again with the next event. */
 void mu__effects_arm(struct mu__ctx *ctx, struct effects *e, enum effects_timer timer,
                      uint64_t delay_ms);
-
 void mu__effects_arm_at(struct mu__ctx *ctx, struct effects *e, enum effects_timer timer,
                         uint64_t due_ms);
 
@@ -172,26 +168,19 @@ void mu__effects_arm_at(struct mu__ctx *ctx, struct effects *e, enum effects_tim
 int mu__effects_need_servers(struct mu__ctx *ctx, struct effects *e, uint32_t index);
 
 mu__pid mu__effects_pid_of(const struct effects *e, uint32_t server);
-
 int mu__effects_batch_new(struct effects *e, struct write_batch **ret_batch);
 
 /* What was sent of it is not under way any more. */
 void mu__effects_end_flight(struct effects *e, struct write_batch *batch);
-
 void mu__effects_batch_free(struct effects *e, struct write_batch *batch);
 
 /* Nothing of it was sent, or it is to be sent from its first piece again. */
 void mu__effects_rewind_batch(struct effects *e, struct write_batch *batch);
-
 struct write_batch *mu__effects_find_batch(const struct effects *e,
                                            const struct mu__msg *msg, uint64_t token);
-
 struct sending *mu__effects_sending_new(struct effects *e);
-
 void mu__effects_sending_free(struct effects *e, struct sending *sending);
-
 void mu__effects_list(struct effects *e, struct sending *sending);
-
 void mu__effects_answer(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg);
 
 /* Applied, so the run is rid of it. */
@@ -202,7 +191,6 @@ void mu__effects_complete(struct mu__ctx *ctx, struct effects *e,
 
 /* Send to a server what its windows have room for. */
 void mu__effects_pump(struct mu__ctx *ctx, struct effects *e, uint32_t index);
-
 void mu__effects_pump_all(struct mu__ctx *ctx, struct effects *e);
 
 #endif

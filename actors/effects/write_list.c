@@ -6,7 +6,7 @@
 #include "actors/variables/opened_variable.h"
 #include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "runtime/message/block_pool.h"
 
 #include <assert.h>

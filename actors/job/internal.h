@@ -1,15 +1,15 @@
 /* What the files of the job actor share. */
-#ifndef MU_ACTORS_JOB_INNER_H
-#define MU_ACTORS_JOB_INNER_H
+#ifndef MU_JOB_INTERNAL_H
+#define MU_JOB_INTERNAL_H
 
 #include "actors/job/job.h"
 #include "actors/messages.h"
 #include "runtime/base/map.h"
 
 enum {
-    MU__JOB_ASKERS_MAX = 16,    /* who wait for this task's stop; one more is refused */
-    MU__JOB_RELAYS_MAX = 64,    /* stops that the chief passes on; one more is refused */
-    MU__JOB_TROUBLE_BYTES = 256
+    MU__JOB_REQUESTERS_MAX = 16, /* who wait for this task's stop; one more is refused */
+    MU__JOB_RELAYS_MAX = 64,     /* stops that the chief passes on; one more is refused */
+    MU__JOB_ERROR_BYTES = 256
 };
 
 struct job_peer {
@@ -21,9 +21,9 @@ struct job_peer {
 /* This task is to stop, and finishes what it has before. */
 struct job_stop {
     bool active;
-    mu__pid askers[MU__JOB_ASKERS_MAX];
-    uint64_t tokens[MU__JOB_ASKERS_MAX];
-    uint32_t askers_count;
+    mu__pid requesters[MU__JOB_REQUESTERS_MAX];
+    uint64_t tokens[MU__JOB_REQUESTERS_MAX];
+    uint32_t requesters_count;
     uint32_t chief;             /* node of the supervisor that was asked */
     uint64_t token;             /* of DRAIN */
     uint64_t timer;
@@ -39,7 +39,7 @@ struct job_relay {
     char type[16];
     uint32_t index;
     uint32_t node;              /* that was asked; 0: it is not up */
-    bool was_asked;
+    bool was_sent;
     uint64_t token;
     uint64_t timer;
     uint64_t timeout_ms;          /* 0: none */
@@ -55,29 +55,52 @@ struct job_offer {
     mu_value *config;
 };
 
-struct job {
-    struct mu__job_config config;
-    bool done;
-    bool ended_here;            /* by END: whoever comes later is told, too */
-    int code;
-    char message[MU__ERROR_TEXT_MAX + 1];
-    char trouble[MU__JOB_TROUBLE_BYTES];    /* why the chief, or who an offer is for,
-                                               cannot be reached */
+struct job_peers {
+    struct job_peer *items;
+    uint32_t count;
+    uint32_t size;
+    struct mu__map by_node;     /* node + 1 -> index + 1 */
+};
+
+struct job_calls {
     struct mu__call *waiting;   /* WAIT */
     struct mu__call *ending;    /* END */
-    struct mu__call *asking;    /* STOP, OFFER */
+    struct mu__call *requested; /* STOP, OFFER */
     struct mu__call *taking;    /* TAKE */
-    struct job_peer *peers;
-    uint32_t peers_count;
-    uint32_t peers_size;
-    struct mu__map peers_by_node;   /* node + 1 -> place among the peers + 1 */
+};
+
+/* What the job came to. */
+struct job_end {
+    bool done;
+    bool said_here;             /* by END: whoever comes later is told, too */
+    int code;
+    char message[MU__ERROR_TEXT_MAX + 1];
+};
+
+/* Stops that the chief passes on. */
+struct job_relays {
+    struct job_relay *first;
+    uint32_t count;
+};
+
+/* The next line in the log about what waits. */
+struct job_wait_log {
+    uint64_t timer;
+    uint64_t ms;                /* for how long it runs */
+};
+
+struct job {
+    struct mu__job_config config;
+    struct job_end end;
+    char reported_error[MU__JOB_ERROR_BYTES];   /* why the chief, or who an offer is for,
+                                                   cannot be reached */
+    struct job_calls calls;
+    struct job_peers peers;
     uint64_t token_last;
     struct job_stop stop;
-    struct job_relay *relays;
-    uint32_t relays_count;
-    struct job_offer kept;
-    uint64_t note_timer;        /* for the next line in the log about what waits */
-    uint64_t note_ms;           /* and for how long it runs */
+    struct job_relays relays;
+    struct job_offer offer;
+    struct job_wait_log wait_log;
 };
 
 static inline bool mu__job_is_chief(const struct job *job)
@@ -96,7 +119,7 @@ const struct job_peer *mu__job_chief(const struct job *job);
 void mu__job_name(char *out, size_t size, const char *type, uint32_t index);
 
 /* Of a node that the actor knows nothing of: its coming was not noticed. */
-#define MU__JOB_NO_NEWS "no memory was left for the news of who asks"
+#define MU__JOB_UNKNOWN_REQUESTER "no memory was left for the news of who asks"
 
 /* The job is done, as far as this task knows: calls that wait return. */
 void mu__job_finish(struct mu__ctx *ctx, struct job *job, int code,
@@ -110,9 +133,10 @@ void mu__job_answer(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
 void mu__job_complete(struct mu__ctx *ctx, struct mu__call **list, struct mu__call *call,
                       int code, const char *words);
 
-/* ---- job_stop.c ---- */
+/* ---- server_stop.c ---- */
 
-void mu__job_ask_stop(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call);
+void mu__job_request_stop(struct mu__ctx *ctx, struct job *job,
+                          struct mu__job_call *call);
 void mu__job_on_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__job_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__job_on_removed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -132,7 +156,7 @@ void mu__job_stop_missing(const struct job *job, struct mu__job_call *call);
 
 void mu__job_stop_done(struct job *job);
 
-/* ---- job_offer.c ---- */
+/* ---- cluster_offer.c ---- */
 
 void mu__job_make_offer(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call);
 void mu__job_take(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call);

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-    NOTE_FIRST_MS = 5000,
-    NOTE_STEP_MAX_MS = 60000,
+    WAIT_LOG_FIRST_MS = 5000,
+    WAIT_LOG_STEP_MAX_MS = 60000,
     NAMED_MAX = 5           /* tasks that an error names */
 };
 
@@ -45,17 +45,18 @@ void mu__job_name(char *out, size_t size, const char *type, uint32_t index)
 const struct job_peer *mu__job_peer(const struct job *job, const char *type,
                                     uint32_t index)
 {
-    for (uint32_t i = 0; i < job->peers_count; i++)
-        if (job->peers[i].index == index && strcmp(job->peers[i].type, type) == 0)
-            return &job->peers[i];
+    for (uint32_t i = 0; i < job->peers.count; i++)
+        if (job->peers.items[i].index == index &&
+            strcmp(job->peers.items[i].type, type) == 0)
+            return &job->peers.items[i];
     return NULL;
 }
 
 const struct job_peer *mu__job_peer_at(const struct job *job, uint32_t node)
 {
-    size_t place = (uintptr_t)mu__map_get(&job->peers_by_node, (uint64_t)node + 1);
+    size_t place = (uintptr_t)mu__map_get(&job->peers.by_node, (uint64_t)node + 1);
 
-    return place == 0 ? NULL : &job->peers[place - 1];
+    return place == 0 ? NULL : &job->peers.items[place - 1];
 }
 
 const struct job_peer *mu__job_chief(const struct job *job)
@@ -70,8 +71,8 @@ static void complete_wait(struct mu__ctx *ctx, const struct job *job,
 {
     mu__timer_cancel(ctx, call->timer);
     call->error = (mu_error){0};
-    if (job->code != 0)
-        (void)mu_error_set(&call->error, job->code, "%s", job->message);
+    if (job->end.code != 0)
+        (void)mu_error_set(&call->error, job->end.code, "%s", job->end.message);
     mu__call_complete(call, 0);
 }
 
@@ -110,53 +111,54 @@ static int tell(struct mu__ctx *ctx, const struct job *job, uint32_t node)
     if (msg == NULL)
         return -MU_ENOMEM;
     body = mu__body(msg);
-    body->code = (uint32_t)-job->code;
-    body->message = mu__view_str(job->message);
+    body->code = (uint32_t)-job->end.code;
+    body->message = mu__view_str(job->end.message);
     return mu__send(ctx, (mu__pid){node, MU__JOB}, msg);
 }
 
 void mu__job_finish(struct mu__ctx *ctx, struct job *job, int code, struct mu__view words)
 {
-    job->done = true;
-    job->code = code;
-    mu__view_copy(words, job->message, sizeof job->message);
-    while (job->waiting != NULL) {
-        struct mu__call *call = job->waiting;
+    job->end.done = true;
+    job->end.code = code;
+    mu__view_copy(words, job->end.message, sizeof job->end.message);
+    while (job->calls.waiting != NULL) {
+        struct mu__call *call = job->calls.waiting;
 
-        job->waiting = call->next;
+        job->calls.waiting = call->next;
         complete_wait(ctx, job, call);
     }
 }
 
 static void end_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
 {
-    job->ended_here = true;
+    job->end.said_here = true;
     mu__job_finish(ctx, job, call->job_code,
                    mu__view_str(call->message == NULL ? "" : call->message));
-    for (uint32_t i = 0; i < job->peers_count; i++)
-        (void)tell(ctx, job, job->peers[i].node);
-    if (job->peers_count == 0)
+    for (uint32_t i = 0; i < job->peers.count; i++)
+        (void)tell(ctx, job, job->peers.items[i].node);
+    if (job->peers.count == 0)
         mu__call_complete(&call->call, 0);
     else
-        mu__call_hold(ctx, &job->ending, &call->call);
+        mu__call_hold(ctx, &job->calls.ending, &call->call);
 }
 
 static void wait_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *call)
 {
-    if (job->done)
+    if (job->end.done)
         complete_wait(ctx, job, &call->call);
     else
-        mu__call_hold(ctx, &job->waiting, &call->call);
+        mu__call_hold(ctx, &job->calls.waiting, &call->call);
 }
 
 /* For the job's end many tasks wait all the time: that needs no words. */
-static void arm_note(struct mu__ctx *ctx, struct job *job)
+static void arm_wait_log(struct mu__ctx *ctx, struct job *job)
 {
-    if (job->note_timer != 0 ||
-        (job->asking == NULL && job->ending == NULL && job->taking == NULL))
+    if (job->wait_log.timer != 0 ||
+        (job->calls.requested == NULL && job->calls.ending == NULL &&
+         job->calls.taking == NULL))
         return;
-    job->note_ms = NOTE_FIRST_MS;
-    job->note_timer = mu__timer_set(ctx, job->note_ms, 0);
+    job->wait_log.ms = WAIT_LOG_FIRST_MS;
+    job->wait_log.timer = mu__timer_set(ctx, job->wait_log.ms, 0);
 }
 
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -165,7 +167,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
                                  struct mu__job_call *call) = {
         [MU__JOB_WAIT] = wait_job,
         [MU__JOB_END] = end_job,
-        [MU__JOB_STOP] = mu__job_ask_stop,
+        [MU__JOB_STOP] = mu__job_request_stop,
         [MU__JOB_OFFER] = mu__job_make_offer,
         [MU__JOB_TAKE] = mu__job_take,
     };
@@ -176,7 +178,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     call->call.timer = 0;
     call->began_ms = mu__now_ms(ctx);
     begin[call->call.operation](ctx, job, call);
-    arm_note(ctx, job);
+    arm_wait_log(ctx, job);
 }
 
 /* Only the chief's word counts. */
@@ -186,7 +188,7 @@ static void on_job_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__job_done *body = mu__body(msg);
     const struct job_peer *chief = mu__job_chief(job);
 
-    if (chief != NULL && chief->node == msg->from.node && !job->done)
+    if (chief != NULL && chief->node == msg->from.node && !job->end.done)
         mu__job_finish(ctx, job, -(int)body->code, body->message);
 }
 
@@ -215,13 +217,13 @@ static void on_stopped(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     if (mu__job_relay_answered(ctx, job, msg))
         return;
-    for (struct mu__call *call = job->asking; call != NULL; call = call->next) {
-        struct mu__job_call *asked = (struct mu__job_call *)call;
+    for (struct mu__call *call = job->calls.requested; call != NULL; call = call->next) {
+        struct mu__job_call *pending = (struct mu__job_call *)call;
 
-        if (asked->token != body->token || asked->node != msg->from.node)
+        if (pending->token != body->token || pending->node != msg->from.node)
             continue;
         mu__view_copy(body->message, words, sizeof words);
-        mu__job_complete(ctx, &job->asking, call, -(int)body->code, words);
+        mu__job_complete(ctx, &job->calls.requested, call, -(int)body->code, words);
         return;
     }
 }
@@ -230,22 +232,22 @@ static void on_stopped(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 static int note_place(struct job *job, uint32_t node, uint32_t place)
 {
-    return mu__map_set(&job->peers_by_node, (uint64_t)node + 1,
+    return mu__map_set(&job->peers.by_node, (uint64_t)node + 1,
                        (void *)((uintptr_t)place + 1));
 }
 
 static struct job_peer *new_peer(struct job *job, uint32_t node)
 {
-    if (job->peers_count == job->peers_size) {
-        uint32_t size = job->peers_size == 0 ? 16 : job->peers_size * 2;
+    if (job->peers.count == job->peers.size) {
+        uint32_t size = job->peers.size == 0 ? 16 : job->peers.size * 2;
 
-        if (!mu__grow_array((void **)&job->peers, size, sizeof *job->peers))
+        if (!mu__grow_array((void **)&job->peers.items, size, sizeof *job->peers.items))
             return NULL;
-        job->peers_size = size;
+        job->peers.size = size;
     }
-    if (note_place(job, node, job->peers_count) != 0)
+    if (note_place(job, node, job->peers.count) != 0)
         return NULL;
-    return &job->peers[job->peers_count++];
+    return &job->peers.items[job->peers.count++];
 }
 
 static void forget_peer(struct job *job, uint32_t node)
@@ -255,22 +257,22 @@ static void forget_peer(struct job *job, uint32_t node)
 
     if (peer == NULL)
         return;
-    place = (uint32_t)(peer - job->peers);
-    job->peers[place] = job->peers[--job->peers_count];
+    place = (uint32_t)(peer - job->peers.items);
+    job->peers.items[place] = job->peers.items[--job->peers.count];
     /* Takes no memory: the last one's place is known. */
-    (void)note_place(job, job->peers[place].node, place);
-    (void)mu__map_remove(&job->peers_by_node, (uint64_t)node + 1);
+    (void)note_place(job, job->peers.items[place].node, place);
+    (void)mu__map_remove(&job->peers.by_node, (uint64_t)node + 1);
 }
 
 static void lose_node(struct mu__ctx *ctx, struct job *job, uint32_t node)
 {
     forget_peer(job, node);
-    for (struct mu__call *call = job->asking; call != NULL; call = call->next) {
-        struct mu__job_call *asked = (struct mu__job_call *)call;
+    for (struct mu__call *call = job->calls.requested; call != NULL; call = call->next) {
+        struct mu__job_call *pending = (struct mu__job_call *)call;
 
-        if (asked->node == node) {
-            asked->node = 0;
-            asked->was_lost = true;
+        if (pending->node == node) {
+            pending->node = 0;
+            pending->was_lost = true;
         }
     }
     mu__job_stop_node_down(ctx, job, node);
@@ -306,7 +308,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     *peer = (struct job_peer){.node = body->node, .index = body->index};
     mu__view_copy(body->type, peer->type, sizeof peer->type);
-    if (job->ended_here)
+    if (job->end.said_here)
         (void)tell(ctx, job, body->node);
     mu__job_stop_node_up(ctx, job);
     mu__job_offer_node_up(ctx, job, body->node);
@@ -317,10 +319,10 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct job *job = state;
     const struct mu__node_down *body = mu__body(msg);
 
-    mu__view_copy(body->reason, job->trouble, sizeof job->trouble);
+    mu__view_copy(body->reason, job->reported_error, sizeof job->reported_error);
     lose_node(ctx, job, body->node);
-    if (job->peers_count == 0)
-        complete_all(ctx, &job->ending, 0, "");
+    if (job->peers.count == 0)
+        complete_all(ctx, &job->calls.ending, 0, "");
 }
 
 static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -331,7 +333,7 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     (void)ctx;
     if (body->type.size == 0 || (body->index == job->config.chief_index &&
                                  mu__view_is(body->type, job->config.chief_type)))
-        mu__view_copy(body->reason, job->trouble, sizeof job->trouble);
+        mu__view_copy(body->reason, job->reported_error, sizeof job->reported_error);
 }
 
 /* ---- limits ---- */
@@ -339,7 +341,7 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 static void wait_missing(const struct job *job, struct mu__job_call *call)
 {
     int64_t timeout_ms = call->call.timeout_ms;
-    const char *colon = job->trouble[0] == '\0' ? "" : ": ";
+    const char *colon = job->reported_error[0] == '\0' ? "" : ": ";
 
     if (mu__job_is_chief(job))
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
@@ -353,7 +355,7 @@ static void wait_missing(const struct job *job, struct mu__job_call *call)
         (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                            "the job is not done after %" PRId64 " ms: %s is not "
                            "connected%s%s", timeout_ms, job->config.chief, colon,
-                           job->trouble);
+                           job->reported_error);
 }
 
 static void end_missing(const struct job *job, struct mu__job_call *call)
@@ -361,15 +363,15 @@ static void end_missing(const struct job *job, struct mu__job_call *call)
     char names[NAMED_MAX * (MU__TASK_NAME_MAX + 2) + 16] = "";
     size_t used = 0;
 
-    for (uint32_t i = 0; i < job->peers_count && i < NAMED_MAX; i++)
+    for (uint32_t i = 0; i < job->peers.count && i < NAMED_MAX; i++)
         used += (size_t)snprintf(names + used, sizeof names - used,
                                  "%s/job:%s/task:%" PRIu32, i == 0 ? "" : ", ",
-                                 job->peers[i].type, job->peers[i].index);
-    if (job->peers_count > NAMED_MAX)
+                                 job->peers.items[i].type, job->peers.items[i].index);
+    if (job->peers.count > NAMED_MAX)
         (void)snprintf(names + used, sizeof names - used, " and others");
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                        "%" PRIu32 " tasks have not hung up after %" PRId64 " ms: %s",
-                       job->peers_count, call->call.timeout_ms, names);
+                       job->peers.count, call->call.timeout_ms, names);
 }
 
 static void take_missing(const struct job *job, struct mu__job_call *call)
@@ -379,7 +381,7 @@ static void take_missing(const struct job *job, struct mu__job_call *call)
                        job->config.task, call->call.timeout_ms);
 }
 
-static void asked_missing(const struct job *job, struct mu__job_call *call)
+static void request_missing(const struct job *job, struct mu__job_call *call)
 {
     if (call->call.operation == MU__JOB_STOP)
         mu__job_stop_missing(job, call);
@@ -393,12 +395,12 @@ static bool note(struct mu__ctx *ctx, const struct job *job, struct mu__call *li
                  void (*missing)(const struct job *job, struct mu__job_call *call))
 {
     for (struct mu__call *call = list; call != NULL; call = call->next) {
-        struct mu__job_call *asked = (struct mu__job_call *)call;
+        struct mu__job_call *pending = (struct mu__job_call *)call;
         int64_t timeout_ms = call->timeout_ms;
 
         /* The words of a limit, as if this moment were one. */
-        call->timeout_ms = (int64_t)(mu__now_ms(ctx) - asked->began_ms);
-        missing(job, asked);
+        call->timeout_ms = (int64_t)(mu__now_ms(ctx) - pending->began_ms);
+        missing(job, pending);
         mu__log(ctx, MU__LOG_WARN, "waiting: %s", call->error.message);
         call->timeout_ms = timeout_ms;
         call->error = (mu_error){0};
@@ -408,13 +410,13 @@ static bool note(struct mu__ctx *ctx, const struct job *job, struct mu__call *li
 
 static void note_all(struct mu__ctx *ctx, struct job *job)
 {
-    bool waits = note(ctx, job, job->asking, asked_missing);
+    bool waits = note(ctx, job, job->calls.requested, request_missing);
 
-    waits = note(ctx, job, job->ending, end_missing) || waits;
-    waits = note(ctx, job, job->taking, take_missing) || waits;
-    job->note_ms = job->note_ms * 2 < NOTE_STEP_MAX_MS ? job->note_ms * 2
-                                                       : NOTE_STEP_MAX_MS;
-    job->note_timer = waits ? mu__timer_set(ctx, job->note_ms, 0) : 0;
+    waits = note(ctx, job, job->calls.ending, end_missing) || waits;
+    waits = note(ctx, job, job->calls.taking, take_missing) || waits;
+    job->wait_log.ms = job->wait_log.ms * 2 < WAIT_LOG_STEP_MAX_MS ? job->wait_log.ms * 2
+                                                       : WAIT_LOG_STEP_MAX_MS;
+    job->wait_log.timer = waits ? mu__timer_set(ctx, job->wait_log.ms, 0) : 0;
 }
 
 static bool expire(struct job *job, struct mu__call **list, uint64_t timer,
@@ -439,12 +441,12 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__timer *body = mu__body(msg);
     uint64_t timer = body->timer;
 
-    if (timer == job->note_timer)
+    if (timer == job->wait_log.timer)
         note_all(ctx, job);
-    else if (!expire(job, &job->waiting, timer, wait_missing) &&
-        !expire(job, &job->ending, timer, end_missing) &&
-        !expire(job, &job->asking, timer, asked_missing) &&
-        !expire(job, &job->taking, timer, take_missing))
+    else if (!expire(job, &job->calls.waiting, timer, wait_missing) &&
+        !expire(job, &job->calls.ending, timer, end_missing) &&
+        !expire(job, &job->calls.requested, timer, request_missing) &&
+        !expire(job, &job->calls.taking, timer, take_missing))
         (void)mu__job_stop_timer(ctx, job, timer);
 }
 
@@ -461,14 +463,15 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
 static void done(struct mu__ctx *ctx, void *state)
 {
     struct job *job = state;
-    struct mu__call **lists[] = {&job->waiting, &job->ending, &job->asking, &job->taking};
+    struct mu__call **lists[] = {&job->calls.waiting, &job->calls.ending,
+                                 &job->calls.requested, &job->calls.taking};
 
     for (size_t i = 0; i < sizeof lists / sizeof lists[0]; i++)
         complete_all(ctx, lists[i], -MU_ECLOSED, "the node is being closed");
     mu__job_stop_done(job);
     mu__job_offer_done(job);
-    mu__free_array(job->peers);
-    mu__map_done(&job->peers_by_node);
+    mu__free_array(job->peers.items);
+    mu__map_done(&job->peers.by_node);
 }
 
 const struct mu__behavior mu__job = {

@@ -85,17 +85,13 @@ struct mu__variable_store {
 /* ---- openers.c ---- */
 
 void mu__opener_append(struct answers *list, struct open_answer *answer);
-
 struct open_answer *mu__opener_take_first(struct answers *list);
-
 void mu__opener_free_answers(struct answers *list);
-
 struct open_answer *mu__opener_answer_new(const struct mu__store_open *request);
 
 /* Who waits is told that there is nothing yet. */
 void mu__opener_answer_absent(struct mu__variable_store *store,
                               const struct open_answer *waiting);
-
 void mu__opener_answer(struct mu__variable_store *store, const struct variable *v,
                               bool created, struct open_answer *answer);
 
@@ -104,32 +100,24 @@ void mu__opener_stop_waiting(
     struct mu__variable_store *store, struct variable *v,
     bool (*leaves)(const struct open_answer *answer, const void *arg), const void *arg,
     void (*leave)(struct mu__variable_store *store, struct open_answer *answer));
-
 bool mu__opener_same_requester(const struct mu__requester *a,
                                const struct mu__requester *b);
-
 bool mu__opener_is_of_requester(const struct open_answer *answer, const void *requester);
-
 bool mu__opener_is_of_node(const struct open_answer *answer, const void *node);
-
 bool mu__opener_is_mismatch(const struct open_answer *answer, const void *shape);
-
 void mu__opener_answer_cancelled(struct mu__variable_store *store,
                                  struct open_answer *answer);
 
 /* Before tell_misfit: how many shards there are, if that is all that differs. */
 void mu__opener_set_shards(const struct variable *v);
-
 void mu__opener_answer_mismatch(struct mu__variable_store *store,
                                 struct open_answer *answer);
-
 void mu__opener_drop_answer(struct mu__variable_store *store, struct open_answer *answer);
 
 /* ---- shards.c ---- */
 
 struct variable *mu__shard_find_by_name(const struct mu__variable_store *store,
                                         struct mu__view name, uint32_t shard);
-
 struct variable *mu__shard_find_by_id(const struct mu__variable_store *store, uint64_t id,
                                       mu_error *ret_error);
 
@@ -140,12 +128,9 @@ int mu__shard_charge(struct mu__variable_store *store, uint64_t bytes,
 /* Charged and zeroed memory. */
 int mu__shard_get_memory(struct mu__variable_store *store, uint64_t bytes,
                          mu_error *ret_error, uint8_t **ret_data);
-
 void mu__shard_give_memory(struct mu__variable_store *store, uint8_t *data,
                            uint64_t bytes);
-
 int mu__shard_list(struct mu__variable_store *store, struct variable *v);
-
 void mu__shard_free_variable(struct mu__variable_store *store, struct variable *v);
 
 /* An ABSENT one. */
@@ -162,7 +147,6 @@ int mu__shard_create(struct mu__variable_store *store, struct variable *v,
 
 /* Whatever it was, it is ABSENT. */
 void mu__shard_strip(struct mu__variable_store *store, struct variable *v);
-
 void mu__shard_make_ready(struct mu__variable_store *store, struct variable *v);
 
 /* The creator gave up, or was lost, before it said COMMIT. May free `v`. */
@@ -176,13 +160,11 @@ int mu__store_check_range(const struct variable *v, uint64_t offset, uint64_t si
 /* ---- shard_writes.c ---- */
 
 void mu__shard_free_transfer(struct mu__variable_store *store, struct transfer **link);
-
 void mu__shard_drop_transfers(struct mu__variable_store *store, const struct variable *v);
 
 /* One piece; the last one makes all of them visible. */
 int mu__shard_stage(struct mu__variable_store *store, struct variable *v,
                     const struct mu__store_write *write, mu_error *ret_error);
-
 bool mu__shard_has_creator(const struct variable *v);
 
 #endif

@@ -226,7 +226,7 @@ void mu__shard_make_ready(struct mu__variable_store *store, struct variable *v)
     }
 }
 
-/* The oldest who waits and may mu__shard_create; NULL when there is none. */
+/* The oldest opener that waits and may create; NULL when there is none. */
 static struct open_answer *take_successor(struct mu__variable_store *store,
                                           struct variable *v)
 {

@@ -7,7 +7,8 @@
  * A client that was told less may have sent more before it heard of that. So its former
  * part stays reserved until it answers. One that does not answer within ANSWER_MS is
  * taken at the chief's word: what it sends on top is refused. */
-#include "actors/supervisor/internal.h"
+#include "actors/supervisor/actions.h"
+#include "actors/supervisor/handlers.h"
 
 #include <string.h>
 
@@ -19,9 +20,10 @@ enum {
     AT_ONCE_PART = 64       /* so much of the bound, when free, is given at once */
 };
 
-static uint32_t number_of(const struct supervisor *s, const struct client *client)
+static uint32_t number_of(const struct supervisor *s,
+                          const struct supervisor_client *client)
 {
-    return (uint32_t)(client - s->clients);
+    return (uint32_t)(client - s->clients.items);
 }
 
 static uint64_t limit(uint64_t size, uint64_t max)
@@ -56,8 +58,8 @@ static int bounds_used(uint64_t bytes)
     return bytes == 0 ? MU__BOUND_BYTES : MU__BOUNDS_COUNT;
 }
 
-bool mu__sup_room_admits(const struct supervisor *s, const struct client *client,
-                         uint64_t bytes)
+bool mu__sup_room_admits(const struct supervisor *s,
+                         const struct supervisor_client *client, uint64_t bytes)
 {
     const struct mu__admission *a = &s->admission;
     const struct mu__share *shares = client->room.shares;
@@ -69,7 +71,8 @@ bool mu__sup_room_admits(const struct supervisor *s, const struct client *client
                                size_in(s, MU__BOUND_BYTES, bytes)));
 }
 
-void mu__sup_own(struct supervisor *s, struct client *client, struct mu__closure *closure)
+void mu__sup_own(struct supervisor *s, struct supervisor_client *client,
+                 struct mu__closure *closure)
 {
     uint64_t bytes = mu__closure_bytes(closure);
 
@@ -82,7 +85,8 @@ void mu__sup_own(struct supervisor *s, struct client *client, struct mu__closure
 
 /* ---- dividing ---- */
 
-static void send_allow(struct mu__ctx *ctx, struct supervisor *s, struct client *client)
+static void send_allow(struct mu__ctx *ctx, struct supervisor *s,
+                       struct supervisor_client *client)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__ROOM_ALLOW);
     struct mu__client_room *room = &client->room;
@@ -131,9 +135,9 @@ static uint32_t list_shares(struct supervisor *s, int bound)
             return 0;
         a->list_size = a->members;
     }
-    for (uint32_t i = 0; i < s->clients_count && count < a->members; i++)
-        if (s->clients[i].room.is_member)
-            a->list[count++] = &s->clients[i].room.shares[bound];
+    for (uint32_t i = 0; i < s->clients.count && count < a->members; i++)
+        if (s->clients.items[i].room.is_member)
+            a->list[count++] = &s->clients.items[i].room.shares[bound];
     return count;
 }
 
@@ -141,8 +145,9 @@ static uint32_t count_hungry(const struct supervisor *s, int bound)
 {
     uint32_t hungry = 0;
 
-    for (uint32_t i = 0; i < s->clients_count; i++)
-        hungry += s->clients[i].room.is_member && s->clients[i].room.shares[bound].hungry;
+    for (uint32_t i = 0; i < s->clients.count; i++)
+        hungry += s->clients.items[i].room.is_member &&
+                  s->clients.items[i].room.shares[bound].hungry;
     return hungry;
 }
 
@@ -153,8 +158,8 @@ static bool note_needs(struct supervisor *s, uint64_t now_ms)
     bool is_alone = count_hungry(s, MU__BOUND_BYTES) == 1;
     bool waits = false;
 
-    for (uint32_t i = 0; i < s->clients_count; i++) {
-        struct mu__client_room *room = &s->clients[i].room;
+    for (uint32_t i = 0; i < s->clients.count; i++) {
+        struct mu__client_room *room = &s->clients.items[i].room;
         struct mu__share *share = &room->shares[MU__BOUND_BYTES];
 
         if (!room->is_member || share->need == 0)
@@ -176,8 +181,8 @@ static void acknowledge(struct supervisor *s, struct mu__client_room *room)
 /* Who has not answered for long holds to what it was told, or is refused. */
 static void assume_acknowledged(struct supervisor *s, uint64_t now_ms)
 {
-    for (uint32_t i = 0; i < s->clients_count; i++) {
-        struct mu__client_room *room = &s->clients[i].room;
+    for (uint32_t i = 0; i < s->clients.count; i++) {
+        struct mu__client_room *room = &s->clients.items[i].room;
 
         if (room->is_member && room->shares[0].awaits_ack &&
             now_ms >= room->granted_since_ms + ANSWER_MS)
@@ -231,9 +236,9 @@ static void divide(struct mu__ctx *ctx, struct supervisor *s, bool flush)
 
         mu__shares_divide(&s->admission.bounds[i], s->admission.list, count, flush);
     }
-    for (uint32_t i = 0; i < s->clients_count; i++)
-        if (must_notify(&s->clients[i].room))
-            send_allow(ctx, s, &s->clients[i]);
+    for (uint32_t i = 0; i < s->clients.count; i++)
+        if (must_notify(&s->clients.items[i].room))
+            send_allow(ctx, s, &s->clients.items[i]);
     arm_next(ctx, s, waits);
 }
 
@@ -252,7 +257,7 @@ void mu__sup_room_timer(struct mu__ctx *ctx, struct supervisor *s)
 void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
                     const struct mu__closure *closure)
 {
-    struct client *client = &s->clients[closure->client];
+    struct supervisor_client *client = &s->clients.items[closure->client];
     uint64_t bytes = mu__closure_bytes(closure);
     bool is_much = false;
     bool is_some = false;
@@ -280,7 +285,7 @@ void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
 
 /* ---- clients ---- */
 
-static void leave(struct supervisor *s, struct client *client)
+static void leave(struct supervisor *s, struct supervisor_client *client)
 {
     struct mu__client_room *room = &client->room;
 
@@ -294,7 +299,8 @@ static void leave(struct supervisor *s, struct client *client)
     }
 }
 
-void mu__sup_room_leave(struct mu__ctx *ctx, struct supervisor *s, struct client *client)
+void mu__sup_room_leave(struct mu__ctx *ctx, struct supervisor *s,
+                        struct supervisor_client *client)
 {
     leave(s, client);
     divide(ctx, s, true);
@@ -329,7 +335,7 @@ void mu__sup_on_room_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     const struct mu__room_ask *body = mu__body(msg);
-    struct client *client = mu__sup_client(s, msg->from);
+    struct supervisor_client *client = mu__sup_client(s, msg->from);
 
     if (client == NULL)
         return;

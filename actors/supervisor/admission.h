@@ -8,7 +8,7 @@
 #include "actors/supervisor/shares.h"
 #include "runtime/kernel/kernel.h"
 
-struct client;
+struct supervisor_client;
 struct supervisor;
 struct mu__closure;
 
@@ -39,20 +39,17 @@ void mu__sup_room_init(struct supervisor *s);
 void mu__sup_room_done(struct supervisor *s);
 
 /* Whether a client may have one closure more, with so many bytes of arguments. */
-bool mu__sup_room_admits(const struct supervisor *s, const struct client *client,
-                         uint64_t bytes);
+bool mu__sup_room_admits(const struct supervisor *s,
+                         const struct supervisor_client *client, uint64_t bytes);
 
 /* A closure is this client's from now on; it is its client's no more. */
-void mu__sup_own(struct supervisor *s, struct client *client,
+void mu__sup_own(struct supervisor *s, struct supervisor_client *client,
                  struct mu__closure *closure);
 void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
                     const struct mu__closure *closure);
 
 /* The client schedules no more: what it was allowed is for others. */
 void mu__sup_room_leave(struct mu__ctx *ctx, struct supervisor *s,
-                        struct client *client);
-
-void mu__sup_on_room_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__sup_room_timer(struct mu__ctx *ctx, struct supervisor *s);
+                        struct supervisor_client *client);
 
 #endif

@@ -1,5 +1,9 @@
 #include "actors/supervisor/builds.h"
 
+#include "actors/supervisor/actions.h"
+#include "actors/supervisor/handlers.h"
+#include "actors/supervisor/roles.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -70,7 +74,7 @@ static struct sums sum_up(const struct supervisor *s, uint32_t number)
 {
     struct sums sums = {0};
 
-    for (const struct per_worker *pw = s->per_worker_first; pw != NULL; pw = pw->next) {
+    for (const struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next) {
         enum build_state state = state_at(pw, number);
 
         sums.waiting += state == WAITING;
@@ -101,8 +105,8 @@ static void update_hold(struct supervisor *s, uint32_t number)
 
 static void watch(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    if (s->worker_states[number].build_timer == 0)
-        s->worker_states[number].build_timer =
+    if (s->worker_states.items[number].build_timer == 0)
+        s->worker_states.items[number].build_timer =
             mu__timer_set(ctx, SLOW_MS, timer_token(TIMER_BUILD, number));
 }
 
@@ -148,7 +152,7 @@ static void begin_build(struct mu__ctx *ctx, struct supervisor *s, struct per_wo
 static void begin_waiting(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     struct sums sums = sum_up(s, number);
-    struct per_worker *pw = s->per_worker_first;
+    struct per_worker *pw = s->per_worker.first;
 
     for (; pw != NULL && !sums.quarantined; pw = pw->next) {
         if (state_at(pw, number) != WAITING)
@@ -164,7 +168,7 @@ void mu__sup_builds_begin(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    for (struct per_worker *pw = s->per_worker_first; pw != NULL; pw = pw->next) {
+    for (struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next) {
         struct build *build;
 
         if (pw->function == MU__NAME_NONE) {
@@ -202,7 +206,7 @@ void mu__sup_builds_make(struct mu__ctx *ctx, struct supervisor *s, struct per_w
 
 static void leave(struct supervisor *s, struct build *build, enum build_state state)
 {
-    s->slow_builds -= build->state == SLOW;
+    s->per_worker.slow_builds -= build->state == SLOW;
     build->state = state;
     build->first = false;
 }
@@ -220,11 +224,11 @@ void mu__sup_built(struct mu__ctx *ctx, struct supervisor *s, const struct mu__m
     const struct mu__result *body = (const void *)msg->body;
     const struct mu__member_worker *worker =
         mu__membership_by_node(&s->members, msg->from.node);
-    struct per_worker *pw = mu__map_get(&s->per_worker, body->closure);
+    struct per_worker *pw = mu__map_get(&s->per_worker.by_number, body->closure);
     struct build *build;
 
     if (pw == NULL)
-        s->stale++;
+        s->counts.stale++;
     if (worker == NULL || pw == NULL)
         return;
     if (body->code != 0) {
@@ -275,7 +279,7 @@ bool mu__sup_build_given_up(const struct supervisor *s, const struct per_worker 
 void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                          enum mu__loss loss)
 {
-    for (struct per_worker *pw = s->per_worker_first; pw != NULL; pw = pw->next) {
+    for (struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next) {
         struct build *build = build_at(pw, number);
         bool ran;
 
@@ -293,9 +297,9 @@ void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
                     pw->number & ~MU__PER_WORKER_BIT,
                     mu__sup_task_of(s, build->id).text);
     }
-    if (s->worker_states[number].build_timer != 0)
-        mu__timer_cancel(ctx, s->worker_states[number].build_timer);
-    s->worker_states[number].build_timer = 0;
+    if (s->worker_states.items[number].build_timer != 0)
+        mu__timer_cancel(ctx, s->worker_states.items[number].build_timer);
+    s->worker_states.items[number].build_timer = 0;
 }
 
 /* ---- Builds that take long ---- */
@@ -305,7 +309,7 @@ static bool uses_slow(const struct supervisor *s, const struct closure_extra *ex
 {
     for (uint32_t i = 0; i < extra->inputs_count; i++) {
         const struct per_worker *pw =
-            mu__map_get(&s->per_worker, mu__closure_extra_inputs(extra)[i]);
+            mu__map_get(&s->per_worker.by_number, mu__closure_extra_inputs(extra)[i]);
 
         if (pw != NULL && state_at(pw, number) == SLOW)
             return true;
@@ -316,7 +320,7 @@ static bool uses_slow(const struct supervisor *s, const struct closure_extra *ex
 bool mu__sup_builds_suit(const struct supervisor *s, const struct closure_extra *extra,
                          const struct mu__member_worker *worker)
 {
-    return s->slow_builds == 0 || !uses_slow(s, extra, worker->number);
+    return s->per_worker.slow_builds == 0 || !uses_slow(s, extra, worker->number);
 }
 
 /* Closures that wait there for what takes long have not begun: others shall have their
@@ -332,7 +336,7 @@ static void take_back_users(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
 
         if (extra != NULL && extra->worker == 0 && uses_slow(s, extra, number)) {
             mu__sup_abandon(ctx, s, closure);
-            s->retried++;
+            s->counts.retried++;
             mu__sup_queue_first(ctx, s, closure);
         } else {
             mu__closures_move_first(&s->closures, closure, list);
@@ -354,17 +358,17 @@ static void note_slow(struct mu__ctx *ctx, struct supervisor *s, struct per_work
             pw->number & ~MU__PER_WORKER_BIT);
     build->state = SLOW;
     build->first = false;
-    s->slow_builds++;
+    s->per_worker.slow_builds++;
 }
 
 void mu__sup_builds_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     struct sums sums;
 
-    s->worker_states[number].build_timer = 0;
+    s->worker_states.items[number].build_timer = 0;
     if (mu__membership_get(&s->members, number) == NULL)
         return;
-    for (struct per_worker *pw = s->per_worker_first; pw != NULL; pw = pw->next)
+    for (struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next)
         if (build_at(pw, number) != NULL)
             note_slow(ctx, s, pw, number);
     take_back_users(ctx, s, number);

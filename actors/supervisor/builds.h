@@ -16,7 +16,7 @@
 #ifndef MU_ACTORS_SUPERVISOR_BUILDS_H
 #define MU_ACTORS_SUPERVISOR_BUILDS_H
 
-#include "actors/supervisor/internal.h"
+#include "actors/supervisor/inputs.h"
 
 enum build_state { ABSENT, WAITING, UNDER_WAY, SLOW, ENDED, GIVEN_UP };
 

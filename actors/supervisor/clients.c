@@ -1,48 +1,53 @@
 /* Who schedules, and a closure's way from SCHEDULE into its queue. */
-#include "actors/supervisor/internal.h"
+#include "actors/supervisor/actions.h"
+#include "actors/supervisor/handlers.h"
+#include "actors/supervisor/inputs.h"
+#include "actors/supervisor/journaling.h"
+#include "actors/supervisor/roles.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS_FIRST = 256 };
+enum { CLIENTS_MAX = 4096, SLOTS_FIRST = 256, COPY_SLACK_BYTES = 512 };
 
 /* ---- Clients ---- */
 
-static bool client_is(const struct client *client, mu__pid pid)
+static bool client_is(const struct supervisor_client *client, mu__pid pid)
 {
     return client->present && mu__pid_equal(client->pid, pid);
 }
 
-static struct client *client_new(struct supervisor *s, mu__pid pid)
+static struct supervisor_client *client_new(struct supervisor *s, mu__pid pid)
 {
-    struct client *client;
+    struct supervisor_client *client;
     uint32_t i;
 
-    for (i = 0; i < s->clients_count; i++)
-        if (!s->clients[i].present && s->clients[i].closures == 0)
+    for (i = 0; i < s->clients.count; i++)
+        if (!s->clients.items[i].present && s->clients.items[i].closures == 0)
             break;
     if (i == CLIENTS_MAX)
         return NULL;
-    if (i == s->clients_count && !mu__grow_array((void **)&s->clients, i + 1,
-                                                 sizeof *s->clients))
+    if (i == s->clients.count && !mu__grow_array((void **)&s->clients.items, i + 1,
+                                                 sizeof *s->clients.items))
         return NULL;
-    if (i == s->clients_count)
-        s->clients[s->clients_count++] = (struct client){.closures = 0};
-    client = &s->clients[i];
-    *client = (struct client){.pid = pid, .present = true};
+    if (i == s->clients.count)
+        s->clients.items[s->clients.count++] = (struct supervisor_client){.closures = 0};
+    client = &s->clients.items[i];
+    *client = (struct supervisor_client){.pid = pid, .present = true};
     mu__map_seed(&client->tokens, s->functions.secret);     /* they choose tokens */
     return client;
 }
 
-struct client *mu__sup_client(struct supervisor *s, mu__pid pid)
+struct supervisor_client *mu__sup_client(struct supervisor *s, mu__pid pid)
 {
-    if (s->client_last < s->clients_count && client_is(&s->clients[s->client_last], pid))
-        return &s->clients[s->client_last];
-    for (uint32_t i = 0; i < s->clients_count; i++)
-        if (client_is(&s->clients[i], pid)) {
-            s->client_last = i;
-            return &s->clients[i];
+    if (s->clients.last < s->clients.count &&
+        client_is(&s->clients.items[s->clients.last], pid))
+        return &s->clients.items[s->clients.last];
+    for (uint32_t i = 0; i < s->clients.count; i++)
+        if (client_is(&s->clients.items[i], pid)) {
+            s->clients.last = i;
+            return &s->clients.items[i];
         }
     return client_new(s, pid);
 }
@@ -51,7 +56,7 @@ bool mu__sup_is_wanted(const struct supervisor *s, const struct mu__closure *clo
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
 
-    return s->clients[closure->client].present ||
+    return s->clients.items[closure->client].present ||
            (closure->marks & MU__MARK_RESOLVED) != 0 ||
            (extra != NULL && extra->number != 0);
 }
@@ -81,14 +86,14 @@ static void visit_waiting(struct mu__ctx *ctx, struct supervisor *s, uint32_t cl
 {
     for (uint32_t list = MU__LIST_QUEUES; list < mu__sup_waiting_lists(s); list++)
         visit_list(ctx, s, list, client, visit);
-    for (uint32_t i = 1; i < s->worker_states_size; i++)
+    for (uint32_t i = 1; i < s->worker_states.size; i++)
         visit_list(ctx, s, mu__list_affine(i), client, visit);
 }
 
 static void visit_in_flight(struct mu__ctx *ctx, struct supervisor *s, uint32_t client,
                             visit_fn visit)
 {
-    for (uint32_t i = 1; i < s->worker_states_size; i++)
+    for (uint32_t i = 1; i < s->worker_states.size; i++)
         visit_list(ctx, s, mu__list_in_flight(i), client, visit);
 }
 
@@ -99,7 +104,7 @@ static void forget(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
 
     if (extra != NULL && extra->number != 0) {
         mu__sup_disown(ctx, s, closure);
-        mu__sup_own(s, &s->clients[0], closure);
+        mu__sup_own(s, &s->clients.items[0], closure);
     } else if (mu__list_worker(closure->list) == 0) {
         mu__sup_resolve_error(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER, "");
     }
@@ -107,9 +112,9 @@ static void forget(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
 
 /* Nobody waits for these any more; what is in flight ends when its worker answers. */
 void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
-                           struct client *client)
+                           struct supervisor_client *client)
 {
-    uint32_t number = (uint32_t)(client - s->clients);
+    uint32_t number = (uint32_t)(client - s->clients.items);
 
     client->present = false;
     mu__free_array(client->slots);
@@ -127,9 +132,9 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,
                    const char *task, const char *text)
 {
-    for (uint32_t i = 0; i < s->clients_count; i++) {
+    for (uint32_t i = 0; i < s->clients.count; i++) {
         struct mu__msg *msg =
-            s->clients[i].present ? mu__msg_new(ctx, MU__FAULT) : NULL;
+            s->clients.items[i].present ? mu__msg_new(ctx, MU__FAULT) : NULL;
         struct mu__fault *body;
         size_t size = strlen(task) + strlen(text);
 
@@ -147,50 +152,12 @@ void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t
         body->message = mu__view_str(text);
         (void)mu__pack_view(mu__pack_view(msg->backing->data, &body->task),
                             &body->message);
-        (void)mu__send(ctx, s->clients[i].pid, msg);
+        (void)mu__send(ctx, s->clients.items[i].pid, msg);
     }
 }
 
-/* ---- What few closures have ---- */
-
-static bool add_chunk(struct supervisor *s)
-{
-    uint32_t first = s->extras_chunks * EXTRAS_CHUNK;
-    struct closure_extra *chunk = NULL;
-
-    if (!mu__grow_array((void **)&s->extras, s->extras_chunks + 1, sizeof *s->extras) ||
-        !mu__grow_array((void **)&chunk, EXTRAS_CHUNK, sizeof *chunk))
-        return false;
-    s->extras[s->extras_chunks++] = chunk;
-    for (uint32_t i = 0; i < EXTRAS_CHUNK; i++)
-        chunk[i] = (struct closure_extra){
-            .index = first + i,
-            .next_free = i + 1 < EXTRAS_CHUNK ? first + i + 2 : s->extras_free,
-        };
-    s->extras_free = first + 1;
-    return true;
-}
-
-struct closure_extra *mu__sup_need_extra(struct supervisor *s,
-                                         struct mu__closure *closure)
-{
-    struct closure_extra *extra;
-
-    if (closure->extra != 0)
-        return mu__sup_extra(s, closure);
-    if (s->extras_free == 0 && !add_chunk(s))
-        return NULL;
-    extra = mu__sup_extra_at(s, s->extras_free - 1);
-    s->extras_free = extra->next_free;
-    extra->next_free = 0;
-    extra->closure = mu__closure_id(closure);
-    extra->priority = MU__PRIORITY_DEFAULT;
-    closure->extra = extra->index + 1;
-    return extra;
-}
-
 void mu__sup_drop_extra(struct mu__ctx *ctx, struct supervisor *s,
-                       struct mu__closure *closure)
+                        struct mu__closure *closure)
 {
     struct closure_extra *extra = mu__sup_extra(s, closure);
 
@@ -198,13 +165,7 @@ void mu__sup_drop_extra(struct mu__ctx *ctx, struct supervisor *s,
         return;
     mu__timer_cancel(ctx, extra->timer);
     mu__sup_drop_inputs(ctx, s, extra);
-    mu__free_array(extra->name);
-    mu__free_array(extra->failed_task);
-    mu__clear(extra, sizeof *extra);
-    extra->index = closure->extra - 1;
-    extra->next_free = s->extras_free;
-    s->extras_free = closure->extra;
-    closure->extra = 0;
+    mu__closure_extras_release(&s->extras, closure);
 }
 
 /* ---- Scheduling ---- */
@@ -234,7 +195,7 @@ static bool keep_args(struct mu__closure *closure, struct mu__msg *msg,
 
 /* Room for a client's tokens up to this one. Those of clients are small, since they are
  * used again: an array of twice what it is allowed suffices. */
-static bool has_slot(struct client *client, uint64_t token)
+static bool has_slot(struct supervisor_client *client, uint64_t token)
 {
     uint64_t most = 2 * client->room.shares[MU__BOUND_CLOSURES].allowed;
     uint32_t count = client->slots_count == 0 ? SLOTS_FIRST : client->slots_count;
@@ -255,7 +216,8 @@ static bool has_slot(struct client *client, uint64_t token)
 
 /* So that a client can name a closure by its token, whatever number it takes for that.
  * Out of memory: it cannot. */
-static void note_token(struct client *client, const struct mu__closure *closure)
+static void note_token(struct supervisor_client *client,
+                       const struct mu__closure *closure)
 {
     if (closure->token == 0)
         return;
@@ -267,7 +229,8 @@ static void note_token(struct client *client, const struct mu__closure *closure)
 }
 
 /* What stands in an array may stay: it is looked at again before it is believed. */
-void mu__sup_forget_token(struct client *client, const struct mu__closure *closure)
+void mu__sup_forget_token(struct supervisor_client *client,
+                          const struct mu__closure *closure)
 {
     if ((uintptr_t)mu__map_get(&client->tokens, closure->token) ==
             (uintptr_t)closure->index + 1)
@@ -275,7 +238,7 @@ void mu__sup_forget_token(struct client *client, const struct mu__closure *closu
 }
 
 /* The index of the closure + 1; 0: it knows none by that token. */
-static uint32_t find_token(const struct client *client, uint64_t token)
+static uint32_t find_token(const struct supervisor_client *client, uint64_t token)
 {
     uint32_t found = token == 0 || token > client->slots_count
                          ? 0
@@ -286,7 +249,7 @@ static uint32_t find_token(const struct client *client, uint64_t token)
     return found;
 }
 
-void mu__sup_adopt(struct supervisor *s, struct client *client,
+void mu__sup_adopt(struct supervisor *s, struct supervisor_client *client,
                    struct mu__closure *closure, uint64_t token)
 {
     mu__sup_own(s, client, closure);
@@ -296,7 +259,7 @@ void mu__sup_adopt(struct supervisor *s, struct client *client,
 }
 
 /* NULL: out of memory. */
-static struct mu__closure *enqueue(struct supervisor *s, struct client *client,
+static struct mu__closure *enqueue(struct supervisor *s, struct supervisor_client *client,
                                    struct mu__msg *msg)
 {
     struct mu__schedule *body = mu__body(msg);
@@ -313,8 +276,8 @@ static struct mu__closure *enqueue(struct supervisor *s, struct client *client,
             mu__closures_remove(&s->closures, closure);
         return NULL;
     }
-    s->args_bytes += size;
-    s->scheduled++;
+    s->counts.args_bytes += size;
+    s->counts.scheduled++;
     closure->function = function;
     closure->marks = body->drop_result ? MU__MARK_DROP_RESULT : 0;
     mu__sup_adopt(s, client, closure, body->token);
@@ -359,7 +322,7 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure, const struct mu__schedule *body,
                         mu_error *ret_error)
 {
-    struct closure_extra *extra = mu__sup_need_extra(s, closure);
+    struct closure_extra *extra = mu__closure_extras_take(&s->extras, closure);
     int rv;
 
     if (extra == NULL)
@@ -371,7 +334,7 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
     extra->worker = body->worker;
     extra->not_worker = body->not_worker;
     mu__sup_take_role(s, extra, body->worker_type);
-    extra->run_timeout_ms = mu__run_limit(body->run_timeout_ms);
+    extra->run_timeout_ms = mu__run_timeout(body->run_timeout_ms);
     if (body->deadline_ms != 0)
         extra->deadline_ms = mu__now_ms(ctx) + body->deadline_ms;
     if (body->name.size > 0) {
@@ -380,7 +343,7 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     rv = mu__sup_check_role(s, extra, ret_error);
-    if (rv == 0 && extra->name != NULL && s->journal != NULL)
+    if (rv == 0 && extra->name != NULL && s->journal.file != NULL)
         rv = mu__sup_journal_scheduled(ctx, s, closure, body->inputs.size > 0, ret_error);
     return rv != 0 ? rv : mu__sup_take_inputs(ctx, s, closure, body->inputs, ret_error);
 }
@@ -410,14 +373,14 @@ void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     struct mu__schedule *body = mu__body(msg);
-    struct client *client = mu__sup_client(s, msg->from);
+    struct supervisor_client *client = mu__sup_client(s, msg->from);
     struct mu__closure *closure;
 
     if (client == NULL) {
         refuse(ctx, msg, -MU_EEXHAUSTED, "the chief has as many clients as it may");
         return;
     }
-    if (body->name.size > 0 && s->journal != NULL &&
+    if (body->name.size > 0 && s->journal.file != NULL &&
         mu__sup_journal_known(ctx, s, client, body))
         return;
     if (!mu__sup_room_admits(s, client,
@@ -431,7 +394,7 @@ void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         refuse(ctx, msg, -MU_ENOMEM, "out of memory");
         return;
     }
-    if (s->watchdog_timer == 0)
+    if (s->watchdog.timer == 0)
         mu__sup_watchdog_watch(ctx, s);
     if (has_options(body))
         begin(ctx, s, closure, body);
@@ -469,12 +432,12 @@ static void ask_to_stop(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
-    struct client *client = mu__sup_client(s, msg->from);
+    struct supervisor_client *client = mu__sup_client(s, msg->from);
     uint32_t number;
 
     if (client == NULL)
         return;
-    number = (uint32_t)(client - s->clients);
+    number = (uint32_t)(client - s->clients.items);
     mu__sup_inputs_pause(s);
     visit_waiting(ctx, s, number, cancel_waiting);
     visit_in_flight(ctx, s, number, ask_to_stop);
@@ -484,7 +447,7 @@ void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
                                        uint64_t token)
 {
-    const struct client *client = mu__sup_client(s, pid);
+    const struct supervisor_client *client = mu__sup_client(s, pid);
     uint32_t found = client == NULL ? 0 : find_token(client, token);
     struct mu__closure *closure;
 
@@ -492,7 +455,7 @@ struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
         return NULL;
     closure = mu__closures_at(&s->closures, found - 1);
     return closure != NULL && closure->token == token &&
-                   &s->clients[closure->client] == client &&
+                   &s->clients.items[closure->client] == client &&
                    (closure->marks & MU__MARK_RESOLVED) == 0
                ? closure
                : NULL;

@@ -8,7 +8,11 @@
  * A quarantined closure has been in flight at several workers that were lost. It runs
  * with nothing beside it, so that it can be told from what died with it: one worker at
  * a time is kept free for it. */
-#include "actors/supervisor/internal.h"
+#include "actors/supervisor/actions.h"
+#include "actors/supervisor/inputs.h"
+#include "actors/supervisor/journaling.h"
+#include "actors/supervisor/recall.h"
+#include "actors/supervisor/roles.h"
 
 #include <stdio.h>
 
@@ -101,9 +105,9 @@ static void name_effect(const struct supervisor *s, const struct closure_extra *
         body->inputs =
             (struct mu__view){mu__closure_extra_inputs(extra), 8U * extra->inputs_count};
     if (extra->effect != 0) {
-        body->origin = s->origin;
+        body->origin = s->effects.origin;
         body->effect = extra->effect;
-        body->effects_done = s->effects.base;
+        body->effects_done = s->effects.window.base;
     }
 }
 
@@ -147,7 +151,7 @@ void mu__sup_send_cancel(struct mu__ctx *ctx, uint32_t node, uint64_t closure,
 
 bool mu__sup_has_effect_number(const struct supervisor *s)
 {
-    return s->effect_last < s->effects.base + EFFECTS_OUT_MAX;
+    return s->effects.last < s->effects.window.base + EFFECTS_OUT_MAX;
 }
 
 /* The number under which servers know its effects. False: it must wait for one, since so
@@ -158,7 +162,7 @@ static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
     if ((extra->flags & MU__CLOSURE_ONCE) == 0 || extra->effect != 0)
         return true;
     if (mu__sup_has_effect_number(s) && mu__sup_journal_reserve(ctx, s) == 0) {
-        extra->effect = ++s->effect_last;
+        extra->effect = ++s->effects.last;
         return true;
     }
     extra->held_until_ms = mu__now_ms(ctx) + EFFECTS_WAIT_MS;
@@ -176,7 +180,7 @@ static bool prepare(struct mu__ctx *ctx, struct supervisor *s,
 
     if (!number_effect(ctx, s, closure, extra))
         return false;
-    if (s->journal_dirty)
+    if (s->journal.is_dirty)
         mu__sup_journal_secure(ctx, s);
     return extra->inputs_count == 0 ||
            mu__sup_bring_inputs(ctx, s, closure, worker) == 0;
@@ -224,7 +228,7 @@ static bool assign(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
     }
     if (closure->extra != 0)
         mu__sup_arm(ctx, s, closure);
-    if (s->config.backup_percent != 0 && s->backup_timer == 0)
+    if (s->config.backup_percent != 0 && s->backups.timer == 0)
         mu__sup_backup_watch(ctx, s);
     return true;
 }
@@ -252,8 +256,8 @@ static uint32_t pick_suiting(struct supervisor *s, const struct closure_extra *e
 {
     const struct requirements requirements = {s, extra};
 
-    if (extra != NULL &&
-        (extra->not_worker != 0 || (s->slow_builds != 0 && extra->inputs_count != 0)))
+    if (extra != NULL && (extra->not_worker != 0 ||
+                          (s->per_worker.slow_builds != 0 && extra->inputs_count != 0)))
         return mu__membership_pick_fitting(&s->members, mu__sup_role(extra), suits,
                                            &requirements);
     return extra == NULL || extra->role == 0
@@ -451,7 +455,7 @@ void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
 uint32_t mu__sup_window(const struct supervisor *s,
                         const struct mu__member_worker *worker)
 {
-    const struct worker_state *worker_state = &s->worker_states[worker->number];
+    const struct worker_state *worker_state = &s->worker_states.items[worker->number];
     uint32_t threads = mu__member_threads(worker);
     uint64_t window;
 

@@ -1,5 +1,9 @@
-/* Why a closure has not run, and a word in the log when nothing moves. */
-#include "actors/supervisor/internal.h"
+/* Why a closure has not run; and the watchdog, which logs when nothing moves. */
+#include "actors/supervisor/actions.h"
+#include "actors/supervisor/handlers.h"
+#include "actors/supervisor/journaling.h"
+#include "actors/supervisor/recall.h"
+#include "actors/supervisor/roles.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +17,7 @@ mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms)
 {
     mu_value *list = mu_value_list();
 
-    for (uint32_t i = 1; i < s->members.workers_size && i < s->worker_states_size; i++) {
+    for (uint32_t i = 1; i < s->members.workers_size && i < s->worker_states.size; i++) {
         const struct mu__member_worker *worker = &s->members.workers[i];
         mu_value *map;
 
@@ -21,8 +25,9 @@ mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms)
             continue;
         map = mu_value_map();
         (void)mu_value_set(map, "task", mu_value_string(mu__sup_task(s, worker).text));
-        (void)mu_value_set(map, "for_ms",
-                           mu_value_int((int64_t)(now_ms - s->worker_states[i].lost_ms)));
+        (void)mu_value_set(
+            map, "for_ms",
+            mu_value_int((int64_t)(now_ms - s->worker_states.items[i].lost_ms)));
         (void)mu_value_append(list, map);
     }
     return list;
@@ -103,14 +108,14 @@ static void describe_workers(const struct supervisor *s, uint32_t role, uint64_t
     else
         (void)snprintf(out, size, "none of %" PRIu32 " workers has room", count);
     describe_holds(s, role, out, size);
-    for (uint32_t i = 1; i < s->members.workers_size && i < s->worker_states_size; i++) {
+    for (uint32_t i = 1; i < s->members.workers_size && i < s->worker_states.size; i++) {
         const struct mu__member_worker *worker = known(s, i, role);
 
         used = strlen(out);
         if (worker != NULL && !worker->present && shown++ < SHOWN_MAX)
             (void)snprintf(out + used, size - used, "; %s is missing for %" PRIu64 " ms",
                            mu__sup_task(s, worker).text,
-                           now_ms - s->worker_states[i].lost_ms);
+                           now_ms - s->worker_states.items[i].lost_ms);
     }
 }
 
@@ -146,9 +151,9 @@ static void describe_held(const struct supervisor *s, const struct closure_extra
     if (extra->inputs_missing > 0)
         (void)snprintf(out, size, "for %" PRIu16 " of its %" PRIu16 " inputs",
                        extra->inputs_missing, extra->inputs_count);
-    else if (extra->failed_code == 0 && s->journal_why[0] != '\0')
+    else if (extra->failed_code == 0 && s->journal.error[0] != '\0')
         (void)snprintf(out, size, "for the journal, which cannot be written: %s",
-                       s->journal_why);
+                       s->journal.error);
     else if (extra->failed_code == 0)
         (void)snprintf(out, size, "for the writes of closures before it to be done");
     else
@@ -365,8 +370,8 @@ static mu_value *explanation_of_none(const struct supervisor *s, struct mu__view
 static const struct mu__closure *closure_named(const struct supervisor *s,
                                                struct mu__view name)
 {
-    for (uint32_t i = 0; i < s->extras_chunks * EXTRAS_CHUNK; i++) {
-        const struct closure_extra *extra = mu__sup_extra_at(s, i);
+    for (uint32_t i = 0; i < mu__closure_extras_count(&s->extras); i++) {
+        const struct closure_extra *extra = mu__closure_extras_at(&s->extras, i);
 
         if (extra->closure != 0 && extra->name != NULL && mu__view_is(name, extra->name))
             return mu__closures_find(&s->closures, extra->closure);
@@ -412,7 +417,7 @@ static void describe_in_flight(const struct supervisor *s, uint32_t now_ms, char
     unsigned shown = 0;
 
     out[0] = '\0';
-    for (uint32_t i = 1; i < s->worker_states_size && shown < SHOWN_MAX; i++) {
+    for (uint32_t i = 1; i < s->worker_states.size && shown < SHOWN_MAX; i++) {
         const struct mu__closure *closure =
             mu__closures_first(&s->closures, mu__list_in_flight(i));
         struct mu__view name;
@@ -459,16 +464,16 @@ void mu__sup_watchdog_watch(struct mu__ctx *ctx, struct supervisor *s)
 
     if (s->config.watchdog_ms == 0)
         return;
-    s->progress_ms = mu__now_ms(ctx);
-    s->watchdog_timer = mu__timer_set(ctx, tick_ms == 0 ? 1 : tick_ms,
+    s->watchdog.progress_ms = mu__now_ms(ctx);
+    s->watchdog.timer = mu__timer_set(ctx, tick_ms == 0 ? 1 : tick_ms,
                                       timer_token(TIMER_WATCHDOG, 0));
 }
 
 void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s)
 {
     uint64_t now_ms = mu__now_ms(ctx);
-    uint64_t still_ms = now_ms - s->progress_ms;
-    uint64_t progress_ms = s->progress_ms;
+    uint64_t still_ms = now_ms - s->watchdog.progress_ms;
+    uint64_t progress_ms = s->watchdog.progress_ms;
     uint32_t waiting = mu__sup_waiting(s);
     uint32_t in_flight_count = mu__sup_in_flight(s);
     uint32_t running = mu__sup_running(s);
@@ -476,15 +481,15 @@ void mu__sup_watchdog(struct mu__ctx *ctx, struct supervisor *s)
     char workers[256];
     char roles[256];
 
-    s->watchdog_timer = 0;
+    s->watchdog.timer = 0;
     if (waiting == 0 && in_flight_count == 0)
         return;
     mu__sup_watchdog_watch(ctx, s);
-    s->progress_ms = progress_ms;
+    s->watchdog.progress_ms = progress_ms;
     if (still_ms < s->config.watchdog_ms)
         return;
-    s->progress_ms = now_ms;
-    s->stalls++;
+    s->watchdog.progress_ms = now_ms;
+    s->watchdog.stalls++;
     describe_in_flight(s, (uint32_t)now_ms, in_flight, sizeof in_flight);
     describe_workers(s, MU__ROLE_ANY, now_ms, workers, sizeof workers);
     describe_roles(s, roles, sizeof roles);

@@ -5,62 +5,39 @@
  * What to do is decided from the code, the kind and the task of an error. An attempt that
  * is given up while its worker is alive stays in that worker's account as an abandoned
  * attempt until the worker answers for it: a stuck function takes its thread with it. */
-#include "actors/supervisor/internal.h"
+#include "actors/supervisor/actions.h"
+#include "actors/supervisor/handlers.h"
+#include "actors/supervisor/inputs.h"
+#include "actors/supervisor/recall.h"
+#include "actors/supervisor/roles.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    BACKOFF_FIRST_MS = 10,
-    BACKOFF_MAX_MS = 5000,
-    BACKUP_TICK_MS = 50,
-    BACKUP_AFTER_MS = 100,      /* a shorter run is no straggler */
-    BACKUP_SAMPLES = 5,         /* runs of a function before its mean is believed */
-    BACKUPS_MAX = 1024
-};
+enum { BACKOFF_FIRST_MS = 10, BACKOFF_MAX_MS = 5000 };
 
 /* ---- Abandoned attempts ---- */
 
 static void abandon(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                    const struct abandoned_attempt *was)
 {
-    struct worker_state *worker_state = &s->worker_states[number];
+    struct worker_state *worker_state = &s->worker_states.items[number];
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
     mu__sup_send_cancel(ctx, worker->node, was->closure, was->attempt);
-    if (worker_state->abandoned_count == worker_state->abandoned_size) {
-        uint32_t size = worker_state->abandoned_size * 2 + 4;
-
-        if (!mu__grow_array((void **)&worker_state->abandoned, size,
-                            sizeof *worker_state->abandoned)) {
-            mu__sup_unload(ctx, s, number, was);
-            return;
-        }
-        worker_state->abandoned_size = size;
-    }
-    worker_state->abandoned[worker_state->abandoned_count++] = *was;
-}
-
-static struct abandoned_attempt *abandoned_of(const struct worker_state *worker_state,
-                                              uint64_t closure, uint32_t attempt)
-{
-    for (uint32_t i = 0; i < worker_state->abandoned_count; i++)
-        if (worker_state->abandoned[i].closure == closure &&
-            worker_state->abandoned[i].attempt == attempt)
-            return &worker_state->abandoned[i];
-    return NULL;
+    if (!mu__abandoned_add(worker_state, was))
+        mu__sup_unload(ctx, s, number, was);
 }
 
 static void end_abandoned(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                        struct abandoned_attempt *abandoned)
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
-    struct worker_state *worker_state = &s->worker_states[number];
-    struct abandoned_attempt was = *abandoned;
+    struct worker_state *worker_state = &s->worker_states.items[number];
+    struct abandoned_attempt was = mu__abandoned_remove(worker_state, abandoned);
 
-    *abandoned = worker_state->abandoned[--worker_state->abandoned_count];
     if ((worker->holds & MU__HOLD_STUCK) != 0 &&
         worker_state->abandoned_count < mu__member_threads(worker))
         mu__membership_release(&s->members, number, MU__HOLD_STUCK);
@@ -73,8 +50,8 @@ static bool abandoned_answered(struct mu__ctx *ctx, struct supervisor *s, uint32
     const struct mu__member_worker *worker = mu__membership_by_node(&s->members, node);
     struct abandoned_attempt *abandoned =
         worker == NULL ? NULL
-                       : abandoned_of(&s->worker_states[worker->number], body->closure,
-                                   body->attempt);
+                       : mu__abandoned_find(&s->worker_states.items[worker->number],
+                                            body->closure, body->attempt);
 
     if (abandoned != NULL)
         end_abandoned(ctx, s, worker->number, abandoned);
@@ -86,7 +63,7 @@ bool mu__sup_abandoned_reported(struct mu__ctx *ctx, struct supervisor *s,
                                 bool returned)
 {
     struct abandoned_attempt *abandoned =
-        abandoned_of(&s->worker_states[number], closure, attempt);
+        mu__abandoned_find(&s->worker_states.items[number], closure, attempt);
 
     if (abandoned == NULL)
         return false;
@@ -98,18 +75,6 @@ bool mu__sup_abandoned_reported(struct mu__ctx *ctx, struct supervisor *s,
         abandoned->begun = true;
     }
     return true;
-}
-
-/* ---- Backups: which there are ---- */
-
-static void forget_backup(struct supervisor *s, struct closure_extra *extra)
-{
-    extra->backup_worker = 0;
-    for (uint32_t i = 0; i < s->backups_count; i++)
-        if (s->backups[i] == extra->closure) {
-            s->backups[i] = s->backups[--s->backups_count];
-            return;
-        }
 }
 
 /* All attempts of a closure end here: `answered` is the worker that has answered, the
@@ -126,7 +91,7 @@ static void finish_attempts(struct mu__ctx *ctx, struct supervisor *s,
         const struct abandoned_attempt backup_was = mu__sup_backup_charge(closure, extra);
         uint32_t backup = extra->backup_worker;
 
-        forget_backup(s, extra);
+        mu__sup_forget_backup(s, extra);
         if (backup == answered) {
             closure->attempt = (uint16_t)extra->backup_attempt;
             mu__sup_unload(ctx, s, backup, &backup_was);
@@ -187,7 +152,8 @@ static uint64_t backoff_ms(uint32_t tries)
 static void hold_for(struct mu__ctx *ctx, struct supervisor *s,
                      struct mu__closure *closure, uint64_t delay_ms)
 {
-    struct closure_extra *extra = delay_ms == 0 ? NULL : mu__sup_need_extra(s, closure);
+    struct closure_extra *extra =
+        delay_ms == 0 ? NULL : mu__closure_extras_take(&s->extras, closure);
 
     if (extra == NULL) {
         mu__sup_queue_first(ctx, s, closure);
@@ -201,10 +167,10 @@ static void hold_for(struct mu__ctx *ctx, struct supervisor *s,
 /* ---- Trying again ---- */
 
 static void give_up(struct mu__ctx *ctx, struct supervisor *s,
-                    struct mu__closure *closure, const struct outcome *outcome)
+                    struct mu__closure *closure, const struct closure_outcome *outcome)
 {
     char text[MU__ERROR_TEXT_MAX + 1];
-    struct outcome last = *outcome;
+    struct closure_outcome last = *outcome;
 
     (void)snprintf(text, sizeof text, "%.*s (given up after %u runs)",
                    (int)outcome->message.size, (const char *)outcome->message.data,
@@ -217,7 +183,8 @@ static void give_up(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 /* For those who ask why it has not run. Out of memory: the task is not named. */
-static void note_failure(struct closure_extra *extra, const struct outcome *outcome)
+static void note_failure(struct closure_extra *extra,
+                         const struct closure_outcome *outcome)
 {
     char *task = NULL;
 
@@ -232,7 +199,7 @@ static void note_failure(struct closure_extra *extra, const struct outcome *outc
 /* The attempts of the closure have ended. `outcome` is what it comes to when it may not
  * run again. */
 static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
-                  const struct outcome *outcome, uint64_t delay_ms)
+                  const struct closure_outcome *outcome, uint64_t delay_ms)
 {
     struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t max = extra != NULL && extra->attempts_max != 0 ? extra->attempts_max
@@ -248,31 +215,12 @@ static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
         give_up(ctx, s, closure, outcome);
         return;
     }
-    s->retried++;
+    s->counts.retried++;
     if (delay_ms > 0)
-        extra = mu__sup_need_extra(s, closure);
+        extra = mu__closure_extras_take(&s->extras, closure);
     if (extra != NULL)
         note_failure(extra, outcome);
     hold_for(ctx, s, closure, delay_ms);
-}
-
-bool mu__sup_promote_backup(struct supervisor *s, struct mu__closure *closure)
-{
-    struct closure_extra *extra = mu__sup_extra(s, closure);
-    uint32_t number;
-
-    if (extra == NULL || extra->backup_worker == 0)
-        return false;
-    number = extra->backup_worker;
-    closure->attempt = (uint16_t)extra->backup_attempt;
-    closure->started_ms = extra->backup_started_ms;
-    closure->cost_us = 0;
-    closure->marks &= (uint8_t)~MU__MARK_BEGUN;
-    if (extra->backup_begun)
-        closure->marks |= MU__MARK_BEGUN;
-    forget_backup(s, extra);
-    mu__closures_move_last(&s->closures, closure, mu__list_in_flight(number));
-    return true;
 }
 
 void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
@@ -282,7 +230,7 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
     struct mu__view name = mu__names_view(&s->functions, closure->function);
     const struct task_text task = mu__sup_task_of(s, worker);
     char text[256];
-    struct outcome outcome = {.code = -MU_EABORTED, .kind = MU_ERROR_WORKER};
+    struct closure_outcome outcome = {.code = -MU_EABORTED, .kind = MU_ERROR_WORKER};
 
     if (mu__sup_promote_backup(s, closure))
         return;
@@ -313,13 +261,14 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
 /* What the run itself ran on is lost, a process of its own, and the worker lives: nobody
  * else was hurt, so that the closure is not quarantined. Its attempts have ended. */
 static void lost_process(struct mu__ctx *ctx, struct supervisor *s,
-                         struct mu__closure *closure, const struct outcome *outcome)
+                         struct mu__closure *closure,
+                         const struct closure_outcome *outcome)
 {
     struct mu__view name = mu__names_view(&s->functions, closure->function);
-    struct closure_extra *extra = mu__sup_need_extra(s, closure);
+    struct closure_extra *extra = mu__closure_extras_take(&s->extras, closure);
     uint32_t lost = extra == NULL ? s->config.attempts_max : ++extra->processes_lost;
     char text[MU__ERROR_TEXT_MAX + 1];
-    struct outcome last = *outcome;
+    struct closure_outcome last = *outcome;
 
     if (lost < s->config.attempts_max || (closure->marks & MU__MARK_CANCELLED) != 0) {
         retry(ctx, s, closure, outcome, lost < 2 ? 0 : backoff_ms(lost - 2));
@@ -381,7 +330,7 @@ enum verdict { FINAL, AGAIN, AGAIN_SOON, LOST };
 static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
                           const struct mu__closure *closure,
                           const struct mu__member_worker *worker,
-                          const struct outcome *outcome)
+                          const struct closure_outcome *outcome)
 {
     uint64_t now_ms;
     uint32_t server;
@@ -392,18 +341,18 @@ static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
     now_ms = mu__now_ms(ctx);
     if ((outcome->code == -MU_EUNAVAILABLE || outcome->code == -MU_EABORTED) &&
         read_server(outcome->task, &server)) {
-        if (mu__server_failures_report(s->server_failures, server, worker->number,
+        if (mu__server_failures_report(s->failures.servers, server, worker->number,
                                        now_ms))
             return FINAL;
         mu__log(ctx, MU__LOG_WARN, "%s reports that /job:ps/task:%" PRIu32
                 " fails: taken for passing, %" PRIu32 " of %" PRIu32,
                 mu__sup_task(s, worker).text, server,
-                mu__server_failures_count(s->server_failures, server, now_ms),
+                mu__server_failures_count(s->failures.servers, server, now_ms),
                 s->config.server_failures);
         return AGAIN;
     }
     if (outcome->code == -MU_EDEADLINE && s->config.timeouts > 0)
-        return mu__server_failures_report(s->timeouts, 0, worker->number, now_ms)
+        return mu__server_failures_report(s->failures.timeouts, 0, worker->number, now_ms)
                    ? FINAL
                    : AGAIN;
     if (outcome->code == -MU_EUNKNOWN && s->config.unknown_is_worker)
@@ -418,7 +367,7 @@ static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
 static void note_time(struct supervisor *s, const struct mu__closure *closure,
                       const struct mu__member_worker *worker, uint32_t ran_us)
 {
-    struct worker_state *worker_state = &s->worker_states[worker->number];
+    struct worker_state *worker_state = &s->worker_states.items[worker->number];
 
     worker_state->estimate_us = worker_state->has_estimate
                                     ? (7 * worker_state->estimate_us + ran_us) / 8
@@ -441,7 +390,7 @@ static void note_result(struct mu__ctx *ctx, struct supervisor *s,
     else
         worker->failed++;
     if (s->config.measure)
-        mu__histogram_add(&s->execution,
+        mu__histogram_add(&s->counts.execution,
                           ((uint32_t)mu__now_ms(ctx) - started_ms) / 1000.0);
     if (body->code == 0)
         note_time(s, closure, worker, body->ran_us);
@@ -449,7 +398,7 @@ static void note_result(struct mu__ctx *ctx, struct supervisor *s,
 
 /* Its attempts have ended, and this is the result. */
 static void settle(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
-                   struct outcome *outcome, uint32_t number)
+                   struct closure_outcome *outcome, uint32_t number)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
 
@@ -463,7 +412,7 @@ static void settle(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
         return;
     }
     if (outcome->code == 0 && extra != NULL && (extra->flags & MU__CLOSURE_KEEP) != 0 &&
-        s->clients[closure->client].present) {
+        s->clients.items[closure->client].present) {
         outcome->pinned = mu__sup_pin_result(ctx, s, closure, number);
         if (!outcome->pinned) {
             mu__sup_resolve_error(ctx, s, closure, -MU_ENOMEM, MU_ERROR_OTHER,
@@ -480,7 +429,7 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
     const struct mu__result *body = mu__body(msg);
     struct mu__member_worker *worker = mu__membership_get(&s->members, number);
     struct task_text task;
-    struct outcome outcome = {
+    struct closure_outcome outcome = {
         .code = -(int)body->code,
         .kind = body->error_kind == 0 ? MU_ERROR_FUNCTION : body->error_kind,
         .result = body->result,
@@ -531,7 +480,7 @@ void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (closure != NULL)
         take_result(ctx, s, msg, closure, number);
     else if (!abandoned_answered(ctx, s, msg->from.node, body))
-        s->stale++;
+        s->counts.stale++;
     if (closure == NULL && body->code == 0)
         mu__sup_drop_stale(ctx, s, msg->from.node, body->closure);
     mu__sup_dispatch(ctx, s);
@@ -566,7 +515,7 @@ static void give_up_on(struct mu__ctx *ctx, struct supervisor *s,
 
     finish_attempts(ctx, s, closure, 0);
     if (worker == NULL ||
-        s->worker_states[number].abandoned_count < mu__member_threads(worker))
+        s->worker_states.items[number].abandoned_count < mu__member_threads(worker))
         return;
     mu__membership_hold(&s->members, number, MU__HOLD_STUCK);
     mu__sup_recall_all(ctx, s, number);
@@ -591,14 +540,14 @@ static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
         mu__membership_get(&s->members, mu__list_worker(closure->list));
     const struct task_text task = mu__sup_task(s, worker);
     char text[256];
-    struct outcome outcome = {.code = -MU_EDEADLINE, .kind = MU_ERROR_LIMIT};
+    struct closure_outcome outcome = {.code = -MU_EDEADLINE, .kind = MU_ERROR_LIMIT};
 
     (void)snprintf(text, sizeof text, "it ran for %" PRIu32 " ms on %s, which is the "
                    "limit of one run", extra->run_timeout_ms, task.text);
     outcome.message = mu__view_str(text);
     outcome.task = mu__view_str(task.text);
     mu__log(ctx, MU__LOG_WARN, "closure %" PRIu64 ": %s", extra->closure, text);
-    s->stuck++;
+    s->counts.stuck++;
     give_up_on(ctx, s, closure);
     retry(ctx, s, closure, &outcome, 0);
 }
@@ -649,130 +598,4 @@ void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s,
     }
     mu__sup_arm(ctx, s, closure);
     mu__sup_dispatch(ctx, s);
-}
-
-/* ---- Backup attempts ---- */
-
-void mu__sup_backups_lost(struct supervisor *s, uint32_t number)
-{
-    uint32_t i = 0;
-
-    while (i < s->backups_count) {
-        struct mu__closure *closure = mu__closures_find(&s->closures, s->backups[i]);
-        struct closure_extra *extra = mu__sup_extra(s, closure);
-
-        if (extra->backup_worker == number)
-            forget_backup(s, extra);
-        else
-            i++;
-    }
-}
-
-struct straggler {
-    const struct supervisor *supervisor;
-    uint32_t number;            /* where it runs */
-    const struct closure_extra *extra;
-};
-
-static bool may_help(const struct mu__member_worker *worker, const void *arg)
-{
-    const struct straggler *straggler = arg;
-
-    return worker->number != straggler->number &&
-           worker->load < mu__member_threads(worker) &&
-           mu__sup_role_suits(straggler->supervisor, straggler->extra, worker);
-}
-
-static bool is_straggler(const struct supervisor *s, const struct mu__closure *closure,
-                         uint32_t now_ms)
-{
-    const struct closure_extra *extra = mu__sup_extra(s, closure);
-    uint32_t ran_ms = now_ms - closure->started_ms;
-    const struct mu__function_time *time =
-        mu__function_times_find(&s->times, closure->function);
-
-    if (time == NULL || time->count < BACKUP_SAMPLES || ran_ms < BACKUP_AFTER_MS ||
-        ran_ms < time->mean_us / 1000.0 * s->config.backup_percent / 100)
-        return false;
-    return closure->marks == MU__MARK_BEGUN && closure->crashes < QUARANTINE_CRASHES &&
-           (extra == NULL || (extra->backup_worker == 0 && extra->worker == 0 &&
-                             extra->inputs_count == 0 &&
-                             (extra->flags & MU__CLOSURE_NO_BACKUP) == 0));
-}
-
-/* Backups have numbers too, and no two attempts of a closure have the same. */
-static uint32_t last_attempt(const struct mu__closure *closure,
-                             const struct closure_extra *extra)
-{
-    return extra->backup_attempt > closure->attempt ? extra->backup_attempt
-                                                   : closure->attempt;
-}
-
-static bool list_backup(struct supervisor *s, uint64_t closure)
-{
-    if (s->backups_count == BACKUPS_MAX)
-        return false;
-    if (s->backups_count == s->backups_size) {
-        uint32_t size = s->backups_size * 2 + 16;
-
-        if (!mu__grow_array((void **)&s->backups, size, sizeof *s->backups))
-            return false;
-        s->backups_size = size;
-    }
-    s->backups[s->backups_count++] = closure;
-    return true;
-}
-
-static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
-                       struct mu__closure *closure)
-{
-    struct closure_extra *extra = mu__sup_need_extra(s, closure);
-    struct straggler straggler = {s, mu__list_worker(closure->list), extra};
-    uint32_t number = extra == NULL ? 0
-                                   : mu__membership_pick_fitting(&s->members,
-                                                                 mu__sup_role(extra),
-                                                                 may_help, &straggler);
-    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
-
-    if (worker == NULL || last_attempt(closure, extra) >= s->config.retries_max ||
-        !list_backup(s, extra->closure))
-        return;
-    extra->backup_worker = number;
-    extra->backup_attempt = (uint16_t)(last_attempt(closure, extra) + 1U);
-    extra->backup_started_ms = (uint32_t)mu__now_ms(ctx);
-    extra->backup_begun = false;
-    mu__membership_load(&s->members, number, mu__closure_bytes(closure), 0);
-    if (mu__sup_send_run(ctx, s, worker, closure, extra->backup_attempt) != 0) {
-        mu__membership_unload(&s->members, number, mu__closure_bytes(closure), 0, false);
-        forget_backup(s, extra);
-        return;
-    }
-    s->backups_run++;
-    mu__log(ctx, MU__LOG_INFO, "closure %" PRIu64 " takes long: it also runs on %s",
-            extra->closure, mu__sup_task(s, worker).text);
-}
-
-void mu__sup_backup_watch(struct mu__ctx *ctx, struct supervisor *s)
-{
-    s->backup_timer =
-        mu__timer_set(ctx, BACKUP_TICK_MS, timer_token(TIMER_BACKUP, 0));
-}
-
-void mu__sup_backup_tick(struct mu__ctx *ctx, struct supervisor *s)
-{
-    uint32_t now_ms = (uint32_t)mu__now_ms(ctx);
-
-    s->backup_timer = 0;
-    if (mu__sup_in_flight(s) == 0)
-        return;
-    for (uint32_t i = 1; i < s->worker_states_size; i++) {
-        struct mu__closure *closure =
-            mu__closures_first(&s->closures, mu__list_in_flight(i));
-
-        for (; closure != NULL; closure = mu__closures_next(&s->closures, closure))
-            if (mu__closures_first_queued(&s->closures) == NULL &&
-                is_straggler(s, closure, now_ms))
-                run_backup(ctx, s, closure);
-    }
-    mu__sup_backup_watch(ctx, s);
 }

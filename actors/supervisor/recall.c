@@ -1,8 +1,10 @@
 #include "actors/supervisor/recall.h"
 
-#include "actors/attempts.h"
-#include "actors/supervisor/internal.h"
+#include "actors/supervisor/actions.h"
+#include "actors/supervisor/handlers.h"
+#include "actors/supervisor/roles.h"
 
+#include "actors/attempts.h"
 enum {
     LOOK_MS = 5,                /* between looks while something may move, */
     LOOK_MAX_MS = 40,           /* and while nothing did */
@@ -79,7 +81,7 @@ static uint32_t request_send(struct mu__ctx *ctx, struct supervisor *s, uint32_t
         return 0;
     }
     body->attempts = (struct mu__view){request->first, size};
-    s->worker_states[number].recalled_ms = mu__now_ms(ctx);
+    s->worker_states.items[number].recalled_ms = mu__now_ms(ctx);
     s->recalls.asked++;
     (void)mu__send(ctx,
                    (mu__pid){mu__membership_get(&s->members, number)->node, MU__WORKER},
@@ -89,7 +91,7 @@ static uint32_t request_send(struct mu__ctx *ctx, struct supervisor *s, uint32_t
 
 static bool is_asked(const struct supervisor *s, uint32_t number, uint64_t now_ms)
 {
-    uint64_t recalled_ms = s->worker_states[number].recalled_ms;
+    uint64_t recalled_ms = s->worker_states.items[number].recalled_ms;
 
     return recalled_ms != 0 && now_ms - recalled_ms < ANSWER_MS;
 }
@@ -258,7 +260,7 @@ static void give_back(struct mu__ctx *ctx, struct supervisor *s,
                               "cancelled before it ran");
         return;
     }
-    extra = mu__sup_need_extra(s, closure);
+    extra = mu__closure_extras_take(&s->extras, closure);
     if (extra != NULL)
         extra->returns++;
     mu__sup_queue_first(ctx, s, closure);
@@ -274,7 +276,7 @@ static void take_returned(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
         give_back(ctx, s, closure, number);
     else if (!mu__sup_abandoned_reported(ctx, s, number, reported->closure,
                                          reported->attempt, true))
-        s->stale++;
+        s->counts.stale++;
 }
 
 void mu__sup_on_recalled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -288,7 +290,7 @@ void mu__sup_on_recalled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (worker == NULL)
         return;
     number = worker->number;
-    s->worker_states[number].recalled_ms = 0;
+    s->worker_states.items[number].recalled_ms = 0;
     s->recalls.refused += mu__attempts_count(body->begun, MU__ATTEMPT_TIMED_BYTES);
     note_all_begun(ctx, s, number, body->begun);
     /* From the last one on, so that at the queue's front they keep their order. */
@@ -562,7 +564,7 @@ static bool may_move(struct supervisor *s)
 
 static void look_after(struct mu__ctx *ctx, struct supervisor *s, uint64_t delay_ms)
 {
-    struct mu__recalls *recalls = &s->recalls;
+    struct recalls *recalls = &s->recalls;
 
     recalls->is_late = !may_move(s);
     if (recalls->is_late && s->members.load == 0)

@@ -17,19 +17,6 @@
 
 struct supervisor;
 
-/* The supervisor's part. */
-struct mu__recalls {
-    uint64_t timer;         /* of the next look; 0: there is none */
-    uint64_t delay_ms;      /* before it */
-    bool is_late;           /* nothing may move now, as far as is known */
-    uint64_t asked;         /* RECALLs sent */
-    uint64_t returned;      /* closures that came back, */
-    uint64_t refused;       /* and those that had begun */
-    bool has_ranks;         /* a closure that is not as any other was queued */
-};
-
-void mu__sup_on_begun(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__sup_on_recalled(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* Ask a worker for all that it has not begun, but for what may run nowhere else. */
 void mu__sup_recall_all(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
@@ -40,7 +27,6 @@ void mu__sup_recall_one(struct mu__ctx *ctx, struct supervisor *s,
 
 /* After closures were given out, or could not be: look soon whether some should move. */
 void mu__sup_recall_watch(struct mu__ctx *ctx, struct supervisor *s);
-void mu__sup_recall_tick(struct mu__ctx *ctx, struct supervisor *s);
 
 /* How often a closure was sent and not given back: so often it ran, or may have. */
 uint32_t mu__sup_runs(const struct supervisor *s, const struct mu__closure *closure);

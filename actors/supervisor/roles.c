@@ -1,6 +1,6 @@
 #include "actors/supervisor/roles.h"
 
-#include "actors/supervisor/internal.h"
+#include "actors/supervisor/actions.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -13,11 +13,6 @@ struct mu__ctx;
 struct supervisor;
 struct closure_extra;
 
-struct mu__roles {
-    bool has_queued;            /* a queue of a role may have one */
-    bool common_is_next;        /* of two that are as urgent */
-};
-
 /* "/job:worker/task:1"; for one call: mu__sup_task(s, worker).text. */
 struct task_text {
     char text[MU__TASK_NAME_MAX + 1];

@@ -1,5 +1,9 @@
 /* What the supervisor tells about itself: numbers that were reported, and the status. */
-#include "actors/supervisor/internal.h"
+#include "actors/supervisor/actions.h"
+#include "actors/supervisor/handlers.h"
+#include "actors/supervisor/recall.h"
+#include "actors/supervisor/roles.h"
+#include "actors/supervisor/supervisor.h"
 
 #include "runtime/message/block_pool.h"
 
@@ -14,70 +18,17 @@ enum {
 
 /* ---- reports ---- */
 
-static struct metric *metric_find(struct supervisor *s, struct mu__view name)
-{
-    for (uint32_t i = 0; i < s->metrics_count; i++)
-        if (mu__view_is(name, s->metrics[i].name))
-            return &s->metrics[i];
-    return NULL;
-}
-
-static uint32_t metrics_of(const struct supervisor *s, uint32_t node)
-{
-    uint32_t count = 0;
-
-    for (uint32_t i = 0; i < s->metrics_count; i++)
-        count += s->metrics[i].node == node;
-    return count;
-}
-
-/* The one that was reported longest ago, of the node that has the most names; of the
- * reporter if it has many itself. */
-static struct metric *metric_to_forget(struct supervisor *s, uint32_t reporter)
-{
-    struct metric *found = NULL;
-    uint32_t node = reporter;
-    uint32_t most = metrics_of(s, reporter);
-
-    for (uint32_t i = 0; most < METRICS_OF_NODE_MAX && i < s->metrics_count; i++) {
-        uint32_t count = metrics_of(s, s->metrics[i].node);
-
-        if (count <= most)
-            continue;
-        most = count;
-        node = s->metrics[i].node;
-    }
-    for (uint32_t i = 0; i < s->metrics_count; i++)
-        if (s->metrics[i].node == node &&
-            (found == NULL || s->metrics[i].at_ms < found->at_ms))
-            found = &s->metrics[i];
-    return found;
-}
-
-static struct metric *metric_of(struct mu__ctx *ctx, struct supervisor *s,
-                                struct mu__view name, uint32_t node)
-{
-    struct metric *metric = metric_find(s, name);
-
-    if (metric != NULL)
-        return metric;
-    if (s->metrics_count < METRICS_MAX) {
-        metric = &s->metrics[s->metrics_count++];
-    } else {
-        metric = metric_to_forget(s, node);
-        mu__log(ctx, MU__LOG_WARN, "numbers are reported under more than %d names: the "
-                "one under \"%s\" is forgotten", METRICS_MAX, metric->name);
-    }
-    mu__view_copy(name, metric->name, sizeof metric->name);
-    return metric;
-}
-
 void mu__sup_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     struct mu__report *body = mu__body(msg);
-    struct metric *metric = metric_of(ctx, s, body->name, msg->from.node);
+    char replaced[MU__METRIC_NAME_MAX + 1];
+    struct reported_metric *metric = mu__reported_metrics_take(
+        &s->metrics, body->name, msg->from.node, replaced);
 
+    if (replaced[0] != '\0')
+        mu__log(ctx, MU__LOG_WARN, "numbers are reported under more than %d names: the "
+                "one under \"%s\" is forgotten", MU__METRICS_MAX, replaced);
     metric->node = msg->from.node;
     metric->number = body->number;
     metric->step = body->step;
@@ -89,7 +40,8 @@ void mu__sup_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct supervisor *s = state;
     struct mu__call_msg *body = mu__body(msg);
     struct mu__metric_call *call = body->call;
-    const struct metric *metric = metric_find(s, mu__view_str(call->name));
+    const struct reported_metric *metric =
+        mu__reported_metrics_find(&s->metrics, mu__view_str(call->name));
 
     (void)ctx;
     if (metric == NULL) {
@@ -107,15 +59,15 @@ void mu__sup_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 /* ---- status ---- */
 
 /* Reports of a parameter server that count now. */
-static uint32_t server_failures(const struct supervisor *s, const struct peer *peer,
+static uint32_t server_failures(const struct supervisor *s, const struct live_node *peer,
                                 uint64_t now_ms)
 {
-    if (s->server_failures == NULL || strcmp(peer->type, "ps") != 0)
+    if (s->failures.servers == NULL || strcmp(peer->type, "ps") != 0)
         return 0;
-    return mu__server_failures_count(s->server_failures, peer->index, now_ms);
+    return mu__server_failures_count(s->failures.servers, peer->index, now_ms);
 }
 
-static mu_value *peer_value(const struct supervisor *s, const struct peer *peer,
+static mu_value *peer_value(const struct supervisor *s, const struct live_node *peer,
                             uint64_t now_ms)
 {
     const struct mu__member_worker *worker =
@@ -123,7 +75,7 @@ static mu_value *peer_value(const struct supervisor *s, const struct peer *peer,
     mu_value *map = mu_value_map();
     uint32_t failures = server_failures(s, peer, now_ms);
     uint32_t abandoned =
-        worker == NULL ? 0 : s->worker_states[worker->number].abandoned_count;
+        worker == NULL ? 0 : s->worker_states.items[worker->number].abandoned_count;
 
     (void)mu_value_set(map, "type", mu_value_string(peer->type));
     (void)mu_value_set(map, "index", mu_value_int(peer->index));
@@ -152,8 +104,8 @@ static mu_value *peers_value(const struct supervisor *s, uint64_t now_ms)
 {
     mu_value *list = mu_value_list();
 
-    for (uint32_t i = 0; i < s->peers_count; i++)
-        (void)mu_value_append(list, peer_value(s, &s->peers[i], now_ms));
+    for (uint32_t i = 0; i < s->nodes.count; i++)
+        (void)mu_value_append(list, peer_value(s, &s->nodes.items[i], now_ms));
     return list;
 }
 
@@ -163,7 +115,7 @@ uint32_t mu__sup_waiting(const struct supervisor *s)
 
     for (uint32_t list = MU__LIST_QUEUES; list < mu__sup_waiting_lists(s); list++)
         count += mu__closures_count(&s->closures, list);
-    for (uint32_t i = 1; i < s->worker_states_size; i++)
+    for (uint32_t i = 1; i < s->worker_states.size; i++)
         count += mu__closures_count(&s->closures, mu__list_affine(i));
     return count;
 }
@@ -204,27 +156,27 @@ static mu_value *closures_value(const struct supervisor *s)
         const char *key;
         uint64_t count;
     } counts[] = {
-        {"scheduled", s->scheduled},
-        {"finished", s->finished},
-        {"failed", s->failed},
-        {"cancelled", s->cancelled},
-        {"forgotten", s->forgotten},
+        {"scheduled", s->counts.scheduled},
+        {"finished", s->counts.finished},
+        {"failed", s->counts.failed},
+        {"cancelled", s->counts.cancelled},
+        {"forgotten", s->counts.forgotten},
         {"queued", mu__sup_waiting(s)},
         {"in_flight", mu__sup_in_flight(s)},
         {"running", mu__sup_running(s)},
         {"sent", mu__sup_in_flight(s) - mu__sup_running(s)},
         {"recalled", s->recalls.returned},
-        {"retried", s->retried},
-        {"stale_results", s->stale},
-        {"workers_lost", s->workers_lost},
-        {"backups", s->backups_run},
-        {"backups_running", s->backups_count},
-        {"stuck", s->stuck},
-        {"stalls", s->stalls},
+        {"retried", s->counts.retried},
+        {"stale_results", s->counts.stale},
+        {"workers_lost", s->counts.workers_lost},
+        {"backups", s->backups.runs},
+        {"backups_running", s->backups.count},
+        {"stuck", s->counts.stuck},
+        {"stalls", s->watchdog.stalls},
         {"kept", mu__closures_count(&s->closures, MU__LIST_PINNED)},
-        {"recomputing", s->pinned_results.count -
+        {"recomputing", s->pinned.by_number.count -
                             mu__closures_count(&s->closures, MU__LIST_PINNED)},
-        {"args_bytes", s->args_bytes},
+        {"args_bytes", s->counts.args_bytes},
     };
     mu_value *map = mu_value_map();
 
@@ -279,8 +231,8 @@ static mu_value *metrics_value(const struct supervisor *s, uint64_t now_ms)
 {
     mu_value *list = mu_value_list();
 
-    for (uint32_t i = 0; i < s->metrics_count; i++) {
-        const struct metric *metric = &s->metrics[i];
+    for (uint32_t i = 0; i < s->metrics.count; i++) {
+        const struct reported_metric *metric = &s->metrics.items[i];
         mu_value *map = mu_value_map();
 
         (void)mu_value_set(map, "name", mu_value_string(metric->name));
@@ -297,8 +249,9 @@ static mu_value *timers_value(const struct supervisor *s)
 {
     mu_value *map = mu_value_map();
 
-    (void)mu_value_set(map, "closure_execution", mu__histogram_value(&s->execution));
-    (void)mu_value_set(map, "worker_recovery", mu__histogram_value(&s->recovery));
+    (void)mu_value_set(map, "closure_execution",
+                       mu__histogram_value(&s->counts.execution));
+    (void)mu_value_set(map, "worker_recovery", mu__histogram_value(&s->counts.recovery));
     return map;
 }
 
@@ -331,7 +284,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
     (void)mu_value_set(map, "memory", memory_value());
     (void)mu_value_set(map, "variables", request->variables);
     (void)mu_value_set(map, "servers_missing", mu_value_int(request->missing));
-    (void)mu_value_set(map, "per_worker", mu__sup_inputs_value(s));
+    (void)mu_value_set(map, "per_worker", mu__sup_per_worker_value(s));
     (void)mu_value_set(map, "workers_missing", mu__sup_missing_value(s, now_ms));
     if (s->config.measure)
         (void)mu_value_set(map, "timers", timers_value(s));
@@ -349,26 +302,26 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
 static struct status_request *status_request_new(struct supervisor *s)
 {
     for (uint32_t i = 0; i < STATUS_REQUESTS_MAX; i++)
-        if (!s->status_requests[i].open)
-            return &s->status_requests[i];
+        if (!s->status.requests[i].open)
+            return &s->status.requests[i];
     return NULL;
 }
 
 static void ask_servers(struct mu__ctx *ctx, struct supervisor *s,
                         struct status_request *request)
 {
-    for (uint32_t i = 0; i < s->peers_count; i++) {
+    for (uint32_t i = 0; i < s->nodes.count; i++) {
         struct mu__msg *msg;
         struct mu__status_get *body;
 
-        if (strcmp(s->peers[i].type, "ps") != 0)
+        if (strcmp(s->nodes.items[i].type, "ps") != 0)
             continue;
         msg = mu__msg_new(ctx, MU__STATUS_GET);
         if (msg == NULL)
             continue;
         body = mu__body(msg);
         body->token = request->number;
-        if (mu__send(ctx, (mu__pid){s->peers[i].node, MU__PS}, msg) == 0)
+        if (mu__send(ctx, (mu__pid){s->nodes.items[i].node, MU__PS}, msg) == 0)
             request->missing++;
     }
 }
@@ -392,7 +345,7 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         .open = true,
         .requester = msg->from,
         .token = body->token,
-        .number = ++s->status_request_next,
+        .number = ++s->status.next,
         .variables = mu_value_list(),
     };
     ask_servers(ctx, s, request);
@@ -406,8 +359,8 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 static struct status_request *status_request_of(struct supervisor *s, uint64_t number)
 {
     for (uint32_t i = 0; i < STATUS_REQUESTS_MAX; i++)
-        if (s->status_requests[i].open && s->status_requests[i].number == number)
-            return &s->status_requests[i];
+        if (s->status.requests[i].open && s->status.requests[i].number == number)
+            return &s->status.requests[i];
     return NULL;
 }
 
@@ -416,7 +369,7 @@ void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct supervisor *s = state;
     struct mu__status *body = mu__body(msg);
     struct status_request *request = status_request_of(s, body->token);
-    struct peer *peer = mu__sup_peer(s, msg->from.node);
+    struct live_node *peer = mu__live_nodes_find(&s->nodes, msg->from.node);
     mu_value *part = NULL;
     char why[128] = "out of memory";
 

@@ -1,10 +1,18 @@
 #include "actors/supervisor/supervisor.h"
 
-#include "actors/supervisor/internal.h"
+#include "actors/supervisor/actions.h"
+#include "actors/supervisor/handlers.h"
+#include "actors/supervisor/inputs.h"
+#include "actors/supervisor/journaling.h"
+#include "actors/supervisor/recall.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+enum {
+    SAME_REPORT_MS = 1000
+}; /* reports of one server by one reporter count once in it */
 
 /* What it hears. */
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -44,16 +52,16 @@ static const struct mu__handler handlers[] = {
 static void count_outcome(struct supervisor *s, int code)
 {
     if (code == 0)
-        s->finished++;
+        s->counts.finished++;
     else if (code == -MU_ECANCELLED)
-        s->cancelled++;
+        s->counts.cancelled++;
     else
-        s->failed++;
+        s->counts.failed++;
 }
 
 /* Words of an error that are not in a backing buffer of their own get one. */
 static void copy_text(struct mu__msg *msg, struct mu__resolved *body,
-                       const struct outcome *outcome)
+                       const struct closure_outcome *outcome)
 {
     size_t size = (size_t)body->message.size + body->task.size + body->function.size +
                   body->detail.size;
@@ -85,7 +93,8 @@ void mu__sup_remove(struct supervisor *s, struct mu__closure *closure)
 }
 
 static void answer(struct mu__ctx *ctx, struct supervisor *s,
-                   const struct mu__closure *closure, const struct outcome *outcome)
+                   const struct mu__closure *closure,
+                   const struct closure_outcome *outcome)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__RESOLVED);
 
@@ -109,7 +118,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
         if (body->result.head != NULL || outcome->code != 0)
             copy_text(msg, body, outcome);
     }
-    if (mu__send(ctx, s->clients[closure->client].pid, msg) != 0)
+    if (mu__send(ctx, s->clients.items[closure->client].pid, msg) != 0)
         mu__log(ctx, MU__LOG_WARN, "an answer could not be sent to its client");
 }
 
@@ -118,22 +127,22 @@ static void settle_effect(struct supervisor *s, const struct closure_extra *extr
 {
     if (extra == NULL || extra->effect == 0)
         return;
-    (void)mu__id_window_add(&s->effects, extra->effect);
-    (void)mu__id_window_settle(&s->effects);
+    (void)mu__id_window_add(&s->effects.window, extra->effect);
+    (void)mu__id_window_settle(&s->effects.window);
 }
 
 void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
-                     struct mu__closure *closure, const struct outcome *outcome)
+                     struct mu__closure *closure, const struct closure_outcome *outcome)
 {
-    struct client *client = &s->clients[closure->client];
+    struct supervisor_client *client = &s->clients.items[closure->client];
     struct closure_extra *extra = mu__sup_extra(s, closure);
 
-    s->progress_ms = mu__now_ms(ctx);
+    s->watchdog.progress_ms = mu__now_ms(ctx);
     if ((closure->marks & MU__MARK_RESOLVED) != 0) {
         (void)mu__sup_recomputed(ctx, s, closure, outcome, 0);
         return;
     }
-    s->args_bytes -= mu__closure_bytes(closure);
+    s->counts.args_bytes -= mu__closure_bytes(closure);
     mu__sup_disown(ctx, s, closure);
     if (extra == NULL || extra->number == 0 ||
         mu__sup_journal_resolved(ctx, s, closure, outcome))
@@ -142,7 +151,7 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
         count_outcome(s, outcome->code);
         answer(ctx, s, closure, outcome);
     } else {
-        s->forgotten++;
+        s->counts.forgotten++;
     }
     if (outcome->pinned) {
         /* It had been asked to stop, perhaps; computing it again is another matter. */
@@ -165,7 +174,7 @@ void mu__sup_resolve_error(struct mu__ctx *ctx, struct supervisor *s,
                            struct mu__closure *closure, int code, uint32_t kind,
                            const char *text)
 {
-    const struct outcome outcome = {
+    const struct closure_outcome outcome = {
         .code = code,
         .kind = kind,
         .message = mu__view_str(text),
@@ -177,60 +186,19 @@ void mu__sup_resolve_error(struct mu__ctx *ctx, struct supervisor *s,
 
 /* ---- Node news ---- */
 
-struct peer *mu__sup_peer(const struct supervisor *s, uint32_t node)
-{
-    uintptr_t place = node == 0 ? 0 : (uintptr_t)mu__map_get(&s->peer_index, node);
-
-    return place == 0 ? NULL : &s->peers[place - 1];
-}
-
-static int index_peer(struct supervisor *s, const struct peer *peer)
-{
-    return mu__map_set(&s->peer_index, peer->node,
-                       (void *)(uintptr_t)(peer - s->peers + 1));
-}
-
-static bool make_room(struct supervisor *s)
-{
-    uint32_t size = s->peers_size == 0 ? 16 : s->peers_size * 2;
-
-    if (s->peers_count < s->peers_size)
-        return true;
-    if (!mu__grow_array((void **)&s->peers, size, sizeof *s->peers))
-        return false;
-    s->peers_size = size;
-    return true;
-}
-
-/* Another one takes its place. */
-static void forget_peer(struct supervisor *s, struct peer *peer)
-{
-    const struct peer *last = &s->peers[--s->peers_count];
-
-    (void)mu__map_remove(&s->peer_index, peer->node);
-    if (peer == last)
-        return;
-    *peer = *last;
-    /* That takes no memory: one has just gone. */
-    (void)index_peer(s, peer);
-}
-
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     struct mu__node_up *body = mu__body(msg);
-    struct peer *peer = make_room(s) ? &s->peers[s->peers_count] : NULL;
+    struct live_node node = {.node = body->node, .index = body->index,
+                             .since_ms = mu__now_ms(ctx)};
 
-    if (peer != NULL)
-        *peer = (struct peer){.node = body->node, .index = body->index,
-                              .since_ms = mu__now_ms(ctx)};
-    if (peer == NULL || index_peer(s, peer) != 0) {
+    mu__view_copy(body->type, node.type, sizeof node.type);
+    mu__view_copy(body->address, node.address, sizeof node.address);
+    if (mu__live_nodes_add(&s->nodes, &node) == NULL) {
         mu__log(ctx, MU__LOG_ERROR, "out of memory: a node goes unnoticed");
         return;
     }
-    s->peers_count++;
-    mu__view_copy(body->type, peer->type, sizeof peer->type);
-    mu__view_copy(body->address, peer->address, sizeof peer->address);
     if (mu__view_is(body->type, "ps"))
         mu__sup_fence(ctx, s, body->node);
 }
@@ -239,14 +207,12 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     struct mu__node_down *body = mu__body(msg);
-    struct peer *peer = mu__sup_peer(s, body->node);
     struct mu__member_worker *worker = mu__membership_by_node(&s->members, body->node);
 
-    if (peer != NULL)
-        forget_peer(s, peer);
-    for (uint32_t i = 0; i < s->clients_count; i++)
-        if (s->clients[i].present && s->clients[i].pid.node == body->node)
-            mu__sup_forget_client(ctx, s, &s->clients[i]);
+    mu__live_nodes_remove(&s->nodes, body->node);
+    for (uint32_t i = 0; i < s->clients.count; i++)
+        if (s->clients.items[i].present && s->clients.items[i].pid.node == body->node)
+            mu__sup_forget_client(ctx, s, &s->clients.items[i]);
     if (worker != NULL)
         mu__sup_lose_worker(ctx, s, worker);
 }
@@ -273,17 +239,18 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__sup_status_timer(ctx, s, rest);
         break;
     case TIMER_CLOSURE:
-        extra = mu__sup_extra_at(s, (uint32_t)rest);
+        extra = mu__closure_extras_at(&s->extras, (uint32_t)rest);
         if (extra != NULL && extra->timer == body->timer)
             mu__sup_closure_timer(ctx, s, extra);
         break;
     case TIMER_BUILD:
-        if (rest < s->worker_states_size &&
-            s->worker_states[rest].build_timer == body->timer)
+        if (rest < s->worker_states.size &&
+            s->worker_states.items[rest].build_timer == body->timer)
             mu__sup_builds_timer(ctx, s, (uint32_t)rest);
         break;
     case TIMER_WORKER:
-        if (rest < s->worker_states_size && s->worker_states[rest].timer == body->timer)
+        if (rest < s->worker_states.size &&
+            s->worker_states.items[rest].timer == body->timer)
             mu__sup_worker_timer(ctx, s, (uint32_t)rest);
         break;
     case TIMER_WATCHDOG:
@@ -334,10 +301,10 @@ static void take_defaults(struct mu__supervisor_config *config)
 /* Client 0 is nobody: closures that are run although nobody waits for them are his. */
 static bool init_sentinel_client(struct supervisor *s)
 {
-    if (!mu__grow_array((void **)&s->clients, 1, sizeof *s->clients))
+    if (!mu__grow_array((void **)&s->clients.items, 1, sizeof *s->clients.items))
         return false;
-    s->clients[0] = (struct client){.closures = 1};
-    s->clients_count = 1;
+    s->clients.items[0] = (struct supervisor_client){.closures = 1};
+    s->clients.count = 1;
     return true;
 }
 
@@ -347,39 +314,26 @@ static void done(struct mu__ctx *ctx, void *state)
 
     (void)ctx;
     for (uint32_t i = 0; i < STATUS_REQUESTS_MAX; i++)
-        mu_value_free(s->status_requests[i].variables);
-    mu__sup_journal_close(s);
+        mu_value_free(s->status.requests[i].variables);
+    mu__closure_journal_done(&s->journal);
     mu__sup_inputs_done(s);
-    for (uint32_t i = 0; i < s->extras_chunks * EXTRAS_CHUNK; i++) {
-        struct closure_extra *extra = mu__sup_extra_at(s, i);
-
-        if (extra->has_many)
-            mu__free_array(extra->inputs.many);
-        mu__free_array(extra->name);
-        mu__free_array(extra->failed_task);
-    }
-    for (uint32_t i = 0; i < s->extras_chunks; i++)
-        mu__free_array(s->extras[i]);
-    mu__free_array(s->extras);
+    mu__closure_extras_done(&s->extras);
     mu__closures_done(&s->closures);
     mu__membership_done(&s->members);
-    for (uint32_t i = 0; i < s->worker_states_size; i++)
-        mu__free_array(s->worker_states[i].abandoned);
-    mu__free_array(s->worker_states);
-    for (uint32_t i = 0; i < s->clients_count; i++) {
-        mu__free_array(s->clients[i].slots);
-        mu__map_done(&s->clients[i].tokens);
+    mu__worker_states_done(&s->worker_states);
+    for (uint32_t i = 0; i < s->clients.count; i++) {
+        mu__free_array(s->clients.items[i].slots);
+        mu__map_done(&s->clients.items[i].tokens);
     }
-    mu__free_array(s->clients);
+    mu__free_array(s->clients.items);
     mu__sup_room_done(s);
-    mu__free_array(s->peers);
-    mu__map_done(&s->peer_index);
+    mu__live_nodes_done(&s->nodes);
     mu__function_times_done(&s->times);
-    mu__free_array(s->backups);
+    mu__backups_done(&s->backups);
     mu__names_done(&s->functions);
-    mu__server_failures_free(s->server_failures);
-    mu__server_failures_free(s->timeouts);
-    mu__id_window_done(&s->effects);
+    mu__server_failures_free(s->failures.servers);
+    mu__server_failures_free(s->failures.timeouts);
+    mu__id_window_done(&s->effects.window);
 }
 
 static bool make_counters(struct supervisor *s)
@@ -387,16 +341,16 @@ static bool make_counters(struct supervisor *s)
     const struct mu__server_failures_options servers = {
         .ignored = s->config.server_failures,
         .decay_ms = s->config.server_failures_ms,
-        .same_ms = SAME_TROUBLE_MS,
+        .same_ms = SAME_REPORT_MS,
     };
     const struct mu__server_failures_options timeouts = {
         .ignored = s->config.timeouts,
         .decay_ms = s->config.server_failures_ms,
     };
 
-    s->server_failures = mu__server_failures_new(&servers);
-    s->timeouts = mu__server_failures_new(&timeouts);
-    return s->server_failures != NULL && s->timeouts != NULL;
+    s->failures.servers = mu__server_failures_new(&servers);
+    s->failures.timeouts = mu__server_failures_new(&timeouts);
+    return s->failures.servers != NULL && s->failures.timeouts != NULL;
 }
 
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
@@ -407,10 +361,11 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     s->config = *(const struct mu__supervisor_config *)arg;
     take_defaults(&s->config);
     mu__sup_room_init(s);
-    s->origin = s->config.origin;
+    s->effects.origin = s->config.origin;
     s->functions.secret = mu__secret(ctx);
-    mu__id_window_init(&s->effects, 1);
-    s->progress_ms = mu__now_ms(ctx);
+    mu__id_window_init(&s->effects.window, 1);
+    mu__sup_journal_init(s);
+    s->watchdog.progress_ms = mu__now_ms(ctx);
     if (mu__closures_init(&s->closures) == 0 && init_sentinel_client(s) &&
         make_counters(s) && mu__sup_expect_workers(ctx, s))
         rv = mu__sup_journal_open(ctx, s);

@@ -12,32 +12,8 @@
 #define MU_ACTORS_SUPERVISOR_H
 
 #include "actors/call.h"
-#include "actors/worker_types.h"
+#include "actors/supervisor/config.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/kernel/storage.h"
-
-/* Zero takes the default, where one is named. */
-struct mu__supervisor_config {
-    uint32_t window;        /* 0: by the time that functions take */
-    uint32_t attempts_max;  /* workers that may be lost under one closure */
-    uint32_t queue_max;     /* closures held, of all clients together */
-    uint64_t queue_bytes_max;       /* of their arguments, the same; 0: 1 GiB */
-    uint32_t retries_max;           /* runs of a closure, whatever ended them; 0: 1000 */
-    struct mu__worker_types types;  /* of tasks that run closures: missing until they
-                                       come. None: "worker", of which none is listed */
-    uint64_t recovery_ms;           /* a worker away for longer is an error; 0: never */
-    uint64_t start_delay_ms;        /* of worker i: i times this, */
-    uint64_t start_delay_max_ms;    /* but at most this; 0: no cap */
-    uint32_t server_failures;       /* reports of a failing server that are ignored */
-    uint64_t server_failures_ms;    /* for how long a report counts; 0: 600000 */
-    uint32_t timeouts;              /* DEADLINE results that are retried */
-    bool unknown_is_worker;         /* an UNKNOWN result is the worker's failure */
-    uint32_t backup_percent;        /* of the mean run time; 0: no backup attempts */
-    uint64_t watchdog_ms;           /* 0: off */
-    bool measure;                   /* collect timers */
-    struct mu__storage *journal;    /* NULL: none. Outlives the actor */
-    uint64_t origin;                /* random, of this life: the mark of its effects */
-};
 
 /* What the chief's program asks: the last number reported under a name. */
 struct mu__metric_call {

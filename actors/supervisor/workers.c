@@ -1,29 +1,23 @@
 /* Workers: they come, are lost, are waited for, and leave. Each for itself: nobody's
  * return waits for another's. */
-#include "actors/supervisor/internal.h"
+#include "actors/supervisor/actions.h"
+#include "actors/supervisor/handlers.h"
+#include "actors/supervisor/inputs.h"
+#include "actors/supervisor/recall.h"
+#include "actors/supervisor/roles.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-enum { WORKER_STATES_FIRST = 8, WINDOW_LARGE = 256 };
+enum { WINDOW_LARGE = 256 };
 
 bool mu__sup_need_worker_state(struct supervisor *s, uint32_t number)
 {
-    uint32_t size =
-        s->worker_states_size == 0 ? WORKER_STATES_FIRST : s->worker_states_size;
+    uint32_t size = mu__worker_states_size_for(&s->worker_states, number);
 
-    while (size <= number)
-        size *= 2;
-    if (size == s->worker_states_size)
-        return true;
-    if (mu__closures_make_list(&s->closures, mu__list_affine(size - 1)) != 0 ||
-        !mu__grow_array((void **)&s->worker_states, size, sizeof *s->worker_states))
-        return false;
-    memset(s->worker_states + s->worker_states_size, 0,
-           (size - s->worker_states_size) * sizeof *s->worker_states);
-    s->worker_states_size = size;
-    return true;
+    return mu__closures_make_list(&s->closures, mu__list_affine(size - 1)) == 0 &&
+           mu__worker_states_grow(&s->worker_states, size);
 }
 
 static bool expect_type(struct mu__ctx *ctx, struct supervisor *s, uint32_t role)
@@ -34,7 +28,7 @@ static bool expect_type(struct mu__ctx *ctx, struct supervisor *s, uint32_t role
 
         if (number == 0 || !mu__sup_need_worker_state(s, number))
             return false;
-        s->worker_states[number].lost_ms = mu__now_ms(ctx);
+        s->worker_states.items[number].lost_ms = mu__now_ms(ctx);
     }
     return true;
 }
@@ -67,19 +61,20 @@ static void delay_start(struct mu__ctx *ctx, struct supervisor *s,
     if (delay_ms == 0)
         return;
     mu__membership_hold(&s->members, worker->number, MU__HOLD_START);
-    s->worker_states[worker->number].timer =
+    s->worker_states.items[worker->number].timer =
         mu__timer_set(ctx, delay_ms, timer_token(TIMER_WORKER, worker->number));
 }
 
 static void settle_in(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    struct worker_state *worker_state = &s->worker_states[number];
+    struct worker_state *worker_state = &s->worker_states.items[number];
     struct mu__member_worker *worker = mu__membership_get(&s->members, number);
     uint64_t now_ms = mu__now_ms(ctx);
 
     stop_timer(ctx, worker_state);
     if (worker_state->lost_ms != 0 && worker_state->was_here && s->config.measure)
-        mu__histogram_add(&s->recovery, (double)(now_ms - worker_state->lost_ms) / 1000);
+        mu__histogram_add(&s->counts.recovery,
+                          (double)(now_ms - worker_state->lost_ms) / 1000);
     worker_state->lost_ms = 0;
     worker_state->was_here = true;
     worker_state->has_estimate = false;
@@ -103,7 +98,7 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     struct mu__register *body = mu__body(msg);
-    struct peer *peer = mu__sup_peer(s, msg->from.node);
+    struct live_node *peer = mu__live_nodes_find(&s->nodes, msg->from.node);
     uint32_t window = window_of(s, body->threads);
     struct mu__worker_id id;
     uint32_t number;
@@ -140,7 +135,7 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    struct worker_state *worker_state = &s->worker_states[number];
+    struct worker_state *worker_state = &s->worker_states.items[number];
 
     if (worker_state->lost_ms == 0)
         worker_state->lost_ms = mu__now_ms(ctx);
@@ -176,8 +171,8 @@ static void log_lost(struct mu__ctx *ctx, const char *task, uint32_t count,
                 count);
 }
 
-static void answer_requester(struct mu__ctx *ctx, struct requester *requester, int code,
-                         const char *text)
+static void answer_requester(struct mu__ctx *ctx, struct drain_requester *requester,
+                             int code, const char *text)
 {
     if (requester->token != 0)
         mu__sup_answer_drain(ctx, requester->pid, requester->token, code, text);
@@ -187,9 +182,9 @@ static void answer_requester(struct mu__ctx *ctx, struct requester *requester, i
 /* One that was to leave has done so. */
 static void has_left(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    struct worker_state *worker_state = &s->worker_states[number];
+    struct worker_state *worker_state = &s->worker_states.items[number];
 
-    for (uint32_t i = 0; i < DRAIN_REQUESTERS_MAX; i++)
+    for (uint32_t i = 0; i < MU__DRAIN_REQUESTERS_MAX; i++)
         answer_requester(ctx, &worker_state->drain_requesters[i], 0, "");
 }
 
@@ -198,20 +193,20 @@ static void has_left(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 static void add_requester(struct mu__ctx *ctx, struct worker_state *worker_state,
                           mu__pid pid, uint64_t token)
 {
-    struct requester *requesters = worker_state->drain_requesters;
+    struct drain_requester *requesters = worker_state->drain_requesters;
 
     answer_requester(ctx, &requesters[0], -MU_EEXISTS,
                  "the worker is being drained, and others have asked since");
-    for (uint32_t i = 1; i < DRAIN_REQUESTERS_MAX; i++)
+    for (uint32_t i = 1; i < MU__DRAIN_REQUESTERS_MAX; i++)
         requesters[i - 1] = requesters[i];
-    requesters[DRAIN_REQUESTERS_MAX - 1] = (struct requester){pid, token};
+    requesters[MU__DRAIN_REQUESTERS_MAX - 1] = (struct drain_requester){pid, token};
 }
 
 /* Nobody waits for it: it is away, and its number may be another one's. */
 static void forget(struct supervisor *s, uint32_t number)
 {
-    s->worker_states[number].lost_ms = 0;
-    s->worker_states[number].was_here = false;
+    s->worker_states.items[number].lost_ms = 0;
+    s->worker_states.items[number].was_here = false;
     mu__membership_forget(&s->members, number);
 }
 
@@ -225,7 +220,7 @@ static void await_or_forget(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
         mu__sup_await_worker(ctx, s, number);
         return;
     }
-    stop_timer(ctx, &s->worker_states[number]);
+    stop_timer(ctx, &s->worker_states.items[number]);
     forget(s, number);
 }
 
@@ -234,11 +229,11 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
 {
     const struct mu__member_worker lost = *worker;
     uint32_t list = mu__list_in_flight(lost.number);
-    struct worker_state *worker_state = &s->worker_states[lost.number];
+    struct worker_state *worker_state = &s->worker_states.items[lost.number];
     uint32_t count = mu__closures_count(&s->closures, list);
     struct mu__closure *closure;
 
-    s->workers_lost += loss == MU__LOSS || (loss == MU__LOSS_DRAINED && count > 0);
+    s->counts.workers_lost += loss == MU__LOSS || (loss == MU__LOSS_DRAINED && count > 0);
     mu__membership_remove(&s->members, lost.number);
     if (s->exclusive_worker == lost.number)
         s->exclusive_worker = 0;
@@ -246,7 +241,7 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
     worker_state->lost_ms = mu__now_ms(ctx);
     worker_state->abandoned_count = 0;
     mu__sup_builds_lost(ctx, s, lost.number, loss);
-    mu__sup_inputs_lost(ctx, s, lost.number);
+    mu__sup_pinned_lost(ctx, s, lost.number);
     log_lost(ctx, mu__sup_task(s, &lost).text, count, loss);
     mu__sup_backups_lost(s, lost.number);
     /* From the last one on, so that at the queue's front they keep their order. */
@@ -269,7 +264,7 @@ void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
 /* It was waited for long enough: everybody is told, and what only it may run fails. */
 static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    const struct worker_state *worker_state = &s->worker_states[number];
+    const struct worker_state *worker_state = &s->worker_states.items[number];
     uint32_t list = mu__list_affine(number);
     struct mu__closure *closure;
     const struct task_text task = mu__sup_task(s, &s->members.workers[number]);
@@ -288,7 +283,7 @@ static void not_recovered(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
 
 void mu__sup_worker_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
-    s->worker_states[number].timer = 0;
+    s->worker_states.items[number].timer = 0;
     if (mu__membership_get(&s->members, number) == NULL) {
         not_recovered(ctx, s, number);
         return;
@@ -326,7 +321,7 @@ void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int c
 static void answer_itself(struct mu__ctx *ctx, struct worker_state *worker_state,
                           uint32_t node)
 {
-    for (uint32_t i = 0; i < DRAIN_REQUESTERS_MAX; i++)
+    for (uint32_t i = 0; i < MU__DRAIN_REQUESTERS_MAX; i++)
         if (worker_state->drain_requesters[i].pid.node == node)
             answer_requester(ctx, &worker_state->drain_requesters[i], 0, "");
 }
@@ -335,7 +330,7 @@ static void answer_itself(struct mu__ctx *ctx, struct worker_state *worker_state
 void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
-    struct worker_state *worker_state = &s->worker_states[number];
+    struct worker_state *worker_state = &s->worker_states.items[number];
     struct mu__msg *msg;
 
     if (worker == NULL || (worker->holds & MU__HOLD_DRAIN) == 0 || worker->load > 0)
@@ -397,7 +392,7 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__sup_answer_drain(ctx, msg->from, body->token, -MU_ENOTFOUND, text);
         return;
     }
-    worker_state = &s->worker_states[worker->number];
+    worker_state = &s->worker_states.items[worker->number];
     worker_state->drained_by_itself =
         worker_state->drained_by_itself || body->worker == 0;
     add_requester(ctx, worker_state, msg->from, body->token);
@@ -414,8 +409,8 @@ void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t nod
     if (msg != NULL) {
         struct mu__fence *body = mu__body(msg);
 
-        body->origin = s->origin;
-        body->epoch = s->epoch;
+        body->origin = s->effects.origin;
+        body->epoch = s->effects.epoch;
     }
     if (mu__send(ctx, (mu__pid){node, MU__PS}, msg) != 0)
         mu__log(ctx, MU__LOG_WARN, "a parameter server was not told whose effects it may "
@@ -444,7 +439,7 @@ void mu__sup_on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *
             mu__membership_forget(&s->members, number);
         return;
     }
-    s->worker_states[number].lost_ms = mu__now_ms(ctx);
+    s->worker_states.items[number].lost_ms = mu__now_ms(ctx);
 }
 
 /* The links hang up on it: whatever it still says is not heard. */

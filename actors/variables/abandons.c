@@ -3,6 +3,8 @@
 #include "actors/variables/internal.h"
 
 #include "actors/ps/variable_store.h"
+#include "actors/variables/abandons.h"
+#include "actors/variables/operations.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

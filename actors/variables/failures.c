@@ -1,5 +1,10 @@
 /* How an operation fails: what its error says, and whom it names. */
+#include "actors/variables/abandons.h"
+#include "actors/variables/failures.h"
 #include "actors/variables/internal.h"
+#include "actors/variables/opens.h"
+#include "actors/variables/operations.h"
+#include "actors/variables/servers.h"
 
 #include <inttypes.h>
 #include <stdio.h>

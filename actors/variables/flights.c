@@ -5,6 +5,7 @@
 
 #include "actors/keep.h"
 #include "actors/ps/variable_store.h"
+#include "actors/variables/flights.h"
 
 #include <assert.h>
 

@@ -2,6 +2,11 @@
 #include "actors/variables/internal.h"
 
 #include "actors/ps/variable_store.h"
+#include "actors/variables/abandons.h"
+#include "actors/variables/failures.h"
+#include "actors/variables/flights.h"
+#include "actors/variables/opens.h"
+#include "actors/variables/operations.h"
 
 bool mu__vars_asks_existing(const struct op_part *part)
 {

@@ -7,7 +7,11 @@
  * Reads and assigns do again what was done with the former shards. An add or a gradient
  * goes on only with shards that have refused it as a whole; if a former shard has taken
  * it, or may have, its outcome is unknown. */
+#include "actors/variables/failures.h"
+#include "actors/variables/flights.h"
 #include "actors/variables/internal.h"
+#include "actors/variables/operations.h"
+#include "actors/variables/reopen.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,10 @@
 /* The servers: where each one is, and what is to be done when one is lost. */
+#include "actors/variables/failures.h"
+#include "actors/variables/flights.h"
 #include "actors/variables/internal.h"
+#include "actors/variables/opens.h"
+#include "actors/variables/operations.h"
+#include "actors/variables/servers.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

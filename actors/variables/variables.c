@@ -7,6 +7,13 @@
 
 #include "actors/keep.h"
 #include "actors/ps/variable_store.h"
+#include "actors/variables/abandons.h"
+#include "actors/variables/failures.h"
+#include "actors/variables/flights.h"
+#include "actors/variables/opens.h"
+#include "actors/variables/operations.h"
+#include "actors/variables/reopen.h"
+#include "actors/variables/servers.h"
 
 #include <assert.h>
 #include <stdlib.h>

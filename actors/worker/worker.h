@@ -25,7 +25,7 @@
 #define MU_ACTORS_WORKER_H
 
 #include "actors/call.h"
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "runtime/kernel/kernel.h"
 
 #include "muster/node.h"

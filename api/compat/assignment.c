@@ -6,7 +6,7 @@
 #include "muster/compat/server.h"
 
 #include "actors/packing.h"
-#include "api/compat/server.h"
+#include "api/compat/compat.h"
 #include "node/discovery/route.h"
 #include "node/member/session_config.h"
 #include "node/node.h"

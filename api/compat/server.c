@@ -1,7 +1,7 @@
 /* Servers. A server is a node and what was said when it was started. */
 #include "muster/compat/server.h"
 
-#include "api/compat/server.h"
+#include "api/compat/compat.h"
 #include "actors/packing.h"
 #include "actors/task_set.h"
 #include "node/discovery/route.h"
@@ -167,7 +167,7 @@ int mu__server_settings(mu_node *node, const mu_session_config *config)
 }
 
 static int open_node(mu_server *server, const mu_server_options *o,
-                     struct mu__found *found, mu_error *ret_error)
+                     struct mu__discovered *found, mu_error *ret_error)
 {
     mu_node_options options = o->node;
     mu_node *node;
@@ -175,7 +175,7 @@ static int open_node(mu_server *server, const mu_server_options *o,
 
     if (o->config.inter_op_threads > 0)
         options.threads = o->config.inter_op_threads;
-    rv = mu__node_open_found(&options, NULL, found, ret_error, &node);
+    rv = mu__node_open_discovered(&options, NULL, found, ret_error, &node);
     if (rv != 0)
         return rv;
     rv = mu__server_settings(node, &server->config);
@@ -189,8 +189,8 @@ static int open_node(mu_server *server, const mu_server_options *o,
     return 0;
 }
 
-int mu__server_start_found(const mu_server_options *o, struct mu__found *found,
-                           mu_error *ret_error, mu_server **ret_server)
+int mu__server_start_discovered(const mu_server_options *o, struct mu__discovered *found,
+                                mu_error *ret_error, mu_server **ret_server)
 {
     mu_server *server;
     int rv = check_task(o, ret_error);
@@ -217,8 +217,8 @@ static int start_searching(mu_server_options *o, mu_error *ret_error,
                            mu_server **ret_server)
 {
     const mu_resolution *resolution;
-    struct mu__found found;
-    int rv = mu__find(&o->node, NULL, ret_error, &found);
+    struct mu__discovered found;
+    int rv = mu__discover(&o->node, NULL, ret_error, &found);
 
     resolution = &found.resolution;
     if (rv == 0 && resolution->rpc_layer[0] != '\0')
@@ -226,8 +226,8 @@ static int start_searching(mu_server_options *o, mu_error *ret_error,
     if (rv == 0 && resolution->environment[0] != '\0')
         o->environment = resolution->environment;
     if (rv == 0)
-        rv = mu__server_start_found(o, &found, ret_error, ret_server);
-    mu__found_done(&found, &o->node, rv != 0 || (*ret_server)->node == NULL);
+        rv = mu__server_start_discovered(o, &found, ret_error, ret_server);
+    mu__discovered_done(&found, &o->node, rv != 0 || (*ret_server)->node == NULL);
     return rv;
 }
 

@@ -5,7 +5,7 @@
  * with a lease: so it never speaks of a chief of before, whose parameters may be half
  * overwritten already. Below it, "session/NAME/failed" says why the chief's last try came
  * to nothing, until the next one begins. */
-#include "api/compat/session.h"
+#include "api/compat/compat.h"
 
 #include "actors/job/job.h"
 #include "actors/messages.h"
@@ -146,7 +146,7 @@ static int call_hook(const struct opening *opening, const char *what,
 }
 
 /* Whether the program says that all is there: 0, or why not in `words`. */
-static int ask_ready(const struct opening *opening, char words[LINE_BYTES])
+static int request_ready(const struct opening *opening, char words[LINE_BYTES])
 {
     const mu_scaffold *scaffold = &opening->options->scaffold;
     mu_error error = {0};
@@ -288,7 +288,7 @@ static int make_ready(struct opening *opening, mu_error *ret_error)
     if (rv == 0)
         rv = call_hook(opening, "local_init", opening->options->scaffold.local_init,
                        ret_error);
-    if (rv != 0 || ask_ready(opening, words) == 0)
+    if (rv != 0 || request_ready(opening, words) == 0)
         return rv;
     return mu_error_set(ret_error, -MU_EPRECONDITION, "session %s: %.400s",
                         opening->options->name, words);
@@ -415,7 +415,7 @@ static int late(const struct opening *opening, const char *what, mu_error *ret_e
                         opening->options->name, what, waited_ms, chief);
 }
 
-static void say_waiting(const struct opening *opening, const char *what)
+static void describe_waiting(const struct opening *opening, const char *what)
 {
     int64_t left = left_ms(opening);
     char chief[320];
@@ -453,7 +453,7 @@ static int64_t look_ms(const struct opening *opening)
 }
 
 /* Registered, and then the key. */
-static int ask_for_word(struct opening *opening, mu_error *ret_error,
+static int request_for_word(struct opening *opening, mu_error *ret_error,
                         mu_kv_item *ret_item)
 {
     int rv = mu_agent_register(opening->node, 0, look_ms(opening), ret_error);
@@ -530,7 +530,7 @@ static void note_waiting(struct opening *opening, const char *what)
         opening->line_ms = step < FIRST_LINE_MS ? step : FIRST_LINE_MS;
     if (spent_ms(opening) < opening->line_ms || left_ms(opening) == 0)
         return;
-    say_waiting(opening, what);
+    describe_waiting(opening, what);
     opening->line_ms = spent_ms(opening) + step;
 }
 
@@ -542,7 +542,7 @@ static int wait_for_chief(struct opening *opening, mu_error *ret_error)
     mu_error error;
 
     while (left_ms(opening) != 0) {
-        int rv = ask_for_word(opening, &error, &item);
+        int rv = request_for_word(opening, &error, &item);
 
         if (rv == 0)
             return take_word(opening, &item, ret_error);
@@ -586,10 +586,10 @@ static int wait_until_ready(struct opening *opening, mu_error *ret_error)
     char words[LINE_BYTES];
     int rv;
 
-    while (ask_ready(opening, words) != 0) {
+    while (request_ready(opening, words) != 0) {
         if (left_ms(opening) == 0)
             return late(opening, words, ret_error);
-        say_waiting(opening, words);
+        describe_waiting(opening, words);
         rv = pause(opening, ret_error);
         if (rv != 0)
             return rv;

@@ -1,6 +1,6 @@
 /* The calls of one run. In threads, each holds the run's memory, so that one that does
  * not come to its end can be left behind. */
-#include "api/distribute/distribute.h"
+#include "api/distribute/internal.h"
 
 #include <inttypes.h>
 #include <pthread.h>

@@ -1,6 +1,6 @@
 /* What one call of a program's function sees. */
-#include "api/distribute/distribute.h"
-#include "api/compat/session.h"
+#include "api/distribute/internal.h"
+#include "api/compat/compat.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
 

@@ -1,7 +1,7 @@
 /* The distribute coordinator: from options to a plan, from the plan to a server and
  * calls, and all of it down again. */
-#include "api/distribute/distribute.h"
-#include "api/compat/server.h"
+#include "api/distribute/internal.h"
+#include "api/compat/compat.h"
 #include "node/node.h"
 #include "runtime/message/arguments.h"
 
@@ -84,7 +84,7 @@ static int make_plan(const mu_distribute_options *o, const mu_tf_config *spec,
 {
     const mu_strategy *strategy =
         o->strategy == NULL ? mu_strategy_default() : o->strategy;
-    const struct mu__plan_ask ask = {
+    const struct mu__plan_request ask = {
         .mode = o->mode,
         .cluster = spec->cluster,
         .type = spec->task_type,
@@ -262,8 +262,8 @@ static int start_server(struct mu__distribution *run, mu_error *error)
     } else {
         rv = run->place.found == NULL
                  ? mu_server_start(&options, error, &run->server)
-                 : mu__server_start_found(&options, run->place.found, error,
-                                          &run->server);
+                 : mu__server_start_discovered(&options, run->place.found, error,
+                                               &run->server);
         if (rv == 0)
             rv = mu__distribution_opened(run, mu_server_node(run->server), error);
         if (rv != 0)

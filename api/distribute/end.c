@@ -1,6 +1,6 @@
 /* The end of a run of independent tasks: who serves waits for it, and the leading task
  * tells those who serve, parameter servers say, once they are there to hear it. */
-#include "api/distribute/tasks.h"
+#include "api/distribute/independent.h"
 
 #include "actors/task_set.h"
 #include "node/node.h"

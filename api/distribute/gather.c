@@ -1,5 +1,5 @@
 /* The leading task of independent ones gathers what came of each call. */
-#include "api/distribute/tasks.h"
+#include "api/distribute/independent.h"
 
 #include "node/node.h"
 

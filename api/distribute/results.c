@@ -1,5 +1,5 @@
 /* What came of each call, as maps; and one of them as bytes, for another process. */
-#include "api/distribute/distribute.h"
+#include "api/distribute/internal.h"
 #include "runtime/message/codec.h"
 
 #include <stdio.h>

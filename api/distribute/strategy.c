@@ -1,5 +1,5 @@
 /* Strategies that are built in, and a strategy's copy for one task. */
-#include "api/distribute/distribute.h"
+#include "api/distribute/internal.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -197,7 +197,7 @@ static int preempt(struct cmd_task *task)
  * process at once, and so does the end of the grace. */
 static void end_opening(struct cmd_task *task, int number)
 {
-    if (mu__find_stop(&task->find_stop)) {
+    if (mu__discover_stop(&task->find_stop)) {
         if (next_signal(task->grace_ms + CLOSING_MS) == 0)
             return;
         cmd_log_say(&task->log, MU_LOG_WARN, task->name,

@@ -2,10 +2,10 @@
 #ifndef MU_CLI_TASK_SIGNALS_H
 #define MU_CLI_TASK_SIGNALS_H
 
-#include "api/compat/server.h"
+#include "api/compat/compat.h"
 #include "cli/output/log.h"
 #include "cli/resolve/cluster_flags.h"
-#include "node/discovery/finding.h"
+#include "node/discovery/discover.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,7 +23,7 @@ struct cmd_task {
     _Atomic(const char *) name; /* one of them */
     atomic_bool drains;         /* it is a worker */
     atomic_bool opens;          /* the node is being opened: only its search for the */
-    struct mu__find_stop find_stop; /* cluster can be ended */
+    struct mu__discover_stop find_stop; /* cluster can be ended */
     atomic_int signal;          /* the first one, 0: none */
     pthread_t watcher;
     pthread_t notifier;         /* the watcher's, which gives a preemption notice */

@@ -35,11 +35,11 @@ static void on_found(void *owner, mu_resolution *resolution)
     mu_cluster_free(resolution->cluster);
 }
 
-int mu__node_start_finder(mu_node *node, const mu_node_options *options,
-                          const struct mu__found *found, mu_error *ret_error)
+int mu__node_start_discovery(mu_node *node, const mu_node_options *options,
+                             const struct mu__discovered *found, mu_error *ret_error)
 {
-    const mu_announcement announcement = mu__found_announcement(found, options);
-    const struct mu__finder_config config = {
+    const mu_announcement announcement = mu__discovered_announcement(found, options);
+    const struct mu__discovery_config config = {
         .loop = node->loop,
         .resolver = options->resolver,
         .announcement = &announcement,
@@ -51,22 +51,22 @@ int mu__node_start_finder(mu_node *node, const mu_node_options *options,
 
     if (found->cluster == NULL)
         return 0;
-    return mu__finder_open(&config, ret_error, &node->discovery.finder);
+    return mu__discovery_open(&config, ret_error, &node->discovery.handle);
 }
 
 static void on_closed(void *arg)
 {
     mu_node *node = arg;
 
-    node->discovery.finder = NULL;
+    node->discovery.handle = NULL;
     if (node->lifecycle.state >= MU__NODE_CLOSED)
         mu__node_part_closed(node);
 }
 
-void mu__node_stop_finder(mu_node *node)
+void mu__node_stop_discovery(mu_node *node)
 {
-    if (node->discovery.finder == NULL || node->discovery.stops)
+    if (node->discovery.handle == NULL || node->discovery.stops)
         return;
     node->discovery.stops = true;
-    mu__finder_close(node->discovery.finder, true, WITHDRAW_MS, on_closed, node);
+    mu__discovery_close(node->discovery.handle, true, WITHDRAW_MS, on_closed, node);
 }

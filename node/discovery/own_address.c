@@ -125,16 +125,18 @@ const char *mu__advertised(const char *url, const char *advertise, char *out)
 {
     const char *address = without_scheme(url);
     const char *port = port_of(address);
-    const char *said = advertise == NULL ? address : without_scheme(advertise);
-    const char *said_port = port_of(said);
-    size_t size = said_port == NULL ? strlen(said) : (size_t)(said_port - said) - 1;
+    const char *advertised = advertise == NULL ? address : without_scheme(advertise);
+    const char *said_port = port_of(advertised);
+    size_t size =
+        said_port == NULL ? strlen(advertised) : (size_t)(said_port - advertised) - 1;
     const char *words = NULL;
     char host[MU__OWN_HOST_BYTES + 2];
 
     (void)snprintf(out, MU__OWN_ADDRESS_BYTES, "%s", advertise == NULL ? url : advertise);
-    if (strncmp(url, "ipc://", 6) == 0 || strncmp(said, "ipc://", 6) == 0 || port == NULL)
+    if (strncmp(url, "ipc://", 6) == 0 || strncmp(advertised, "ipc://", 6) == 0 ||
+        port == NULL)
         return NULL;
-    if (advertise == NULL && is_any(said, size)) {
+    if (advertise == NULL && is_any(advertised, size)) {
         words = mu__own_host(host);
         size = strlen(host);
         if (strchr(host, ':') != NULL) {
@@ -144,9 +146,8 @@ const char *mu__advertised(const char *url, const char *advertise, char *out)
             size++;
         }
         write_host(host, size, port, out);
-    } else if (advertise != NULL &&
-               (said_port == NULL || strcmp(said_port, "0") == 0)) {
-        write_host(said, size, port, out);
+    } else if (advertise != NULL && (said_port == NULL || strcmp(said_port, "0") == 0)) {
+        write_host(advertised, size, port, out);
     }
     return words;
 }

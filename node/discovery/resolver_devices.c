@@ -145,7 +145,7 @@ static int64_t left_until(uint64_t end_ms)
 }
 
 /* What is asked of whom. */
-struct question {
+struct request {
     const mu_resolver *resolver;    /* hears of each try */
     struct mu_node *node;
     const mu_resolution *resolution;
@@ -154,8 +154,8 @@ struct question {
     uint64_t end_ms;
 };
 
-static int ask_once(const struct question *q, mu_error *ret_error,
-                    size_t ret_counts[MU__ACCELERATORS])
+static int request_once(const struct request *q, mu_error *ret_error,
+                        size_t ret_counts[MU__ACCELERATORS])
 {
     mu_value *devices;
     int rv = mu_tasks_devices(q->node, left_until(q->end_ms), ret_error, &devices);
@@ -175,7 +175,7 @@ static uint64_t random_bits(void)
     return uv_random(NULL, NULL, &bits, sizeof bits, 0, NULL) == 0 ? bits : uv_hrtime();
 }
 
-static void say_try(const struct question *q, unsigned tries, const char *why,
+static void say_try(const struct request *q, unsigned tries, const char *why,
                     uint64_t pause_ms)
 {
     char line[640];
@@ -186,8 +186,8 @@ static void say_try(const struct question *q, unsigned tries, const char *why,
 }
 
 /* Tasks that have not connected yet may in a while. */
-static int ask(const struct question *q, mu_error *ret_error,
-               size_t ret_counts[MU__ACCELERATORS])
+static int request(const struct request *q, mu_error *ret_error,
+                   size_t ret_counts[MU__ACCELERATORS])
 {
     const struct mu__retry retry = {.end_ms = q->end_ms};
     mu_error error;
@@ -197,7 +197,7 @@ static int ask(const struct question *q, mu_error *ret_error,
         uint64_t now_ms;
         uint64_t due_ms;
 
-        rv = ask_once(q, &error, ret_counts);
+        rv = request_once(q, &error, ret_counts);
         if (rv != -MU_EDEADLINE && rv != -MU_EUNAVAILABLE)
             break;
         now_ms = uv_hrtime() / 1000000;
@@ -278,7 +278,7 @@ static int of_source(const mu_resolution *resolution, mu_error *ret_error,
 }
 
 /* None at all: then the source says of what kind there are none. */
-static int of_tasks(struct question *q, mu_error *ret_error, mu_value **ret_counts)
+static int of_tasks(struct request *q, mu_error *ret_error, mu_value **ret_counts)
 {
     size_t found[MU__ACCELERATORS] = {0};
     int rv;
@@ -288,7 +288,7 @@ static int of_tasks(struct question *q, mu_error *ret_error, mu_value **ret_coun
         q->type = q->resolution->task_type;
         q->index = q->resolution->task_index;
     }
-    rv = ask(q, ret_error, found);
+    rv = request(q, ret_error, found);
     if (rv != 0)
         return rv;
     for (int i = 0; i < MU__ACCELERATORS; i++)
@@ -302,14 +302,14 @@ int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,
                              mu_error *ret_error, mu_value **ret_counts)
 {
     mu_resolution resolution;
-    struct question question = {
+    struct request request = {
         .resolver = resolver,
         .node = node,
         .resolution = &resolution,
         .type = type,
         .index = index,
         .end_ms = timeout_ms < 0 ? MU__RETRY_NO_END
-                               : uv_hrtime() / 1000000 + (uint64_t)timeout_ms,
+                                 : uv_hrtime() / 1000000 + (uint64_t)timeout_ms,
     };
     int rv;
 
@@ -324,7 +324,7 @@ int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,
     if (node == NULL)
         rv = of_source(&resolution, ret_error, ret_counts);
     else
-        rv = of_tasks(&question, ret_error, ret_counts);
+        rv = of_tasks(&request, ret_error, ret_counts);
     mu_cluster_free(resolution.cluster);
     return rv;
 }

@@ -14,14 +14,14 @@ static void begin_announcing(mu_resolver *resolver)
 }
 
 static void begin_announcing_if_fresh(mu_resolver *resolver,
-                                      const struct mu__notes *notes)
+                                      const struct mu__requests *requests)
 {
-    if (mu__notes_runs(notes) <= 1)
+    if (mu__requests_runs(requests) <= 1)
         begin_announcing(resolver);
 }
 
 /* Once in a round: what it remembers may be another after it. */
-static int announce_entry(struct mu__entry *entry, struct mu__notes *notes,
+static int announce_entry(struct mu__entry *entry, struct mu__requests *requests,
                           const mu_announcement *announcement, mu_error *ret_error)
 {
     if (entry->kind == NULL || entry->kind->announce == NULL)
@@ -29,8 +29,8 @@ static int announce_entry(struct mu__entry *entry, struct mu__notes *notes,
     if (!entry->announced.known) {
         int rv;
 
-        mu__notes_begin(notes, mu__entry_name(entry));
-        rv = entry->kind->announce(notes, &entry->settings, announcement,
+        mu__requests_begin_pass(requests, mu__entry_name(entry));
+        rv = entry->kind->announce(requests, &entry->settings, announcement,
                                    &entry->announced.error, &entry->memory,
                                    &entry->announced.index, &entry->announced.again_ms);
         if (rv == MU__LATER)
@@ -50,17 +50,17 @@ static bool entry_announces(const struct mu__entry *entry)
     return entry != NULL && entry->kind != NULL && entry->kind->announce != NULL;
 }
 
-static int announce(mu_resolver *resolver, struct mu__notes *notes,
+static int announce(mu_resolver *resolver, struct mu__requests *requests,
                     mu_announcement *announcement, mu_error *ret_error,
                     uint32_t *again_ms)
 {
-    int rv = mu__resolver_need_taken(resolver, notes, ret_error);
+    int rv = mu__resolver_need_taken(resolver, requests, ret_error);
 
     for (size_t i = 0; rv == 0 && i < resolver->members_count; i++)
-        rv = announce(resolver->members[i], notes, announcement, ret_error, again_ms);
+        rv = announce(resolver->members[i], requests, announcement, ret_error, again_ms);
     if (rv != 0 || !entry_announces(resolver->taken))
         return rv;
-    rv = announce_entry(resolver->taken, notes, announcement, ret_error);
+    rv = announce_entry(resolver->taken, requests, announcement, ret_error);
     if (rv != 0)
         return rv;
     announcement->index = resolver->taken->announced.index;
@@ -69,7 +69,7 @@ static int announce(mu_resolver *resolver, struct mu__notes *notes,
     return 0;
 }
 
-int mu__resolver_run_announce(mu_resolver *resolver, struct mu__notes *notes,
+int mu__resolver_run_announce(mu_resolver *resolver, struct mu__requests *requests,
                               const mu_announcement *announcement, mu_error *ret_error,
                               int *ret_index, uint32_t *ret_again_ms)
 {
@@ -77,10 +77,10 @@ int mu__resolver_run_announce(mu_resolver *resolver, struct mu__notes *notes,
     uint32_t again_ms = 0;
     int rv;
 
-    begin_announcing_if_fresh(resolver, notes);
-    rv = announce(resolver, notes, &own, ret_error, &again_ms);
-    if (mu__notes_starved(notes))
-        return mu__resolver_starved(ret_error);
+    begin_announcing_if_fresh(resolver, requests);
+    rv = announce(resolver, requests, &own, ret_error, &again_ms);
+    if (mu__requests_out_of_memory(requests))
+        return mu__resolver_out_of_memory(ret_error);
     if (rv != 0)
         return rv;
     *ret_index = own.index;
@@ -88,32 +88,33 @@ int mu__resolver_run_announce(mu_resolver *resolver, struct mu__notes *notes,
     return 0;
 }
 
-static int withdraw(mu_resolver *resolver, struct mu__notes *notes,
+static int withdraw(mu_resolver *resolver, struct mu__requests *requests,
                     const mu_announcement *announcement, mu_error *ret_error)
 {
-    int rv = mu__resolver_need_taken(resolver, notes, ret_error);
+    int rv = mu__resolver_need_taken(resolver, requests, ret_error);
     struct mu__entry *entry = resolver->taken;
 
     for (size_t i = 0; rv == 0 && i < resolver->members_count; i++)
-        rv = withdraw(resolver->members[i], notes, announcement, ret_error);
+        rv = withdraw(resolver->members[i], requests, announcement, ret_error);
     if (rv != 0 || !entry_announces(entry) || entry->kind->withdraw == NULL ||
         entry->announced.known)
         return rv;
-    mu__notes_begin(notes, mu__entry_name(entry));
-    rv = entry->kind->withdraw(notes, &entry->settings, announcement, ret_error,
+    mu__requests_begin_pass(requests, mu__entry_name(entry));
+    rv = entry->kind->withdraw(requests, &entry->settings, announcement, ret_error,
                                &entry->memory);
     entry->announced.known = rv == 0;   /* done, in this round */
     return rv;
 }
 
-int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__notes *notes,
+int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__requests *requests,
                               const mu_announcement *announcement, mu_error *ret_error)
 {
     int rv;
 
-    begin_announcing_if_fresh(resolver, notes);
-    rv = withdraw(resolver, notes, announcement, ret_error);
-    return mu__notes_starved(notes) ? mu__resolver_starved(ret_error) : rv;
+    begin_announcing_if_fresh(resolver, requests);
+    rv = withdraw(resolver, requests, announcement, ret_error);
+    return mu__requests_out_of_memory(requests) ? mu__resolver_out_of_memory(ret_error)
+                                                : rv;
 }
 
 bool mu__resolver_announces(const mu_resolver *resolver)

@@ -132,11 +132,12 @@ static bool read_name(struct reader *reader, char *name)
     return true;
 }
 
-/* ---- Questions ---- */
+/* ---- Requests ---- */
 
-static int bad_name(const char *name, size_t place, const char *what, mu_error *ret_error)
+static int bad_name(const char *name, size_t position, const char *what,
+                    mu_error *ret_error)
 {
-    return mu_error_set(ret_error, -MU_EINVALID, "\"%.260s\": at %zu: %s", name, place,
+    return mu_error_set(ret_error, -MU_EINVALID, "\"%.260s\": at %zu: %s", name, position,
                         what);
 }
 
@@ -173,7 +174,7 @@ int mu__dns_query_write(const char *name, int type, uint16_t id, mu_error *ret_e
         return bad_name(name, 254, "expected a name of at most 253 bytes", ret_error);
     put_u16(bytes, id);
     bytes[2] = 0x01; /* find it out for me */
-    bytes[5] = 1;    /* one question */
+    bytes[5] = 1;    /* one request */
     do {
         size_t label = strcspn(name + at, ".");
         int rv;
@@ -199,7 +200,7 @@ bool mu__dns_is_answer(const uint8_t *bytes, size_t size, const uint8_t *query,
 {
     if (size < HEADER_BYTES || memcmp(bytes, query, 2) != 0 || (bytes[2] & 0x80) == 0)
         return false;
-    /* A server that does not even understand the question may leave it out. */
+    /* A server that does not even understand the request may leave it out. */
     if (u16_at(bytes + 4) == 0 && mu__dns_code(bytes) != MU__DNS_FINE)
         return true;
     if (u16_at(bytes + 4) != 1 || size < query_size)

@@ -1,4 +1,4 @@
-/* The bytes of DNS, RFC 1035 and 2782: a question for one name, and what of an answer to
+/* The bytes of DNS, RFC 1035 and 2782: a request for one name, and what of an answer to
  * it is of use. Pure; the bytes of an answer may be anything. */
 #ifndef MU_RESOLVER_DNS_ANSWER_H
 #define MU_RESOLVER_DNS_ANSWER_H
@@ -14,13 +14,13 @@ enum {
 };
 
 enum {
-    MU__DNS_NAME_BYTES = 256,   /* room for a name as text: "ps-0.example" */
-    MU__DNS_QUERY_BYTES = 288,  /* room for any question */
-    MU__DNS_UDP_BYTES = 512,    /* an answer over UDP has no more */
-    MU__DNS_BYTES_MAX = 65535   /* and one over TCP no more than this */
+    MU__DNS_NAME_BYTES = 256,  /* room for a name as text: "ps-0.example" */
+    MU__DNS_QUERY_BYTES = 288, /* room for any request */
+    MU__DNS_UDP_BYTES = 512,   /* an answer over UDP has no more */
+    MU__DNS_BYTES_MAX = 65535  /* and one over TCP no more than this */
 };
 
-/* What servers say of a question (rcode), where it has a name. */
+/* What servers say of a request (rcode), where it has a name. */
 enum {
     MU__DNS_FINE = 0,
     MU__DNS_SERVER_FAILED = 2,
@@ -28,12 +28,12 @@ enum {
     MU__DNS_REFUSED = 5
 };
 
-/* Write a question that asks the server to find out (recursion). A dot at the end of
+/* Write a request that asks the server to find out (recursion). A dot at the end of
  * `name` is as good as none. -MU_EINVALID: what is not a name, with the place. */
 int mu__dns_query_write(const char *name, int type, uint16_t id, mu_error *ret_error,
                         uint8_t *ret_bytes, size_t *ret_size);
 
-/* Whether the bytes are an answer to this question; others may come to the same port, and
+/* Whether the bytes are an answer to this request; others may come to the same port, and
  * are to be ignored. */
 bool mu__dns_is_answer(const uint8_t *bytes, size_t size, const uint8_t *query,
                        size_t query_size);

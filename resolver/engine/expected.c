@@ -68,8 +68,8 @@ static void name_missing(struct missing *missing, const char *type, unsigned fir
 }
 
 /* Several in a row are named by the first and the last. */
-static void note_missing(struct missing *missing, const char *type, unsigned first,
-                         unsigned end)
+static void record_missing(struct missing *missing, const char *type, unsigned first,
+                           unsigned end)
 {
     missing->count += end - first;
     if (end - first >= RUN_MIN) {
@@ -93,7 +93,7 @@ static void look(const struct mu__jobs *shape, const mu_cluster *cluster,
             end = first;
             while (end < count && mu_cluster_address(cluster, type, (int)end) == NULL)
                 end++;
-            note_missing(missing, type, first, end);
+            record_missing(missing, type, first, end);
         }
     }
 }
@@ -116,21 +116,21 @@ int mu__expected_check(const struct mu__jobs *shape, const char *source,
     return 0;
 }
 
-int mu__task_setting(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__task_setting(struct mu__requests *requests, const struct mu__settings *settings,
                      unsigned type_number, mu_error *ret_error,
                      mu_resolution *ret_resolution)
 {
-    const char *name = mu__setting(notes, settings, type_number);
+    const char *name = mu__setting(requests, settings, type_number);
     long index = ret_resolution->task_index;
     char origin[128];
     mu_error inner;
-    int rv = mu__setting_number(notes, settings, type_number + 1, ret_error, &index);
+    int rv = mu__setting_number(requests, settings, type_number + 1, ret_error, &index);
 
     if (rv != 0 || name == NULL)
         return rv;
     rv = mu__task_type_check(name, &inner);
     if (rv != 0) {
-        mu__setting_origin(notes, settings, type_number, origin);
+        mu__setting_origin(requests, settings, type_number, origin);
         return mu_error_set(ret_error, rv, "%s: %s", origin, inner.message);
     }
     (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
@@ -139,7 +139,7 @@ int mu__task_setting(struct mu__notes *notes, const struct mu__settings *setting
     return 0;
 }
 
-int mu__task_announced(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__task_announced(struct mu__requests *requests, const struct mu__settings *settings,
                        unsigned type_number, const mu_announcement *announcement,
                        mu_error *ret_error, mu_resolution *ret_task)
 {
@@ -152,7 +152,7 @@ int mu__task_announced(struct mu__notes *notes, const struct mu__settings *setti
         ret_task->task_index = announcement->index;
         return 0;
     }
-    rv = mu__task_setting(notes, settings, type_number, ret_error, ret_task);
+    rv = mu__task_setting(requests, settings, type_number, ret_error, ret_task);
     if (rv != 0)
         return rv;
     if (announcement->index >= 0)

@@ -30,44 +30,48 @@ static mu_value *text(const char *words)
     return mu_value_string(clean);
 }
 
-static int add_asked(const struct mu__notes *notes, const char *who, mu_value *list)
+static int add_requests(const struct mu__requests *requests, const char *who,
+                        mu_value *list)
 {
-    const struct mu__note *note;
+    const struct mu__exchange *exchange;
     char words[WORDS_BYTES];
     int rv = 0;
 
-    for (size_t i = 0; rv == 0 && (note = mu__notes_at(notes, i)) != NULL; i++) {
-        if (note->who == NULL || strcmp(note->who, who) != 0)
+    for (size_t i = 0; rv == 0 && (exchange = mu__requests_at(requests, i)) != NULL;
+         i++) {
+        if (exchange->who == NULL || strcmp(exchange->who, who) != 0)
             continue;
-        mu__note_words(note, words, sizeof words);
+        mu__exchange_describe(exchange, words, sizeof words);
         rv = mu_value_append(list, text(words));
     }
     return rv;
 }
 
 /* What it has put into words itself: "WHO: words". */
-static int add_said(const struct mu__notes *notes, const char *who, mu_value *list)
+static int add_explanation(const struct mu__requests *requests, const char *who,
+                           mu_value *list)
 {
     size_t length = strlen(who);
     const char *line;
     int rv = 0;
 
-    for (size_t i = 0; rv == 0 && (line = mu__notes_said(notes, i)) != NULL; i++)
+    for (size_t i = 0; rv == 0 && (line = mu__requests_explanation(requests, i)) != NULL;
+         i++)
         if (strncmp(line, who, length) == 0 && strncmp(line + length, ": ", 2) == 0)
             rv = mu_value_append(list, text(line + length + 2));
     return rv;
 }
 
 static int fill(mu_value *map, const char *name, const char *state, const char *why,
-                const struct mu__notes *notes)
+                const struct mu__requests *requests)
 {
-    mu_value *asked = mu_value_list();
-    int rv = asked == NULL ? -MU_ENOMEM : 0;
+    mu_value *requested = mu_value_list();
+    int rv = requested == NULL ? -MU_ENOMEM : 0;
 
-    if (rv == 0 && notes != NULL)
-        rv = add_asked(notes, name, asked);
-    if (rv == 0 && notes != NULL)
-        rv = add_said(notes, name, asked);
+    if (rv == 0 && requests != NULL)
+        rv = add_requests(requests, name, requested);
+    if (rv == 0 && requests != NULL)
+        rv = add_explanation(requests, name, requested);
     if (rv == 0)
         rv = mu_value_set(map, "resolver", mu_value_string(name));
     if (rv == 0)
@@ -75,17 +79,17 @@ static int fill(mu_value *map, const char *name, const char *state, const char *
     if (rv == 0)
         rv = mu_value_set(map, "why", text(why));
     if (rv != 0) {
-        mu_value_free(asked);
+        mu_value_free(requested);
         return rv;
     }
-    return mu_value_set(map, "asked", asked);
+    return mu_value_set(map, "asked", requested);
 }
 
 static int add(mu_value *list, const char *name, const char *state, const char *why,
-               const struct mu__notes *notes)
+               const struct mu__requests *requests)
 {
     mu_value *map = mu_value_map();
-    int rv = map == NULL ? -MU_ENOMEM : fill(map, name, state, why, notes);
+    int rv = map == NULL ? -MU_ENOMEM : fill(map, name, state, why, requests);
 
     if (rv != 0) {
         mu_value_free(map);
@@ -94,11 +98,11 @@ static int add(mu_value *list, const char *name, const char *state, const char *
     return mu_value_append(list, map);
 }
 
-static int explain(const mu_resolver *resolver, const struct mu__notes *notes,
+static int explain(const mu_resolver *resolver, const struct mu__requests *requests,
                    mu_value *list)
 {
     static const char *const states[] = {
-        [MU__ENTRY_NOT_ASKED] = "not asked",
+        [MU__ENTRY_NOT_TRIED] = "not asked",
         [MU__ENTRY_TAKEN] = "taken",
         [MU__ENTRY_NOT_HERE] = "not here",
         [MU__ENTRY_FAILED] = "failed",
@@ -109,24 +113,24 @@ static int explain(const mu_resolver *resolver, const struct mu__notes *notes,
     if (resolver->shape == MU__SHAPE_FIXED)
         rv = add(list, "static", "taken", "", NULL);
     for (size_t i = 0; rv == 0 && (entry = mu__resolver_entry(resolver, i)) != NULL; i++)
-        rv = add(list, mu__entry_name(entry), states[entry->state], entry->why, notes);
+        rv = add(list, mu__entry_name(entry), states[entry->state], entry->why, requests);
     for (size_t i = 0; rv == 0 && i < resolver->members_count; i++)
-        rv = explain(resolver->members[i], notes, list);
+        rv = explain(resolver->members[i], requests, list);
     return rv;
 }
 
 mu_value *mu__resolver_explained(const mu_resolver *resolver,
-                                 const struct mu__notes *notes)
+                                 const struct mu__requests *requests)
 {
     mu_value *list = mu_value_list();
 
-    if (list == NULL || explain(resolver, notes, list) == 0)
+    if (list == NULL || explain(resolver, requests, list) == 0)
         return list;
     mu_value_free(list);
     return NULL;
 }
 
-void mu__resolver_keep_explained(mu_resolver *resolver, mu_value *explained)
+void mu__resolver_set_explained(mu_resolver *resolver, mu_value *explained)
 {
     mu_value_free(resolver->explained);
     resolver->explained = explained;

@@ -5,7 +5,7 @@
 #include "resolver/engine/resolver.h"
 
 enum mu__entry_state {
-    MU__ENTRY_NOT_ASKED,
+    MU__ENTRY_NOT_TRIED,
     MU__ENTRY_TAKEN,
     MU__ENTRY_NOT_HERE,
     MU__ENTRY_FAILED
@@ -76,25 +76,26 @@ struct mu__entry *mu__resolver_entry(const mu_resolver *resolver, size_t i);
 
 /* Of an auto-detection: find out which entry it takes. 0 with resolver->taken, which the
  * others have anyway; MU__LATER, or an error. */
-int mu__resolver_need_taken(mu_resolver *resolver, struct mu__notes *notes,
+int mu__resolver_need_taken(mu_resolver *resolver, struct mu__requests *requests,
                             mu_error *ret_error);
 
 /* In the words of what was tried, this one has failed. */
 void mu__entry_fails(struct mu__entry *entry, const mu_error *error);
 
-/* As before the first mu__resolver_keep_watched_paths. */
+/* As before the first mu__resolver_set_watched_paths. */
 void mu__resolver_forget_watched_paths(mu_resolver *resolver);
 
-/* There was no memory for a question: what came of the run counts for nothing. */
-int mu__resolver_starved(mu_error *ret_error);
+/* There was no memory for a request: what came of the run counts for nothing. */
+int mu__resolver_out_of_memory(mu_error *ret_error);
 
 /* ---- Functions of the program's own: resolver_own.c ---- */
 
 /* As the functions of a kind of ours. Each is called once in a round, and not while one
  * of a round before still runs: -MU_EUNAVAILABLE. */
-int mu__own_detect(struct mu__entry *entry, struct mu__notes *notes, mu_error *ret_why);
-int mu__own_resolve(struct mu__entry *entry, struct mu__notes *notes, int64_t left_ms,
-                    mu_error *ret_error, mu_resolution *ret_resolution);
+int mu__own_detect(struct mu__entry *entry, struct mu__requests *requests,
+                   mu_error *ret_why);
+int mu__own_resolve(struct mu__entry *entry, struct mu__requests *requests,
+                    int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution);
 
 /* A round begins: nothing was called in it. */
 void mu__own_begin(struct mu__entry *entry);

@@ -1,7 +1,7 @@
 /* What a resolver of ours is: a row of the registry, in resolver/engine/kinds.c.
  *
- * Pure: it asks the notes (ask.h) and concludes. A function here may be called many times
- * in one evaluation. */
+ * Pure: it asks the requests (ask.h) and concludes. A function here may be called many
+ * times in one query. */
 #ifndef MU_RESOLVER_KIND_H
 #define MU_RESOLVER_KIND_H
 
@@ -17,7 +17,7 @@ struct mu__resolver_kind {
     /* Whether this process is where the resolver is for: 1; 0 with the reason in *ret_why
      * ("SLURM_PROCID is not set"); MU__LATER. Cheap, and never over the network unless a
      * file or variable says that this machine is of that kind. NULL: only by name. */
-    int (*detect)(struct mu__notes *notes, const struct mu__settings *settings,
+    int (*detect)(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why);
 
     /* Fill in what is known, over mu_resolution_init's state; `source` is set by the
@@ -25,7 +25,7 @@ struct mu__resolver_kind {
      * resolver may write there as it goes. Errors name the source, the place and what was
      * expected. -MU_EUNAVAILABLE: not now (a pod does not run yet, a task is not there
      * yet): it is evaluated again while there is time. MU__LATER. */
-    int (*resolve)(struct mu__notes *notes, const struct mu__settings *settings,
+    int (*resolve)(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution);
 
     /* For resolvers by which tasks tell each other where they are (etcd, directory): make
@@ -36,12 +36,12 @@ struct mu__resolver_kind {
      * bytes, freed with free(); it may be written whatever is returned but MU__LATER.
      * -MU_EUNAVAILABLE: not now (somebody else may hold the place still); -MU_EEXISTS:
      * the task is another, living process. MU__LATER. */
-    int (*announce)(struct mu__notes *notes, const struct mu__settings *settings,
+    int (*announce)(struct mu__requests *requests, const struct mu__settings *settings,
                     const mu_announcement *announcement, mu_error *ret_error, void **own,
                     int *ret_index, uint32_t *ret_again_ms);
 
     /* The task leaves: take it back. May be NULL. */
-    int (*withdraw)(struct mu__notes *notes, const struct mu__settings *settings,
+    int (*withdraw)(struct mu__requests *requests, const struct mu__settings *settings,
                     const mu_announcement *announcement, mu_error *ret_error, void **own);
 
     /* The task's type is a setting, and cannot be set otherwise. */
@@ -50,12 +50,12 @@ struct mu__resolver_kind {
     /* The master of an answer is its first task: a task that was set has its own. */
     bool master_is_first_task;
 
-    /* What of an evaluation may change while a job runs, and how often to look: ms of the
+    /* What of an query may change while a job runs, and how often to look: ms of the
      * default; 0: nothing changes, it need not be watched. */
     uint32_t watch_ms;
 
     /* A path whose change means: look at once. NULL: none. */
-    const char *(*watched_path)(struct mu__notes *notes,
+    const char *(*watched_path)(struct mu__requests *requests,
                                 const struct mu__settings *settings);
 };
 

@@ -44,11 +44,11 @@ static int of_task(const mu_resolution *resolution, const char *type, int index,
 int mu__resolution_master(const mu_resolution *resolution, const char *type, int index,
                           const char *rpc_layer, mu_error *ret_error, char *ret_master)
 {
-    bool asked = is_given(type, index);
+    bool requested = is_given(type, index);
 
     if (rpc_layer == NULL)
         rpc_layer = resolution->rpc_layer;
-    if (resolution->master[0] != '\0' && (resolution->master_fixed == 1 || !asked)) {
+    if (resolution->master[0] != '\0' && (resolution->master_fixed == 1 || !requested)) {
         put(resolution->master_fixed != 0 ? "" : rpc_layer, resolution->master,
             ret_master);
         return 0;
@@ -60,7 +60,7 @@ int mu__resolution_master(const mu_resolution *resolution, const char *type, int
     if (!is_given(type, index) ||
         (resolution->alone_has_no_master &&
          mu_cluster_task_count(resolution->cluster, NULL) <= 1) ||
-        (!asked && mu_cluster_is_empty(resolution->cluster))) {
+        (!requested && mu_cluster_is_empty(resolution->cluster))) {
         ret_master[0] = '\0';
         return 0;
     }

@@ -1,4 +1,4 @@
-/* Functions of the program's own: each call is a question, which a thread answers. */
+/* Functions of the program's own: each call is a request, which a thread answers. */
 #include "resolver/engine/internal.h"
 #include "resolver/spec/cluster.h"
 
@@ -8,7 +8,7 @@
 
 /* One call, and what came of it once it has run. */
 struct mu__own_call {
-    struct mu__ask_call call;       /* first: calls cast */
+    struct mu__request_call call;   /* first: calls cast */
     struct mu__own_kind *own;       /* one holder */
     int64_t left_ms;
     uint32_t timeout_ms;
@@ -17,7 +17,7 @@ struct mu__own_call {
     mu_resolution resolution;       /* with its cluster */
 };
 
-static void call_free(struct mu__ask_call *base)
+static void call_free(struct mu__request_call *base)
 {
     struct mu__own_call *call = (struct mu__own_call *)base;
 
@@ -29,7 +29,7 @@ static void call_free(struct mu__ask_call *base)
 static void unref(struct mu__own_call *call)
 {
     if (call != NULL)
-        mu__ask_call_unref(&call->call);
+        mu__request_call_unref(&call->call);
 }
 
 /* ---- On a thread ---- */
@@ -55,7 +55,7 @@ static int own_code(const struct mu__own_kind *own, int rv, int highest, mu_erro
     return rv;
 }
 
-static void run_detect(struct mu__ask_call *base)
+static void run_detect(struct mu__request_call *base)
 {
     struct mu__own_call *call = (struct mu__own_call *)base;
     const mu_resolver_kind *kind = &call->own->kind;
@@ -83,7 +83,7 @@ static int check(const struct mu__own_kind *own, mu_resolution *resolution,
                         inner.message);
 }
 
-static void run_resolve(struct mu__ask_call *base)
+static void run_resolve(struct mu__request_call *base)
 {
     struct mu__own_call *call = (struct mu__own_call *)base;
     const mu_resolver_kind *kind = &call->own->kind;
@@ -104,13 +104,13 @@ static uint32_t limit_of(int64_t left_ms)
 }
 
 static struct mu__own_call *call_new(struct mu__own_kind *own, int64_t left_ms,
-                                     void (*run)(struct mu__ask_call *call))
+                                     void (*run)(struct mu__request_call *call))
 {
     struct mu__own_call *call = calloc(1, sizeof *call);
 
     if (call == NULL)
         return NULL;
-    mu__ask_call_init(&call->call, run, call_free);
+    mu__request_call_init(&call->call, run, call_free);
     mu_resolution_init(&call->resolution);
     call->own = own;
     call->left_ms = left_ms;
@@ -123,7 +123,8 @@ static struct mu__own_call *call_new(struct mu__own_kind *own, int64_t left_ms,
 static int fails_late(const struct mu__own_call *call, const char *words,
                       mu_error *ret_error)
 {
-    bool was_called = mu__ask_call_runs(&call->call) || mu__ask_call_has_run(&call->call);
+    bool was_called = mu__request_call_is_running(&call->call) ||
+                      mu__request_call_has_returned(&call->call);
 
     return mu_error_set(ret_error, -MU_EDEADLINE, "resolver %s: its function %s (%.300s)",
                         call->own->name,
@@ -152,11 +153,10 @@ static int not_now(const struct mu__entry *entry, mu_error *ret_error)
                         entry->own->name);
 }
 
-static int need_call(struct mu__entry *entry, struct mu__own_call **slot,
-                     int64_t left_ms, void (*run)(struct mu__ask_call *call),
-                     mu_error *ret_error)
+static int need_call(struct mu__entry *entry, struct mu__own_call **slot, int64_t left_ms,
+                     void (*run)(struct mu__request_call *call), mu_error *ret_error)
 {
-    if (entry->stuck != NULL && mu__ask_call_runs(&entry->stuck->call))
+    if (entry->stuck != NULL && mu__request_call_is_running(&entry->stuck->call))
         return not_now(entry, ret_error);
     unref(entry->stuck);
     entry->stuck = NULL;
@@ -164,30 +164,31 @@ static int need_call(struct mu__entry *entry, struct mu__own_call **slot,
     return *slot != NULL ? 0 : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
 
-/* 0: *slot has run. An announcement that is made beside this evaluation may have asked
+/* 0: *slot has run. An announcement that is made beside this query may have asked
  * for the same call, and have called it off. */
-static int ask(struct mu__entry *entry, struct mu__own_call **slot,
-               struct mu__notes *notes, int64_t left_ms,
-               void (*run)(struct mu__ask_call *call), mu_error *ret_error)
+static int request(struct mu__entry *entry, struct mu__own_call **slot,
+                   struct mu__requests *requests, int64_t left_ms,
+                   void (*run)(struct mu__request_call *call), mu_error *ret_error)
 {
     const struct mu__answer *answer;
-    struct mu__question question = {
-        .kind = MU__ASK_CALL, .name = entry->own->name, .tries = 1};
+    struct mu__request request = {
+        .kind = MU__REQUEST_CALL, .name = entry->own->name, .tries = 1};
     int rv = *slot == NULL ? need_call(entry, slot, left_ms, run, ret_error) : 0;
 
-    if (rv != 0 || mu__ask_call_has_run(&(*slot)->call))
+    if (rv != 0 || mu__request_call_has_returned(&(*slot)->call))
         return rv;
-    question.call = &(*slot)->call;
-    question.timeout_ms = (*slot)->timeout_ms;
-    answer = mu__ask(notes, &question);
+    request.call = &(*slot)->call;
+    request.timeout_ms = (*slot)->timeout_ms;
+    answer = mu__requests_get(requests, &request);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code != 0)
         return fails(*slot, answer, ret_error);
-    return mu__ask_call_has_run(&(*slot)->call) ? 0 : not_now(entry, ret_error);
+    return mu__request_call_has_returned(&(*slot)->call) ? 0 : not_now(entry, ret_error);
 }
 
-int mu__own_detect(struct mu__entry *entry, struct mu__notes *notes, mu_error *ret_why)
+int mu__own_detect(struct mu__entry *entry, struct mu__requests *requests,
+                   mu_error *ret_why)
 {
     int rv;
 
@@ -195,17 +196,17 @@ int mu__own_detect(struct mu__entry *entry, struct mu__notes *notes, mu_error *r
         (void)mu_error_set(ret_why, -MU_ENOTFOUND, "it is taken only by its name");
         return 0;
     }
-    rv = ask(entry, &entry->detecting, notes, 0, run_detect, ret_why);
+    rv = request(entry, &entry->detecting, requests, 0, run_detect, ret_why);
     if (rv != 0)
         return rv;
     *ret_why = entry->detecting->error;
     return entry->detecting->rv;
 }
 
-int mu__own_resolve(struct mu__entry *entry, struct mu__notes *notes, int64_t left_ms,
-                    mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__own_resolve(struct mu__entry *entry, struct mu__requests *requests,
+                    int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    int rv = ask(entry, &entry->resolving, notes, left_ms, run_resolve, ret_error);
+    int rv = request(entry, &entry->resolving, requests, left_ms, run_resolve, ret_error);
     const struct mu__own_call *call = entry->resolving;
 
     if (rv != 0)
@@ -232,7 +233,7 @@ static void put_aside(struct mu__entry *entry, struct mu__own_call **slot)
     struct mu__own_call *call = *slot;
 
     *slot = NULL;
-    if (call == NULL || !mu__ask_call_runs(&call->call)) {
+    if (call == NULL || !mu__request_call_is_running(&call->call)) {
         unref(call);
         return;
     }

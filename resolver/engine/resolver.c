@@ -155,7 +155,7 @@ static void move_calls(mu_resolver *resolver, struct mu__entry *entry)
             mu__own_move(&resolver->own_entries[i], entry);
 }
 
-/* Resolvers of the program's own keep nothing else between evaluations, so all are made
+/* Resolvers of the program's own keep nothing else between queries, so all are made
  * anew. */
 static int offer_to_auto(mu_resolver *resolver, struct mu__own_kind *const *kinds,
                          size_t count)

@@ -1,7 +1,7 @@
 /* A resolver as the program holds it: a tree. Leaves are resolvers of ours with their
  * settings, fixed answers, and resolvers of the program's own; the inner nodes are unions
- * and auto-detections. Pure: it asks notes (ask.h), also for functions of the program's
- * own.
+ * and auto-detections. Pure: it asks requests (ask.h), also for functions of the
+ * program's own.
  *
  * Each node has what was set to stand whatever its source says. */
 #ifndef MU_RESOLVER_RESOLVER_H
@@ -31,21 +31,21 @@ int mu__resolver_offer_own(mu_resolver *resolver, struct mu__own_kind *const *ki
 
 /* Evaluate once: 0, MU__LATER, or an error. `left_ms` is what is left for functions that
  * block (negative: no limit). On success the caller frees ret_resolution->cluster. */
-int mu__resolver_run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
-                     mu_error *ret_error, mu_resolution *ret_resolution);
+int mu__resolver_run(mu_resolver *resolver, struct mu__requests *requests,
+                     int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution);
 
 /* Find out which resolver an auto-detection takes, without asking it who is there. Others
  * have nothing to find out. */
-int mu__resolver_run_detect(mu_resolver *resolver, struct mu__notes *notes,
+int mu__resolver_run_detect(mu_resolver *resolver, struct mu__requests *requests,
                             mu_error *ret_error);
 
 /* Make known where this task is, by all that can (an auto-detection: by the one that it
  * takes). *ret_index is the task's index, that of the announcement or what was chosen in
  * place of its -1. *ret_again_ms: when to do it again, 0 when nothing is to be told. */
-int mu__resolver_run_announce(mu_resolver *resolver, struct mu__notes *notes,
+int mu__resolver_run_announce(mu_resolver *resolver, struct mu__requests *requests,
                               const mu_announcement *announcement, mu_error *ret_error,
                               int *ret_index, uint32_t *ret_again_ms);
-int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__notes *notes,
+int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__requests *requests,
                               const mu_announcement *announcement, mu_error *ret_error);
 
 /* ---- What is known after one ---- */
@@ -61,7 +61,7 @@ uint32_t mu__resolver_watch_ms(const mu_resolver *resolver);
  * once, in the order of a union's members. Of more than these the rest is seen when it is
  * looked again, as everything is (mu__resolver_watch_ms). */
 enum { MU__WATCHED_PATHS_MAX = 16 };
-void mu__resolver_keep_watched_paths(mu_resolver *resolver, struct mu__notes *notes);
+void mu__resolver_set_watched_paths(mu_resolver *resolver, struct mu__requests *requests);
 
 /* The i-th that was kept last; NULL past the end. The resolver's, until the next are. */
 const char *mu__resolver_watched_path(const mu_resolver *resolver, size_t i);
@@ -71,10 +71,10 @@ const char *mu__resolver_name(const mu_resolver *resolver);
 
 /* What was tried, as mu_resolver_explain says; NULL when out of memory. */
 mu_value *mu__resolver_explained(const mu_resolver *resolver,
-                                 const struct mu__notes *notes);
+                                 const struct mu__requests *requests);
 
 /* Keep this for mu_resolver_explain. Takes `explained`, which may be NULL. */
-void mu__resolver_keep_explained(mu_resolver *resolver, mu_value *explained);
+void mu__resolver_set_explained(mu_resolver *resolver, mu_value *explained);
 
 /* Say a line to whom the program has named for it. */
 void mu__resolver_progress(const mu_resolver *resolver, const char *line);
@@ -99,7 +99,7 @@ bool mu__spec_is_tf_config(const char *text, size_t size);
 
 /* ---- Rules ---- */
 
-/* What a session connects to, by what an evaluation has found out: mu_resolver_master. */
+/* What a session connects to, by what an query has found out: mu_resolver_master. */
 int mu__resolution_master(const mu_resolution *resolution, const char *type, int index,
                           const char *rpc_layer, mu_error *ret_error, char *ret_master);
 

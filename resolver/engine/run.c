@@ -12,7 +12,7 @@
 
 static void entry_begin(struct mu__entry *entry)
 {
-    entry->state = MU__ENTRY_NOT_ASKED;
+    entry->state = MU__ENTRY_NOT_TRIED;
     entry->why[0] = '\0';
     mu__own_begin(entry);
 }
@@ -29,21 +29,21 @@ static void begin(mu_resolver *resolver)
         begin(resolver->members[i]);
 }
 
-static void begin_if_fresh(mu_resolver *resolver, const struct mu__notes *notes)
+static void begin_if_fresh(mu_resolver *resolver, const struct mu__requests *requests)
 {
-    if (mu__notes_runs(notes) <= 1)
+    if (mu__requests_runs(requests) <= 1)
         begin(resolver);
 }
 
 /* ---- One ---- */
 
-static int entry_resolve(struct mu__entry *entry, struct mu__notes *notes,
+static int entry_resolve(struct mu__entry *entry, struct mu__requests *requests,
                          int64_t left_ms, mu_error *ret_error,
                          mu_resolution *ret_resolution)
 {
     if (entry->own != NULL)
-        return mu__own_resolve(entry, notes, left_ms, ret_error, ret_resolution);
-    return entry->kind->resolve(notes, &entry->settings, ret_error, ret_resolution);
+        return mu__own_resolve(entry, requests, left_ms, ret_error, ret_resolution);
+    return entry->kind->resolve(requests, &entry->settings, ret_error, ret_resolution);
 }
 
 void mu__entry_fails(struct mu__entry *entry, const mu_error *error)
@@ -92,8 +92,8 @@ static int check_texts(const mu_resolution *resolution, mu_error *ret_error)
     return 0;
 }
 
-static int run_entry(struct mu__entry *entry, struct mu__notes *notes, int64_t left_ms,
-                     mu_error *ret_error, mu_resolution *ret_resolution)
+static int run_entry(struct mu__entry *entry, struct mu__requests *requests,
+                     int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution)
 {
     mu_resolution resolution;
     mu_error error = {0};
@@ -101,8 +101,8 @@ static int run_entry(struct mu__entry *entry, struct mu__notes *notes, int64_t l
     int rv;
 
     mu_resolution_init(&resolution);
-    mu__notes_begin(notes, mu__entry_name(entry));
-    rv = entry_resolve(entry, notes, left_ms, &error, &resolution);
+    mu__requests_begin_pass(requests, mu__entry_name(entry));
+    rv = entry_resolve(entry, requests, left_ms, &error, &resolution);
     if (rv == 0 && check_texts(&resolution, &inner) != 0)
         rv = mu_error_set(&error, -MU_EINVALID, "resolver %s: %s", mu__entry_name(entry),
                           inner.message);
@@ -125,17 +125,17 @@ static int run_entry(struct mu__entry *entry, struct mu__notes *notes, int64_t l
 /* ---- The first that fits ---- */
 
 /* 1: it is this one; 0: not; MU__LATER or an error. */
-static int detect_entry(struct mu__entry *entry, struct mu__notes *notes,
+static int detect_entry(struct mu__entry *entry, struct mu__requests *requests,
                         mu_error *ret_error)
 {
     mu_error why = {0};
     int rv;
 
-    mu__notes_begin(notes, mu__entry_name(entry));
+    mu__requests_begin_pass(requests, mu__entry_name(entry));
     if (entry->own != NULL)
-        rv = mu__own_detect(entry, notes, &why);
+        rv = mu__own_detect(entry, requests, &why);
     else if (entry->kind->detect != NULL)
-        rv = entry->kind->detect(notes, &entry->settings, &why);
+        rv = entry->kind->detect(requests, &entry->settings, &why);
     else
         rv = mu_error_set(&why, 0, "it is taken only by its name");
     if (rv == 0)
@@ -171,14 +171,14 @@ static int nobody(const mu_resolver *resolver, mu_error *ret_error)
 }
 
 /* 0 with resolver->taken. */
-static int find_taken(mu_resolver *resolver, struct mu__notes *notes,
+static int find_taken(mu_resolver *resolver, struct mu__requests *requests,
                       mu_error *ret_error)
 {
     struct mu__entry *entry;
 
     resolver->taken = NULL;
     for (size_t i = 0; (entry = mu__resolver_entry(resolver, i)) != NULL; i++) {
-        int rv = detect_entry(entry, notes, ret_error);
+        int rv = detect_entry(entry, requests, ret_error);
 
         if (rv < 0)
             return rv;
@@ -190,15 +190,16 @@ static int find_taken(mu_resolver *resolver, struct mu__notes *notes,
     return nobody(resolver, ret_error);
 }
 
-int mu__resolver_need_taken(mu_resolver *resolver, struct mu__notes *notes,
+int mu__resolver_need_taken(mu_resolver *resolver, struct mu__requests *requests,
                             mu_error *ret_error)
 {
-    return resolver->shape == MU__SHAPE_AUTO ? find_taken(resolver, notes, ret_error) : 0;
+    return resolver->shape == MU__SHAPE_AUTO ? find_taken(resolver, requests, ret_error)
+                                             : 0;
 }
 
 /* ---- Several ---- */
 
-static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
+static int run(mu_resolver *resolver, struct mu__requests *requests, int64_t left_ms,
                mu_error *ret_error, mu_resolution *ret_resolution);
 
 /* A member whose own task is not in its cluster has none. */
@@ -236,8 +237,8 @@ static int unite(const mu_resolution *members, size_t count, mu_error *ret_error
 
 /* All are asked before any is waited for. A failure is told once all before it are
  * known, so that it does not depend on who answers first. */
-static int run_union(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
-                     mu_error *ret_error, mu_resolution *ret_resolution)
+static int run_union(mu_resolver *resolver, struct mu__requests *requests,
+                     int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution)
 {
     mu_resolution *members = calloc(resolver->members_count, sizeof *members);
     size_t count = 0;
@@ -249,7 +250,7 @@ static int run_union(mu_resolver *resolver, struct mu__notes *notes, int64_t lef
         int one;
 
         mu_resolution_init(&members[count]);
-        one = run(resolver->members[count], notes, left_ms, rv == 0 ? ret_error : NULL,
+        one = run(resolver->members[count], requests, left_ms, rv == 0 ? ret_error : NULL,
                   &members[count]);
         if (rv == 0)
             rv = one;
@@ -318,19 +319,19 @@ static int taken_misses(mu_error *ret_error)
     return -MU_EPRECONDITION;
 }
 
-static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
+static int run(mu_resolver *resolver, struct mu__requests *requests, int64_t left_ms,
                mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    int rv = mu__resolver_need_taken(resolver, notes, ret_error);
+    int rv = mu__resolver_need_taken(resolver, requests, ret_error);
 
     if (rv != 0)
         return rv;
     if (resolver->shape == MU__SHAPE_FIXED)
         rv = run_fixed(resolver, ret_error, ret_resolution);
     else if (resolver->shape == MU__SHAPE_UNION)
-        rv = run_union(resolver, notes, left_ms, ret_error, ret_resolution);
+        rv = run_union(resolver, requests, left_ms, ret_error, ret_resolution);
     else
-        rv = run_entry(resolver->taken, notes, left_ms, ret_error, ret_resolution);
+        rv = run_entry(resolver->taken, requests, left_ms, ret_error, ret_resolution);
     if (rv == -MU_ENOTFOUND && resolver->shape == MU__SHAPE_AUTO)
         rv = taken_misses(ret_error);
     if (rv == 0)
@@ -338,32 +339,34 @@ static int run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
     return rv;
 }
 
-int mu__resolver_starved(mu_error *ret_error)
+int mu__resolver_out_of_memory(mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
 
-int mu__resolver_run(mu_resolver *resolver, struct mu__notes *notes, int64_t left_ms,
-                     mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__resolver_run(mu_resolver *resolver, struct mu__requests *requests,
+                     int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution)
 {
     mu_resolution resolution;
     int rv;
 
-    begin_if_fresh(resolver, notes);
-    rv = run(resolver, notes, left_ms, ret_error, &resolution);
-    if (rv == 0 && !mu__notes_starved(notes))
+    begin_if_fresh(resolver, requests);
+    rv = run(resolver, requests, left_ms, ret_error, &resolution);
+    if (rv == 0 && !mu__requests_out_of_memory(requests))
         *ret_resolution = resolution;
     else if (rv == 0)
         mu_cluster_free(resolution.cluster);
-    return mu__notes_starved(notes) ? mu__resolver_starved(ret_error) : rv;
+    return mu__requests_out_of_memory(requests) ? mu__resolver_out_of_memory(ret_error)
+                                                : rv;
 }
 
-static int run_detect(mu_resolver *resolver, struct mu__notes *notes, mu_error *ret_error)
+static int run_detect(mu_resolver *resolver, struct mu__requests *requests,
+                      mu_error *ret_error)
 {
-    int rv = mu__resolver_need_taken(resolver, notes, ret_error);
+    int rv = mu__resolver_need_taken(resolver, requests, ret_error);
 
     for (size_t i = 0; i < resolver->members_count; i++) {
-        int one = run_detect(resolver->members[i], notes, rv == 0 ? ret_error : NULL);
+        int one = run_detect(resolver->members[i], requests, rv == 0 ? ret_error : NULL);
 
         if (rv == 0)
             rv = one;
@@ -371,14 +374,15 @@ static int run_detect(mu_resolver *resolver, struct mu__notes *notes, mu_error *
     return rv;
 }
 
-int mu__resolver_run_detect(mu_resolver *resolver, struct mu__notes *notes,
+int mu__resolver_run_detect(mu_resolver *resolver, struct mu__requests *requests,
                             mu_error *ret_error)
 {
     int rv;
 
-    begin_if_fresh(resolver, notes);
-    rv = run_detect(resolver, notes, ret_error);
-    return mu__notes_starved(notes) ? mu__resolver_starved(ret_error) : rv;
+    begin_if_fresh(resolver, requests);
+    rv = run_detect(resolver, requests, ret_error);
+    return mu__requests_out_of_memory(requests) ? mu__resolver_out_of_memory(ret_error)
+                                                : rv;
 }
 
 /* ---- What is known after a run ---- */
@@ -406,7 +410,7 @@ static bool is_watched(const mu_resolver *resolver, const char *path)
 }
 
 /* Without memory it is not watched, and seen when it is looked again. */
-static void keep_watched_path(mu_resolver *whole, const char *path)
+static void add_watched_path(mu_resolver *whole, const char *path)
 {
     char *copy;
 
@@ -417,18 +421,18 @@ static void keep_watched_path(mu_resolver *whole, const char *path)
         whole->watched[whole->watched_count++] = copy;
 }
 
-static void keep_watched_of(mu_resolver *whole, const mu_resolver *resolver,
-                            struct mu__notes *notes)
+static void add_watched_of(mu_resolver *whole, const mu_resolver *resolver,
+                           struct mu__requests *requests)
 {
     const struct mu__entry *entry = resolver->taken;
     const char *path = NULL;
 
     if (entry != NULL && entry->kind != NULL && entry->kind->watched_path != NULL)
-        path = entry->kind->watched_path(notes, &entry->settings);
+        path = entry->kind->watched_path(requests, &entry->settings);
     if (path != NULL)
-        keep_watched_path(whole, path);
+        add_watched_path(whole, path);
     for (size_t i = 0; i < resolver->members_count; i++)
-        keep_watched_of(whole, resolver->members[i], notes);
+        add_watched_of(whole, resolver->members[i], requests);
 }
 
 void mu__resolver_forget_watched_paths(mu_resolver *resolver)
@@ -437,10 +441,10 @@ void mu__resolver_forget_watched_paths(mu_resolver *resolver)
         free(resolver->watched[--resolver->watched_count]);
 }
 
-void mu__resolver_keep_watched_paths(mu_resolver *resolver, struct mu__notes *notes)
+void mu__resolver_set_watched_paths(mu_resolver *resolver, struct mu__requests *requests)
 {
     mu__resolver_forget_watched_paths(resolver);
-    keep_watched_of(resolver, resolver, notes);
+    add_watched_of(resolver, resolver, requests);
 }
 
 const char *mu__resolver_watched_path(const mu_resolver *resolver, size_t i)

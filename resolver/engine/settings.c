@@ -162,62 +162,62 @@ int mu__settings_set(struct mu__settings *settings, const char *name, const char
 
 /* ---- Reading ---- */
 
-static const char *of_variable(struct mu__notes *notes,
+static const char *of_variable(struct mu__requests *requests,
                                const struct mu__setting_spec *spec)
 {
-    return spec->variable == NULL ? NULL : mu__ask_variable(notes, spec->variable);
+    return spec->variable == NULL ? NULL : mu__request_variable(requests, spec->variable);
 }
 
-const char *mu__setting(struct mu__notes *notes, const struct mu__settings *settings,
-                        unsigned number)
+const char *mu__setting(struct mu__requests *requests,
+                        const struct mu__settings *settings, unsigned number)
 {
     const struct mu__setting_spec *spec = &settings->specs[number];
     const char *text = settings->values[number];
 
     if (text == NULL)
-        text = of_variable(notes, spec);
+        text = of_variable(requests, spec);
     return text == NULL ? spec->initial : text;
 }
 
-bool mu__setting_given(struct mu__notes *notes, const struct mu__settings *settings,
+bool mu__setting_given(struct mu__requests *requests, const struct mu__settings *settings,
                        unsigned number)
 {
     return settings->values[number] != NULL ||
-           of_variable(notes, &settings->specs[number]) != NULL;
+           of_variable(requests, &settings->specs[number]) != NULL;
 }
 
-void mu__setting_origin(struct mu__notes *notes, const struct mu__settings *settings,
-                        unsigned number, char *out)
+void mu__setting_origin(struct mu__requests *requests,
+                        const struct mu__settings *settings, unsigned number, char *out)
 {
     const struct mu__setting_spec *spec = &settings->specs[number];
 
     if (settings->values[number] != NULL)
         (void)snprintf(out, 128, "setting %.40s of resolver %.40s", spec->name,
                        settings->resolver);
-    else if (of_variable(notes, spec) != NULL)
+    else if (of_variable(requests, spec) != NULL)
         (void)snprintf(out, 128, "%.100s", spec->variable);
     else
         (void)snprintf(out, 128, "the default of %.40s", spec->name);
 }
 
-int mu__setting_number(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__setting_number(struct mu__requests *requests, const struct mu__settings *settings,
                        unsigned number, mu_error *ret_error, long *ret_number)
 {
-    const char *text = mu__setting(notes, settings, number);
+    const char *text = mu__setting(requests, settings, number);
     char origin[128];
 
     if (text == NULL || read_number(&settings->specs[number], text, ret_number))
         return 0;
-    mu__setting_origin(notes, settings, number, origin);
+    mu__setting_origin(requests, settings, number, origin);
     return bad_value(&settings->specs[number], origin, text, ret_error);
 }
 
-int mu__setting_required(struct mu__notes *notes, const struct mu__settings *settings,
-                         unsigned number, const char *what, mu_error *ret_error,
-                         const char **ret_text)
+int mu__setting_required(struct mu__requests *requests,
+                         const struct mu__settings *settings, unsigned number,
+                         const char *what, mu_error *ret_error, const char **ret_text)
 {
     const struct mu__setting_spec *spec = &settings->specs[number];
-    const char *text = mu__setting(notes, settings, number);
+    const char *text = mu__setting(requests, settings, number);
 
     if (text == NULL || text[0] == '\0')
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -227,21 +227,24 @@ int mu__setting_required(struct mu__notes *notes, const struct mu__settings *set
     return 0;
 }
 
-static int say_not_set(const char *variable, mu_error *ret_why)
+static int explain_not_set(const char *variable, mu_error *ret_why)
 {
     (void)mu_error_set(ret_why, -MU_ENOTFOUND, "%s is not set", variable);
     return 0;
 }
 
-int mu__setting_detect(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__setting_detect(struct mu__requests *requests, const struct mu__settings *settings,
                        unsigned number, mu_error *ret_why)
 {
-    return mu__setting(notes, settings, number) != NULL
+    return mu__setting(requests, settings, number) != NULL
                ? 1
-               : say_not_set(settings->specs[number].variable, ret_why);
+               : explain_not_set(settings->specs[number].variable, ret_why);
 }
 
-int mu__variable_detect(struct mu__notes *notes, const char *variable, mu_error *ret_why)
+int mu__variable_detect(struct mu__requests *requests, const char *variable,
+                        mu_error *ret_why)
 {
-    return mu__ask_variable(notes, variable) != NULL ? 1 : say_not_set(variable, ret_why);
+    return mu__request_variable(requests, variable) != NULL
+               ? 1
+               : explain_not_set(variable, ret_why);
 }

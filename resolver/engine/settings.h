@@ -2,7 +2,7 @@
 #ifndef MU_RESOLVER_SETTINGS_H
 #define MU_RESOLVER_SETTINGS_H
 
-#include "resolver/engine/ask.h"
+#include "resolver/engine/requests.h"
 
 enum mu__setting_form {
     MU__SETTING_TEXT,
@@ -38,34 +38,35 @@ int mu__settings_set(struct mu__settings *settings, const char *name, const char
                      mu_error *ret_error);
 
 /* A setting by its place in the table: what was set, else the variable's text, else the
- * default; NULL when there is none. Valid as long as notes and settings. */
-const char *mu__setting(struct mu__notes *notes, const struct mu__settings *settings,
-                        unsigned number);
+ * default; NULL when there is none. Valid as long as requests and settings. */
+const char *mu__setting(struct mu__requests *requests,
+                        const struct mu__settings *settings, unsigned number);
 
 /* The same of a number or switch. A variable that is no such number is -MU_EINVALID,
  * naming it; without any value *ret_number is left as it is. */
-int mu__setting_number(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__setting_number(struct mu__requests *requests, const struct mu__settings *settings,
                        unsigned number, mu_error *ret_error, long *ret_number);
 
 /* Where its value comes from, for messages: "setting port", "variable SM_PORT", "the
  * default". `out` has 128 bytes. */
-void mu__setting_origin(struct mu__notes *notes, const struct mu__settings *settings,
-                        unsigned number, char *out);
+void mu__setting_origin(struct mu__requests *requests,
+                        const struct mu__settings *settings, unsigned number, char *out);
 
 /* Whether it was set, by hand or by its variable. */
-bool mu__setting_given(struct mu__notes *notes, const struct mu__settings *settings,
+bool mu__setting_given(struct mu__requests *requests, const struct mu__settings *settings,
                        unsigned number);
 
 /* A setting that there must be; -MU_EINVALID where it is not: "file: setting path
  * (variable X) is not set, expected WHAT". */
-int mu__setting_required(struct mu__notes *notes, const struct mu__settings *settings,
-                         unsigned number, const char *what, mu_error *ret_error,
-                         const char **ret_text);
+int mu__setting_required(struct mu__requests *requests,
+                         const struct mu__settings *settings, unsigned number,
+                         const char *what, mu_error *ret_error, const char **ret_text);
 
 /* What `detect` of a resolver says that is there when one setting is, or one variable of
  * the environment. */
-int mu__setting_detect(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__setting_detect(struct mu__requests *requests, const struct mu__settings *settings,
                        unsigned number, mu_error *ret_why);
-int mu__variable_detect(struct mu__notes *notes, const char *variable, mu_error *ret_why);
+int mu__variable_detect(struct mu__requests *requests, const char *variable,
+                        mu_error *ret_why);
 
 #endif

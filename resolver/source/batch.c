@@ -67,14 +67,14 @@ static int add_hosts(struct found *found, const char *name, unsigned count,
 
 static const char lsf_rank[] = "LSF_PM_TASKID";
 
-static int lsf_detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int lsf_detect(struct mu__requests *requests, const struct mu__settings *settings,
                       mu_error *ret_why)
 {
     (void)settings;
-    if (mu__ask_variable(notes, lsf_rank) != NULL)
+    if (mu__request_variable(requests, lsf_rank) != NULL)
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND, "%s is not set%s", lsf_rank,
-                       mu__ask_variable(notes, "LSB_JOBID") == NULL
+                       mu__request_variable(requests, "LSB_JOBID") == NULL
                            ? ""
                            : ", though LSB_JOBID is; start it with blaunch");
     return 0;
@@ -116,21 +116,21 @@ static int read_pairs(const char *text, mu_error *ret_error, struct found *found
     return rv;
 }
 
-static int lsf_find(struct mu__notes *notes, const struct mu__settings *settings,
+static int lsf_find(struct mu__requests *requests, const struct mu__settings *settings,
                     mu_error *ret_error, struct found *found)
 {
     static const char hint[] = ": blaunch sets it for each task";
-    const char *text = mu__setting(notes, settings, HOSTS);
+    const char *text = mu__setting(requests, settings, HOSTS);
     int rv;
 
     if (text != NULL) {
-        mu__setting_origin(notes, settings, HOSTS, found->origin);
+        mu__setting_origin(requests, settings, HOSTS, found->origin);
         found->source = found->origin;
         rv = mu__host_list_parse(text, strlen(text), found->source, ret_error,
                                  &found->hosts);
     } else {
         found->source = "LSB_MCPU_HOSTS";
-        text = mu__ask_variable(notes, found->source);
+        text = mu__request_variable(requests, found->source);
         rv = text != NULL ? read_pairs(text, ret_error, found)
                           : mu_error_set(ret_error, -MU_ENOTFOUND,
                                          "%s is not set: LSF sets it in its jobs, "
@@ -141,7 +141,7 @@ static int lsf_find(struct mu__notes *notes, const struct mu__settings *settings
         rv = mu_error_set(ret_error, -MU_EINVALID, "%s: expected a host at least",
                           found->source);
     if (rv == 0)
-        rv = mu__rank_number(notes, lsf_rank, hint, 1, (unsigned)found->hosts.count,
+        rv = mu__rank_number(requests, lsf_rank, hint, 1, (unsigned)found->hosts.count,
                              ret_error, &found->rank);
     if (rv == 0)
         found->rank--;
@@ -156,24 +156,24 @@ static const char pbs_rank[] = "PBS_VNODENUM";
 /* Which host, where a PBS does not tell which place. */
 static const char pbs_node[] = "PBS_NODENUM";
 
-static int pbs_detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int pbs_detect(struct mu__requests *requests, const struct mu__settings *settings,
                       mu_error *ret_why)
 {
-    bool has_file = mu__ask_variable(notes, pbs_file) != NULL ||
-                    mu__setting_given(notes, settings, HOSTS);
+    bool has_file = mu__request_variable(requests, pbs_file) != NULL ||
+                    mu__setting_given(requests, settings, HOSTS);
 
-    if (has_file && (mu__ask_variable(notes, pbs_rank) != NULL ||
-                     mu__ask_variable(notes, pbs_node) != NULL))
+    if (has_file && (mu__request_variable(requests, pbs_rank) != NULL ||
+                     mu__request_variable(requests, pbs_node) != NULL))
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND, "%s is not set",
                        has_file ? pbs_rank : pbs_file);
     return 0;
 }
 
-static int read_file(struct mu__notes *notes, const char *path, mu_error *ret_error,
+static int read_file(struct mu__requests *requests, const char *path, mu_error *ret_error,
                      struct found *found)
 {
-    const struct mu__answer *answer = mu__ask_file(notes, path);
+    const struct mu__answer *answer = mu__request_file(requests, path);
     struct mu__host_list hosts = {0};
     unsigned *slots = NULL;
     mu_error inner;
@@ -212,32 +212,32 @@ static int check_unique(const struct found *found, mu_error *ret_error)
     return rv;
 }
 
-static int pbs_find(struct mu__notes *notes, const struct mu__settings *settings,
+static int pbs_find(struct mu__requests *requests, const struct mu__settings *settings,
                     mu_error *ret_error, struct found *found)
 {
-    const char *path = mu__setting(notes, settings, HOSTS);
+    const char *path = mu__setting(requests, settings, HOSTS);
     const char *rank = pbs_rank;
     int rv;
 
     found->source = pbs_file;
     if (path == NULL)
-        path = mu__ask_variable(notes, pbs_file);
+        path = mu__request_variable(requests, pbs_file);
     else
-        mu__setting_origin(notes, settings, HOSTS, found->origin);
+        mu__setting_origin(requests, settings, HOSTS, found->origin);
     if (found->origin[0] != '\0')
         found->source = found->origin;
     if (path == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "%s is not set: PBS sets it in its jobs, whose tasks "
                             "pbsdsh starts; elsewhere set hostfile", pbs_file);
-    rv = read_file(notes, path, ret_error, found);
-    if (rv == 0 && mu__ask_variable(notes, rank) == NULL &&
-        mu__ask_variable(notes, pbs_node) != NULL) {
+    rv = read_file(requests, path, ret_error, found);
+    if (rv == 0 && mu__request_variable(requests, rank) == NULL &&
+        mu__request_variable(requests, pbs_node) != NULL) {
         rank = pbs_node;
         rv = check_unique(found, ret_error);
     }
     if (rv == 0)
-        rv = mu__rank_own(notes, rank, ": pbsdsh sets it for each task",
+        rv = mu__rank_own(requests, rank, ": pbsdsh sets it for each task",
                           (unsigned)found->hosts.count, found->source, ret_error,
                           &found->rank);
     return rv;
@@ -246,11 +246,12 @@ static int pbs_find(struct mu__notes *notes, const struct mu__settings *settings
 /* ---- Both ---- */
 
 /* The machine knows its own name, which the list may have in another form. */
-static int compare(struct mu__notes *notes, const struct found *found,
+static int compare(struct mu__requests *requests, const struct found *found,
                    mu_error *ret_error)
 {
-    const struct mu__question own = {.kind = MU__ASK_HOST_NAME, .name = "", .tries = 1};
-    const struct mu__answer *answer = mu__ask(notes, &own);
+    const struct mu__request own = {
+        .kind = MU__REQUEST_HOST_NAME, .name = "", .tries = 1};
+    const struct mu__answer *answer = mu__requests_get(requests, &own);
     const char *listed = found->hosts.names[found->rank];
 
     if (answer == NULL)
@@ -265,12 +266,12 @@ static int compare(struct mu__notes *notes, const struct found *found,
                         found->source, found->rank, listed, answer->data);
 }
 
-static int conclude(struct mu__notes *notes, const struct mu__settings *settings,
+static int conclude(struct mu__requests *requests, const struct mu__settings *settings,
                     const struct found *found, const char *job, mu_error *ret_error,
                     mu_resolution *resolution)
 {
-    const char *bind = mu__setting(notes, settings, BIND_ADDRESS);
-    const char *id = mu__ask_variable(notes, job);
+    const char *bind = mu__setting(requests, settings, BIND_ADDRESS);
+    const char *id = mu__request_variable(requests, job);
     struct mu__layout layout = {0};
     struct mu__jobs jobs;
     struct mu__ranks ranks = {.source = found->source, .hosts = &found->hosts,
@@ -279,9 +280,9 @@ static int conclude(struct mu__notes *notes, const struct mu__settings *settings
                                &layout);
 
     if (rv == 0)
-        rv = mu__rank_jobs(notes, settings, JOBS, layout.tasks, ret_error, &jobs);
+        rv = mu__rank_jobs(requests, settings, JOBS, layout.tasks, ret_error, &jobs);
     if (rv == 0)
-        rv = mu__rank_port(notes, settings, PORT_BASE, id == NULL ? 0 : mu__mpi_id(id),
+        rv = mu__rank_port(requests, settings, PORT_BASE, id == NULL ? 0 : mu__mpi_id(id),
                            layout.node_tasks_max, ret_error, &ranks.port);
     if (rv == 0)
         rv = mu__ranks_add(&ranks, ret_error, resolution);
@@ -289,38 +290,38 @@ static int conclude(struct mu__notes *notes, const struct mu__settings *settings
         rv = mu__rank_bind(bind, "bind_address", ret_error, resolution);
     mu__layout_done(&layout);
     return rv != 0 ? rv
-                   : mu__rank_text(notes, settings, RPC_LAYER, resolution->rpc_layer,
+                   : mu__rank_text(requests, settings, RPC_LAYER, resolution->rpc_layer,
                                    sizeof resolution->rpc_layer, ret_error);
 }
 
-typedef int (*find_fn)(struct mu__notes *notes, const struct mu__settings *settings,
+typedef int (*find_fn)(struct mu__requests *requests, const struct mu__settings *settings,
                        mu_error *ret_error, struct found *found);
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    find_fn find, const char *job, mu_error *ret_error,
                    mu_resolution *resolution)
 {
     struct found found = {.source = NULL};
-    int rv = find(notes, settings, ret_error, &found);
+    int rv = find(requests, settings, ret_error, &found);
 
     if (rv == 0)
-        rv = compare(notes, &found, ret_error);
+        rv = compare(requests, &found, ret_error);
     if (rv == 0)
-        rv = conclude(notes, settings, &found, job, ret_error, resolution);
+        rv = conclude(requests, settings, &found, job, ret_error, resolution);
     mu__host_list_done(&found.hosts);
     return rv;
 }
 
-static int lsf_resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int lsf_resolve(struct mu__requests *requests, const struct mu__settings *settings,
                        mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    return resolve(notes, settings, lsf_find, "LSB_JOBID", ret_error, ret_resolution);
+    return resolve(requests, settings, lsf_find, "LSB_JOBID", ret_error, ret_resolution);
 }
 
-static int pbs_resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int pbs_resolve(struct mu__requests *requests, const struct mu__settings *settings,
                        mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    return resolve(notes, settings, pbs_find, "PBS_JOBID", ret_error, ret_resolution);
+    return resolve(requests, settings, pbs_find, "PBS_JOBID", ret_error, ret_resolution);
 }
 
 const struct mu__resolver_kind mu__resolver_lsf = {

@@ -24,36 +24,37 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    return mu__setting_detect(notes, settings, PATH, ret_why);
+    return mu__setting_detect(requests, settings, PATH, ret_why);
 }
 
 /* One run: what every step needs. */
 struct look {
-    struct mu__notes *notes;
+    struct mu__requests *requests;
     const struct mu__settings *settings;
     const char *path;
     char source[SOURCE_BYTES];  /* "directory /x" */
     struct mu__jobs shape;
     uint64_t now_s;
-    unsigned gone;              /* entries whose time is over, */
-    uint64_t gone_s;            /* for how long the one is that was heard of last, */
-    char gone_path[SOURCE_BYTES];   /* and its file */
+    unsigned removed;                /* entries whose time is over, */
+    uint64_t removed_s;              /* for how long the one is that was heard of last, */
+    char removed_path[SOURCE_BYTES]; /* and its file */
     mu_error *error;
 };
 
-static int begin(struct mu__notes *notes, const struct mu__settings *settings,
+static int begin(struct mu__requests *requests, const struct mu__settings *settings,
                  mu_error *ret_error, struct look *look)
 {
-    const struct mu__question clock = {.kind = MU__ASK_CLOCK};
+    const struct mu__request clock = {.kind = MU__REQUEST_CLOCK};
     const struct mu__answer *now;
     char origin[128];
     int rv;
 
-    *look = (struct look){notes, settings, .error = ret_error};
-    rv = mu__setting_required(notes, settings, PATH, "a folder", ret_error, &look->path);
+    *look = (struct look){requests, settings, .error = ret_error};
+    rv = mu__setting_required(requests, settings, PATH, "a folder", ret_error,
+                              &look->path);
     if (rv != 0)
         return rv;
     if (strlen(look->path) > 255)
@@ -61,24 +62,24 @@ static int begin(struct mu__notes *notes, const struct mu__settings *settings,
                             "directory: expected a path of at most 255 bytes, got %zu",
                             strlen(look->path));
     (void)snprintf(look->source, sizeof look->source, "directory %s", look->path);
-    now = mu__ask(notes, &clock);
+    now = mu__requests_get(requests, &clock);
     if (now->code != 0)
         return mu_error_set(ret_error, now->code, "directory: %s", now->error.message);
     look->now_s = strtoull(now->data, NULL, 10);
-    mu__setting_origin(notes, settings, TASKS, origin);
-    return mu__expected_parse(mu__setting(notes, settings, TASKS), origin, ret_error,
-                           &look->shape);
+    mu__setting_origin(requests, settings, TASKS, origin);
+    return mu__expected_parse(mu__setting(requests, settings, TASKS), origin, ret_error,
+                              &look->shape);
 }
 
 /* The files' names, one each line. A folder that is not there may yet come. */
-static int ask_names(const struct look *look, const char **ret_names)
+static int request_names(const struct look *look, const char **ret_names)
 {
-    const struct mu__question question = {
-        .kind = MU__ASK_FOLDER,
+    const struct mu__request request = {
+        .kind = MU__REQUEST_FOLDER,
         .name = look->path,
-        .missing_is_passing = true,
+        .retry_missing = true,
     };
-    const struct mu__answer *answer = mu__ask(look->notes, &question);
+    const struct mu__answer *answer = mu__requests_get(look->requests, &request);
 
     if (answer == NULL)
         return MU__LATER;
@@ -94,18 +95,18 @@ static void file_path(const struct look *look, const char *name, size_t size, ch
     (void)snprintf(out, SOURCE_BYTES, "%s/%.*s", look->path, (int)size, name);
 }
 
-static const struct mu__answer *ask_file(const struct look *look, const char *name,
-                                         size_t size)
+static const struct mu__answer *request_file(const struct look *look, const char *name,
+                                             size_t size)
 {
     char path[SOURCE_BYTES];
-    const struct mu__question question = {
-        .kind = MU__ASK_FILE,
+    const struct mu__request request = {
+        .kind = MU__REQUEST_FILE,
         .name = path,
         .bytes_max = MU__ENTRY_BYTES_MAX,
     };
 
     file_path(look, name, size, path);
-    return mu__ask(look->notes, &question);
+    return mu__requests_get(look->requests, &request);
 }
 
 /* ---- Who is there ---- */
@@ -117,28 +118,29 @@ static bool is_passed_over(const char *name, size_t size)
            (size > 4 && memcmp(name + size - 4, ".tmp", 4) == 0);
 }
 
-static bool is_gone(const struct look *look, const struct mu__entry *entry)
+static bool is_removed(const struct look *look, const struct mu__entry *entry)
 {
     return entry->until_s != 0 && entry->until_s < look->now_s;
 }
 
-static void note_gone(struct look *look, const char *path, const struct mu__entry *entry)
+static void record_removed(struct look *look, const char *path,
+                           const struct mu__entry *entry)
 {
     uint64_t since_s = look->now_s - entry->until_s;
 
-    mu__notes_say(look->notes, "%s was not heard of for %llu s", path,
-                  (unsigned long long)since_s);
-    if (look->gone++ > 0 && since_s >= look->gone_s)
+    mu__requests_explain(look->requests, "%s was not heard of for %llu s", path,
+                         (unsigned long long)since_s);
+    if (look->removed++ > 0 && since_s >= look->removed_s)
         return;
-    look->gone_s = since_s;
-    (void)snprintf(look->gone_path, sizeof look->gone_path, "%s", path);
+    look->removed_s = since_s;
+    (void)snprintf(look->removed_path, sizeof look->removed_path, "%s", path);
 }
 
 /* What is not there any more, or is still empty, is nobody. */
 static int read_task(struct look *look, const char *name, size_t size,
                      mu_resolution *resolution)
 {
-    const struct mu__answer *answer = ask_file(look, name, size);
+    const struct mu__answer *answer = request_file(look, name, size);
     struct mu__entry entry;
     char path[SOURCE_BYTES];
     char type[16];
@@ -157,8 +159,8 @@ static int read_task(struct look *look, const char *name, size_t size,
         rv = mu__entry_parse(answer->data, answer->size, path, look->error, &entry);
     if (rv != 0)
         return rv;
-    if (is_gone(look, &entry)) {
-        note_gone(look, path, &entry);
+    if (is_removed(look, &entry)) {
+        record_removed(look, path, &entry);
         return 0;
     }
     return mu__entry_add(&entry, path, type, index, look->error, resolution);
@@ -198,7 +200,7 @@ static int read_tasks(struct look *look, const char *names, mu_resolution *resol
             return mu_error_set(look->error, -MU_EEXHAUSTED,
                                 "%s: expected at most %d files", look->source,
                                 MU_CLUSTER_TASKS_MAX);
-        all &= ask_file(look, name, size) != NULL;
+        all &= request_file(look, name, size) != NULL;
     }
     if (!all)
         return MU__LATER;
@@ -213,29 +215,30 @@ static int check_expected(const struct look *look, const mu_cluster *cluster)
     int rv = mu__expected_check(&look->shape, look->source, cluster, look->error);
     mu_error missing;
 
-    if (rv == 0 || look->gone == 0)
+    if (rv == 0 || look->removed == 0)
         return rv;
     missing = *look->error;
     return mu_error_set(look->error, rv,
                         "%.300s; %u %s there and %s not heard of any more: %s for %llu s",
-                        missing.message, look->gone, look->gone == 1 ? "was" : "were",
-                        look->gone == 1 ? "is" : "are", look->gone_path,
-                        (unsigned long long)look->gone_s);
+                        missing.message, look->removed,
+                        look->removed == 1 ? "was" : "were",
+                        look->removed == 1 ? "is" : "are", look->removed_path,
+                        (unsigned long long)look->removed_s);
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     const char *names = "";
     struct look look;
     mu_error inner;
-    int rv = begin(notes, settings, ret_error, &look);
+    int rv = begin(requests, settings, ret_error, &look);
 
     if (rv == 0)
-        rv = mu__task_setting(notes, settings, TASK_TYPE, ret_error, ret_resolution);
+        rv = mu__task_setting(requests, settings, TASK_TYPE, ret_error, ret_resolution);
     if (rv != 0)
         return rv;
-    rv = ask_names(&look, &names);
+    rv = request_names(&look, &names);
     if (rv == 0)
         rv = read_tasks(&look, names, ret_resolution);
     if (rv == 0 && mu__cluster_check(ret_resolution->cluster, &inner) != 0)
@@ -277,13 +280,13 @@ static int choose_index(const struct look *look, const char *names, const char *
                                  (found[size] != '\n' && found[size] != '\0')))
             found = strstr(found + 1, name);
         if (found != NULL) {
-            answer = ask_file(look, name, (size_t)size);
+            answer = request_file(look, name, (size_t)size);
             if (answer == NULL)
                 return MU__LATER;
             if (answer->code != -MU_ENOTFOUND &&
                 (answer->code != 0 ||
                  mu__entry_parse(answer->data, answer->size, name, NULL, &entry) != 0 ||
-                 !is_gone(look, &entry)))
+                 !is_removed(look, &entry)))
                 continue;
         }
         *ret_index = index;
@@ -303,7 +306,7 @@ static int find_index(const struct look *look, const mu_resolution *task, int *r
         *ret_index = task->task_index;
         return 0;
     }
-    rv = ask_names(look, &names);
+    rv = request_names(look, &names);
     return rv != 0 ? rv : choose_index(look, names, task->task_type, ret_index);
 }
 
@@ -331,13 +334,13 @@ static int refuse(const struct look *look, const char *path,
                         (unsigned long long)(entry->until_s - look->now_s + 1));
 }
 
-static int write_place(const struct look *look, const char *path,
-                       const mu_announcement *announcement, long ttl_s, bool new_only)
+static int write_location(const struct look *look, const char *path,
+                          const mu_announcement *announcement, long ttl_s, bool new_only)
 {
     struct mu__entry entry = {.until_s = look->now_s + (uint64_t)ttl_s};
     char text[MU__ENTRY_BYTES_MAX];
-    struct mu__question question = {
-        .kind = MU__ASK_WRITE,
+    struct mu__request request = {
+        .kind = MU__REQUEST_WRITE,
         .name = path,
         .body = text,
         .new_only = new_only,
@@ -348,8 +351,8 @@ static int write_place(const struct look *look, const char *path,
     (void)snprintf(entry.address, sizeof entry.address, "%s", announcement->address);
     (void)snprintf(entry.who, sizeof entry.who, "%s", announcement->incarnation);
     mu__entry_write(&entry, text);
-    question.body_size = strlen(text);
-    answer = mu__ask(look->notes, &question);
+    request.body_size = strlen(text);
+    answer = mu__requests_get(look->requests, &request);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code == -MU_EEXISTS)
@@ -371,7 +374,7 @@ static int take(const struct look *look, const mu_announcement *announcement,
     int rv = 0;
 
     file_path(look, name, strlen(name), path);
-    answer = ask_file(look, name, strlen(name));
+    answer = request_file(look, name, strlen(name));
     if (answer == NULL)
         return MU__LATER;
     is_there = answer->code != -MU_ENOTFOUND;
@@ -379,13 +382,13 @@ static int take(const struct look *look, const mu_announcement *announcement,
         rv = mu__answer_check(answer, look->source, look->error);
     if (rv == 0 && is_there && answer->size > 0)
         rv = mu__entry_parse(answer->data, answer->size, path, look->error, &entry);
-    if (rv == 0 && entry.address[0] != '\0' && !is_gone(look, &entry) &&
+    if (rv == 0 && entry.address[0] != '\0' && !is_removed(look, &entry) &&
         strcmp(entry.who, announcement->incarnation) != 0)
         rv = refuse(look, path, &entry, own);
-    return rv != 0 ? rv : write_place(look, path, announcement, ttl_s, !is_there);
+    return rv != 0 ? rv : write_location(look, path, announcement, ttl_s, !is_there);
 }
 
-static int announce(struct mu__notes *notes, const struct mu__settings *settings,
+static int announce(struct mu__requests *requests, const struct mu__settings *settings,
                     const mu_announcement *announcement, mu_error *ret_error, void **own,
                     int *ret_index, uint32_t *ret_again_ms)
 {
@@ -395,14 +398,14 @@ static int announce(struct mu__notes *notes, const struct mu__settings *settings
     char name[32];
     long ttl_s = 0;
     int index = 0;
-    int rv = begin(notes, settings, ret_error, &look);
+    int rv = begin(requests, settings, ret_error, &look);
 
     if (state == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "directory: out of memory");
     if (rv == 0)
-        rv = mu__setting_number(notes, settings, TTL, ret_error, &ttl_s);
+        rv = mu__setting_number(requests, settings, TTL, ret_error, &ttl_s);
     if (rv == 0)
-        rv = mu__task_announced(notes, settings, TASK_TYPE, announcement, ret_error,
+        rv = mu__task_announced(requests, settings, TASK_TYPE, announcement, ret_error,
                                 &task);
     if (rv == 0)
         rv = find_index(&look, &task, &index);
@@ -418,34 +421,35 @@ static int announce(struct mu__notes *notes, const struct mu__settings *settings
     return 0;
 }
 
-static int withdraw(struct mu__notes *notes, const struct mu__settings *settings,
+static int withdraw(struct mu__requests *requests, const struct mu__settings *settings,
                     const mu_announcement *announcement, mu_error *ret_error, void **own)
 {
     char path[SOURCE_BYTES];
-    const struct mu__question question = {.kind = MU__ASK_REMOVE, .name = path,
-                                          .tries = 1};
+    const struct mu__request request = {
+        .kind = MU__REQUEST_REMOVE, .name = path, .tries = 1};
     const struct mu__answer *answer;
     struct mu__entry entry;
     struct look look;
     mu_resolution task;
     char name[32];
-    int rv = begin(notes, settings, ret_error, &look);
+    int rv = begin(requests, settings, ret_error, &look);
 
     if (rv != 0 || *own == NULL || !((struct own *)*own)->taken)
         return rv;
-    rv = mu__task_announced(notes, settings, TASK_TYPE, announcement, ret_error, &task);
+    rv =
+        mu__task_announced(requests, settings, TASK_TYPE, announcement, ret_error, &task);
     if (rv != 0)
         return rv;
     (void)snprintf(name, sizeof name, "%s-%d", task.task_type, task.task_index);
     file_path(&look, name, strlen(name), path);
-    answer = ask_file(&look, name, strlen(name));
+    answer = request_file(&look, name, strlen(name));
     if (answer == NULL)
         return MU__LATER;
     if (answer->code != 0 ||
         mu__entry_parse(answer->data, answer->size, path, NULL, &entry) != 0 ||
         strcmp(entry.who, announcement->incarnation) != 0)
         return 0;
-    answer = mu__ask(notes, &question);
+    answer = mu__requests_get(requests, &request);
     if (answer == NULL)
         return MU__LATER;
     return answer->code == -MU_ENOTFOUND
@@ -453,10 +457,10 @@ static int withdraw(struct mu__notes *notes, const struct mu__settings *settings
                : mu__answer_check(answer, look.source, ret_error);
 }
 
-static const char *watched_path(struct mu__notes *notes,
+static const char *watched_path(struct mu__requests *requests,
                                 const struct mu__settings *settings)
 {
-    return mu__setting(notes, settings, PATH);
+    return mu__setting(requests, settings, PATH);
 }
 
 const struct mu__resolver_kind mu__resolver_directory = {

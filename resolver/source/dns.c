@@ -1,7 +1,7 @@
 /* The resolver dns: the tasks of a job are the addresses of a name, or the targets of its
  * SRV records.
  *
- * An evaluation asks all names of its plan at once, makes a list of tasks of the answers,
+ * An query asks all names of its plan at once, makes a list of tasks of the answers,
  * and looks for this machine in it. */
 #include "resolver/source/dns_plan.h"
 #include "runtime/base/json.h"
@@ -35,28 +35,27 @@ struct tasks {
 
 /* ---- Asking ---- */
 
-static const struct mu__answer *ask_name(struct mu__notes *notes,
-                                         const struct mu__dns_plan *plan,
-                                         enum mu__ask_kind kind, const char *name)
+static const struct mu__answer *request_name(struct mu__requests *requests,
+                                             const struct mu__dns_plan *plan,
+                                             enum mu__request_kind kind, const char *name)
 {
-    const struct mu__question question = {.kind = kind,
-                                          .name = name,
-                                          .missing_is_passing = true,
-                                          .dns_server = plan->server};
+    const struct mu__request request = {
+        .kind = kind, .name = name, .retry_missing = true, .dns_server = plan->server};
 
-    return mu__ask(notes, &question);
+    return mu__requests_get(requests, &request);
 }
 
-static const struct mu__answer *ask_row(struct mu__notes *notes,
-                                        const struct mu__dns_plan *plan,
-                                        const struct mu__dns_row *row)
+static const struct mu__answer *request_row(struct mu__requests *requests,
+                                            const struct mu__dns_plan *plan,
+                                            const struct mu__dns_row *row)
 {
-    return ask_name(notes, plan, row->port == 0 ? MU__ASK_SERVICES : MU__ASK_ADDRESSES,
-                    row->name);
+    return request_name(requests, plan,
+                        row->port == 0 ? MU__REQUEST_SERVICES : MU__REQUEST_ADDRESSES,
+                        row->name);
 }
 
 /* What the resolver looks at, for messages: "worker: workers.example". */
-static void words_of(const struct mu__dns_row *row, char *out, size_t size)
+static void text_of(const struct mu__dns_row *row, char *out, size_t size)
 {
     (void)snprintf(out, size, "%s: %s", row->type_name, row->name);
 }
@@ -134,7 +133,7 @@ static int add_addresses(const struct mu__dns_plan *plan, const struct mu__dns_r
     char what[320];
     size_t size;
 
-    words_of(row, what, sizeof what);
+    text_of(row, what, sizeof what);
     while ((at = next_address(plan, answer->data, at, &size)) != NULL) {
         struct task *task = new_task(tasks, row);
 
@@ -181,7 +180,7 @@ static int add_services(const struct mu__dns_row *row, const struct mu__answer *
     char what[320];
     size_t size;
 
-    words_of(row, what, sizeof what);
+    text_of(row, what, sizeof what);
     for (const char *at = answer->data; *at != '\0'; at += size + (at[size] == '\n')) {
         struct task *task = new_task(tasks, row);
 
@@ -242,16 +241,16 @@ static int compare_services(const void *left, const void *right)
     return (a->port > b->port) - (a->port < b->port);
 }
 
-static int list_row(struct mu__notes *notes, const struct mu__dns_plan *plan,
+static int list_row(struct mu__requests *requests, const struct mu__dns_plan *plan,
                     const struct mu__dns_row *row, mu_error *ret_error,
                     struct tasks *tasks)
 {
-    const struct mu__answer *answer = ask_row(notes, plan, row);
+    const struct mu__answer *answer = request_row(requests, plan, row);
     size_t first = tasks->count;
     char what[320];
     int rv;
 
-    words_of(row, what, sizeof what);
+    text_of(row, what, sizeof what);
     rv = mu__answer_check(answer, what, ret_error);
     if (rv != 0)
         return rv;
@@ -267,21 +266,21 @@ static int list_row(struct mu__notes *notes, const struct mu__dns_plan *plan,
     return 0;
 }
 
-static int list_tasks(struct mu__notes *notes, const struct mu__dns_plan *plan,
+static int list_tasks(struct mu__requests *requests, const struct mu__dns_plan *plan,
                       mu_error *ret_error, struct tasks *tasks)
 {
     bool later = false;
     int rv = 0;
 
     for (unsigned i = 0; i < plan->rows_count; i++)
-        later |= ask_row(notes, plan, &plan->rows[i]) == NULL;
+        later |= request_row(requests, plan, &plan->rows[i]) == NULL;
     for (unsigned i = 0; !later && i < plan->rows_count && rv == 0; i++)
-        rv = list_row(notes, plan, &plan->rows[i], ret_error, tasks);
+        rv = list_row(requests, plan, &plan->rows[i], ret_error, tasks);
     return later ? MU__LATER : rv;
 }
 
 /* The addresses of tasks that are known by name, the first one of each. */
-static int find_addresses(struct mu__notes *notes, const struct mu__dns_plan *plan,
+static int find_addresses(struct mu__requests *requests, const struct mu__dns_plan *plan,
                           mu_error *ret_error, struct tasks *tasks)
 {
     const struct mu__answer *answer;
@@ -289,8 +288,8 @@ static int find_addresses(struct mu__notes *notes, const struct mu__dns_plan *pl
 
     for (size_t i = 0; i < tasks->count; i++)
         if (tasks->items[i].address[0] == '\0')
-            later |=
-                ask_name(notes, plan, MU__ASK_ADDRESSES, tasks->items[i].name) == NULL;
+            later |= request_name(requests, plan, MU__REQUEST_ADDRESSES,
+                                  tasks->items[i].name) == NULL;
     for (size_t i = 0; !later && i < tasks->count; i++) {
         struct task *task = &tasks->items[i];
         const char *at;
@@ -300,7 +299,7 @@ static int find_addresses(struct mu__notes *notes, const struct mu__dns_plan *pl
 
         if (task->address[0] != '\0')
             continue;
-        answer = ask_name(notes, plan, MU__ASK_ADDRESSES, task->name);
+        answer = request_name(requests, plan, MU__REQUEST_ADDRESSES, task->name);
         (void)snprintf(what, sizeof what, "%s: %.255s: target %.255s",
                        task->row->type_name, task->row->name, task->name);
         rv = mu__answer_check(answer, what, ret_error);
@@ -382,7 +381,7 @@ static int make_cluster(const struct mu__dns_plan *plan, const struct tasks *tas
     for (size_t i = 0; rv == 0 && i < tasks->count; i++) {
         const struct task *task = &tasks->items[i];
 
-        words_of(task->row, what, sizeof what);
+        text_of(task->row, what, sizeof what);
         rv = mu__resolution_add_host(resolution, what,
                                      task->row->type_name, task->index,
                                      host_of(plan, task), task->port, ret_error);
@@ -478,13 +477,13 @@ static void be_task(mu_resolution *resolution, const char *type, int index)
 
 /* What is not said is found by this machine's name and addresses. It need not be in the
  * cluster. */
-static int find_task(struct mu__notes *notes, const struct mu__dns_plan *plan,
+static int find_task(struct mu__requests *requests, const struct mu__dns_plan *plan,
                      const struct tasks *tasks, mu_error *ret_error,
                      mu_resolution *resolution)
 {
-    const struct mu__question name = {.kind = MU__ASK_HOST_NAME};
-    struct mu__question question = {
-        .kind = MU__ASK_ADDRESSES, .timeout_ms = OWN_NAME_MS, .tries = 1};
+    const struct mu__request name = {.kind = MU__REQUEST_HOST_NAME};
+    struct mu__request request = {
+        .kind = MU__REQUEST_ADDRESSES, .timeout_ms = OWN_NAME_MS, .tries = 1};
     const struct mu__answer *answer = NULL;
     const struct task *own = NULL;
     int rv;
@@ -493,18 +492,18 @@ static int find_task(struct mu__notes *notes, const struct mu__dns_plan *plan,
         be_task(resolution, plan->types[plan->task_type], (int)plan->task_index);
         return check_own(plan, tasks, ret_error);
     }
-    question.name = plan->host;
-    if (question.name == NULL)
-        answer = mu__ask(notes, &name);
+    request.name = plan->host;
+    if (request.name == NULL)
+        answer = mu__requests_get(requests, &name);
     if (answer != NULL && answer->code == 0)
-        question.name = answer->data;
-    if (question.name != NULL)
-        answer = mu__ask(notes, &question);
-    if (answer == NULL && question.name != NULL)
+        request.name = answer->data;
+    if (request.name != NULL)
+        answer = mu__requests_get(requests, &request);
+    if (answer == NULL && request.name != NULL)
         return MU__LATER;
     if (answer != NULL && answer->code == -MU_ENOMEM)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    rv = find_own(plan, tasks, question.name == NULL ? "" : question.name,
+    rv = find_own(plan, tasks, request.name == NULL ? "" : request.name,
                   answer == NULL || answer->code != 0 ? "" : answer->data, ret_error,
                   &own);
     if (rv == 0 && own != NULL)
@@ -513,40 +512,41 @@ static int find_task(struct mu__notes *notes, const struct mu__dns_plan *plan,
         be_task(resolution, plan->types[plan->task_type],
                 tasks->next[plan->task_type] == 1 ? 0 : -1);
     if (rv == 0 && own == NULL)
-        mu__notes_say(notes, "this machine (%.100s) is none of the tasks",
-                      question.name == NULL ? "without name" : question.name);
+        mu__requests_explain(requests, "this machine (%.100s) is none of the tasks",
+                             request.name == NULL ? "without name" : request.name);
     return rv;
 }
 
 /* ---- The resolver ---- */
 
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    if (mu__dns_plan_given(notes, settings))
+    if (mu__dns_plan_given(requests, settings))
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND, "MUSTER_DNS_NAMES is not set");
     return 0;
 }
 
-static int resolve_with(struct mu__notes *notes, const struct mu__settings *settings,
-                        struct mu__dns_plan *plan, struct tasks *tasks,
-                        mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve_with(struct mu__requests *requests,
+                        const struct mu__settings *settings, struct mu__dns_plan *plan,
+                        struct tasks *tasks, mu_error *ret_error,
+                        mu_resolution *ret_resolution)
 {
-    int rv = mu__dns_plan_read(notes, settings, ret_error, plan);
+    int rv = mu__dns_plan_read(requests, settings, ret_error, plan);
 
     if (rv == 0)
-        rv = list_tasks(notes, plan, ret_error, tasks);
+        rv = list_tasks(requests, plan, ret_error, tasks);
     if (rv == 0 && plan->as_address)
-        rv = find_addresses(notes, plan, ret_error, tasks);
+        rv = find_addresses(requests, plan, ret_error, tasks);
     if (rv == 0)
         rv = make_cluster(plan, tasks, ret_error, ret_resolution);
     if (rv == 0)
-        rv = find_task(notes, plan, tasks, ret_error, ret_resolution);
+        rv = find_task(requests, plan, tasks, ret_error, ret_resolution);
     return rv;
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct mu__dns_plan *plan = calloc(1, sizeof *plan);
@@ -555,7 +555,7 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
 
     if (plan == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    rv = resolve_with(notes, settings, plan, &tasks, ret_error, ret_resolution);
+    rv = resolve_with(requests, settings, plan, &tasks, ret_error, ret_resolution);
     free(tasks.items);
     free(plan);
     return rv;

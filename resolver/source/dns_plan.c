@@ -50,14 +50,14 @@ const struct mu__setting_spec mu__dns_settings[] = {
     {.name = NULL},
 };
 
-static int bad_item(const char *source, unsigned place, const char *text, size_t size,
+static int bad_item(const char *source, unsigned position, const char *text, size_t size,
                     const char *expected, mu_error *ret_error)
 {
     char shown[MU__QUOTE_BYTES];
 
     mu__quote(shown, sizeof shown, text, size);
     return mu_error_set(ret_error, -MU_EINVALID, "%s: item %u: expected %s, got %s",
-                        source, place, expected, shown);
+                        source, position, expected, shown);
 }
 
 /* The number of a type in the plan. There is room: each row has one, and this task. */
@@ -76,7 +76,7 @@ static int number_type(struct mu__dns_plan *plan, const char *name)
 }
 
 /* TYPE=VALUE: the type, and where the value begins. ret_type has 64 bytes. */
-static int read_type(const char *source, unsigned place, const char *text, size_t size,
+static int read_type(const char *source, unsigned position, const char *text, size_t size,
                      const char *expected, mu_error *ret_error, char *ret_type,
                      size_t *ret_value)
 {
@@ -86,11 +86,11 @@ static int read_type(const char *source, unsigned place, const char *text, size_
     int rv;
 
     if (equals == NULL)
-        return bad_item(source, place, text, size, expected, ret_error);
+        return bad_item(source, position, text, size, expected, ret_error);
     (void)snprintf(ret_type, 64, "%.*s", (int)(before < 63 ? before : 63), text);
     rv = mu__task_type_check(ret_type, &inner);
     if (rv != 0)
-        return mu_error_set(ret_error, rv, "%s: item %u: %s", source, place,
+        return mu_error_set(ret_error, rv, "%s: item %u: %s", source, position,
                             inner.message);
     *ret_value = before + 1;
     return 0;
@@ -107,7 +107,7 @@ bool mu__dns_number(const char *text, size_t size, int *ret_number)
     return mu__index_parse(digits, ret_number) == 0;
 }
 
-static int read_name(const char *source, unsigned place, const char *text, size_t size,
+static int read_name(const char *source, unsigned position, const char *text, size_t size,
                      mu_error *ret_error, void *own)
 {
     static const char expected[] = "TYPE=NAME:PORT, or TYPE=_SERVICE._tcp.NAME";
@@ -122,22 +122,22 @@ static int read_name(const char *source, unsigned place, const char *text, size_
     if (plan->rows_count == MU__DNS_ROWS_MAX)
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d names",
                             source, (int)MU__DNS_ROWS_MAX);
-    rv = read_type(source, place, text, size, expected, ret_error, type, &value);
+    rv = read_type(source, position, text, size, expected, ret_error, type, &value);
     if (rv != 0)
         return rv;
     colon = memchr(text + value, ':', size - value);
     if (text[value] == '_' && colon != NULL)
-        return bad_item(source, place, text, size,
+        return bad_item(source, position, text, size,
                         "a name of SRV records (it begins with \"_\") without port",
                         ret_error);
     if (text[value] != '_' &&
         (colon == NULL ||
          !mu__dns_number(colon + 1, size - (size_t)(colon + 1 - text), &port) ||
          port == 0 || port > 65535))
-        return bad_item(source, place, text, size, expected, ret_error);
+        return bad_item(source, position, text, size, expected, ret_error);
     size = (colon == NULL ? size : (size_t)(colon - text)) - value;
     if (size == 0 || size >= sizeof row->name)
-        return bad_item(source, place, text, value + size, "a name of 1 to 255 bytes",
+        return bad_item(source, position, text, value + size, "a name of 1 to 255 bytes",
                         ret_error);
     memcpy(row->name, text + value, size);
     row->name[size] = '\0';
@@ -148,8 +148,8 @@ static int read_name(const char *source, unsigned place, const char *text, size_
     return 0;
 }
 
-static int read_count(const char *source, unsigned place, const char *text, size_t size,
-                      mu_error *ret_error, void *own)
+static int read_count(const char *source, unsigned position, const char *text,
+                      size_t size, mu_error *ret_error, void *own)
 {
     static const char expected[] = "TYPE=COUNT, as in \"worker=3\"";
     struct mu__dns_plan *plan = own;
@@ -157,46 +157,46 @@ static int read_count(const char *source, unsigned place, const char *text, size
     size_t value;
     int count;
     int type = 0;
-    int rv = read_type(source, place, text, size, expected, ret_error, name, &value);
+    int rv = read_type(source, position, text, size, expected, ret_error, name, &value);
 
     if (rv != 0)
         return rv;
     if (!mu__dns_number(text + value, size - value, &count))
-        return bad_item(source, place, text, size, expected, ret_error);
+        return bad_item(source, position, text, size, expected, ret_error);
     while (type < plan->types_count && strcmp(plan->types[type], name) != 0)
         type++;
     if (type == plan->types_count)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: item %u: the setting names has no name for job %s",
-                            source, place, name);
+                            source, position, name);
     if (plan->tasks[type] != MU__DNS_ANY)
         return mu_error_set(ret_error, -MU_EEXISTS,
                             "%s: item %u: \"%s\" stands there "
                             "twice",
-                            source, place, name);
+                            source, position, name);
     plan->tasks[type] = (unsigned)count;
     return 0;
 }
 
 /* The items of a list, separated by commas; places count from 1. */
-static int read_list(struct mu__notes *notes, const struct mu__settings *settings,
+static int read_list(struct mu__requests *requests, const struct mu__settings *settings,
                      unsigned setting,
-                     int (*read)(const char *source, unsigned place, const char *text,
+                     int (*read)(const char *source, unsigned position, const char *text,
                                  size_t size, mu_error *ret_error, void *own),
                      mu_error *ret_error, struct mu__dns_plan *plan)
 {
-    const char *text = mu__setting(notes, settings, setting);
+    const char *text = mu__setting(requests, settings, setting);
     char source[128];
-    unsigned place = 1;
+    unsigned position = 1;
     int rv = 0;
 
     if (text == NULL)
         return 0;
-    mu__setting_origin(notes, settings, setting, source);
-    for (;; place++) {
+    mu__setting_origin(requests, settings, setting, source);
+    for (;; position++) {
         size_t size = strcspn(text, ",");
 
-        rv = read(source, place, text, size, ret_error, plan);
+        rv = read(source, position, text, size, ret_error, plan);
         text += size;
         if (rv != 0 || *text == '\0')
             return rv;
@@ -205,11 +205,11 @@ static int read_list(struct mu__notes *notes, const struct mu__settings *setting
 }
 
 /* One of some words; its number. */
-static int read_word(struct mu__notes *notes, const struct mu__settings *settings,
+static int read_word(struct mu__requests *requests, const struct mu__settings *settings,
                      unsigned setting, const char *const *words, const char *expected,
                      mu_error *ret_error, int *ret_number)
 {
-    const char *text = mu__setting(notes, settings, setting);
+    const char *text = mu__setting(requests, settings, setting);
     char shown[MU__QUOTE_BYTES];
     char source[128];
 
@@ -220,16 +220,17 @@ static int read_word(struct mu__notes *notes, const struct mu__settings *setting
             *ret_number = i;
             return 0;
         }
-    mu__setting_origin(notes, settings, setting, source);
+    mu__setting_origin(requests, settings, setting, source);
     mu__quote(shown, sizeof shown, text, strlen(text));
     return mu_error_set(ret_error, -MU_EINVALID, "%s: expected %s, got %s", source,
                         expected, shown);
 }
 
-static int read_own_type(struct mu__notes *notes, const struct mu__settings *settings,
-                         mu_error *ret_error, struct mu__dns_plan *plan)
+static int read_own_type(struct mu__requests *requests,
+                         const struct mu__settings *settings, mu_error *ret_error,
+                         struct mu__dns_plan *plan)
 {
-    const char *text = mu__setting(notes, settings, TASK_TYPE);
+    const char *text = mu__setting(requests, settings, TASK_TYPE);
     char source[128];
     mu_error inner;
     int rv;
@@ -237,7 +238,7 @@ static int read_own_type(struct mu__notes *notes, const struct mu__settings *set
     plan->task_type = -1;
     if (text == NULL)
         return 0;
-    mu__setting_origin(notes, settings, TASK_TYPE, source);
+    mu__setting_origin(requests, settings, TASK_TYPE, source);
     rv = mu__task_type_check(text, &inner);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
@@ -245,7 +246,7 @@ static int read_own_type(struct mu__notes *notes, const struct mu__settings *set
     return 0;
 }
 
-int mu__dns_plan_read(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__dns_plan_read(struct mu__requests *requests, const struct mu__settings *settings,
                       mu_error *ret_error, struct mu__dns_plan *plan)
 {
     static const char *const families[] = {"auto", "4", "6", "all", NULL};
@@ -255,30 +256,32 @@ int mu__dns_plan_read(struct mu__notes *notes, const struct mu__settings *settin
     int rv;
 
     plan->task_index = -1;
-    if (mu__setting(notes, settings, NAMES) == NULL)
+    if (mu__setting(requests, settings, NAMES) == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected names in the setting names or MUSTER_DNS_NAMES, as "
                             "in \"worker=workers.example:2222\", got none");
-    if ((rv = read_list(notes, settings, NAMES, read_name, ret_error, plan)) != 0 ||
-        (rv = read_list(notes, settings, TASKS, read_count, ret_error, plan)) != 0 ||
-        (rv = read_word(notes, settings, FAMILY, families, "4, 6, all or auto", ret_error,
-                        &family)) != 0 ||
-        (rv = read_word(notes, settings, ADDRESS, forms, "ip or name", ret_error,
+    if ((rv = read_list(requests, settings, NAMES, read_name, ret_error, plan)) != 0 ||
+        (rv = read_list(requests, settings, TASKS, read_count, ret_error, plan)) != 0 ||
+        (rv = read_word(requests, settings, FAMILY, families, "4, 6, all or auto",
+                        ret_error, &family)) != 0 ||
+        (rv = read_word(requests, settings, ADDRESS, forms, "ip or name", ret_error,
                         &form)) != 0 ||
-        (rv = read_own_type(notes, settings, ret_error, plan)) != 0 ||
-        (rv = mu__setting_number(notes, settings, PORT, ret_error, &plan->port)) != 0 ||
-        (rv = mu__setting_number(notes, settings, TASK_INDEX, ret_error,
+        (rv = read_own_type(requests, settings, ret_error, plan)) != 0 ||
+        (rv = mu__setting_number(requests, settings, PORT, ret_error, &plan->port)) !=
+            0 ||
+        (rv = mu__setting_number(requests, settings, TASK_INDEX, ret_error,
                                  &plan->task_index)) != 0)
         return rv;
     plan->family = (enum mu__dns_family)family;
     plan->as_address = form == 0;
     plan->as_name = form == 1;
-    plan->server = mu__setting(notes, settings, SERVER);
-    plan->host = mu__setting(notes, settings, HOST);
+    plan->server = mu__setting(requests, settings, SERVER);
+    plan->host = mu__setting(requests, settings, HOST);
     return 0;
 }
 
-bool mu__dns_plan_given(struct mu__notes *notes, const struct mu__settings *settings)
+bool mu__dns_plan_given(struct mu__requests *requests,
+                        const struct mu__settings *settings)
 {
-    return mu__setting_given(notes, settings, NAMES);
+    return mu__setting_given(requests, settings, NAMES);
 }

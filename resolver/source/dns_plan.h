@@ -31,7 +31,7 @@ enum mu__dns_family {
 
 #define MU__DNS_ANY UINT_MAX    /* how many tasks: that was not said */
 
-/* Texts are valid as long as notes and settings. */
+/* Texts are valid as long as requests and settings. */
 struct mu__dns_plan {
     struct mu__dns_row rows[MU__DNS_ROWS_MAX];
     unsigned rows_count;
@@ -51,10 +51,11 @@ struct mu__dns_plan {
 extern const struct mu__setting_spec mu__dns_settings[];
 
 /* Whether there are names. */
-bool mu__dns_plan_given(struct mu__notes *notes, const struct mu__settings *settings);
+bool mu__dns_plan_given(struct mu__requests *requests,
+                        const struct mu__settings *settings);
 
 /* `plan` is all zeros before, and may hold parts of it after a failure. */
-int mu__dns_plan_read(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__dns_plan_read(struct mu__requests *requests, const struct mu__settings *settings,
                       mu_error *ret_error, struct mu__dns_plan *plan);
 
 /* The whole number that a text of `size` bytes is. */

@@ -47,21 +47,21 @@ static const struct family {
 
 enum { OURS, FAMILIES = sizeof families / sizeof families[0] };
 
-static bool is_set(struct mu__notes *notes, const char *variable)
+static bool is_set(struct mu__requests *requests, const char *variable)
 {
-    return mu__ask_variable(notes, variable) != NULL;
+    return mu__request_variable(requests, variable) != NULL;
 }
 
 /* One of ours is enough. Of the others' the address and the number of the process: a
  * script often sets an address alone, and leaves the rest to Slurm. */
-static bool has_family(struct mu__notes *notes, unsigned number)
+static bool has_family(struct mu__requests *requests, unsigned number)
 {
     const struct family *family = &families[number];
 
     if (number == OURS)
-        return is_set(notes, family->address) || is_set(notes, family->count) ||
-               is_set(notes, family->id);
-    return is_set(notes, family->address) && is_set(notes, family->id);
+        return is_set(requests, family->address) || is_set(requests, family->count) ||
+               is_set(requests, family->id);
+    return is_set(requests, family->address) && is_set(requests, family->id);
 }
 
 static int nothing_is_set(mu_error *ret_error)
@@ -72,14 +72,14 @@ static int nothing_is_set(mu_error *ret_error)
         "JAX_COORDINATOR_ADDRESS with JAX_PROCESS_ID, MASTER_ADDR with RANK");
 }
 
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
     (void)settings;
-    if (is_set(notes, "MUSTER_HOSTS"))
+    if (is_set(requests, "MUSTER_HOSTS"))
         return 1;
     for (unsigned i = 0; i < FAMILIES; i++)
-        if (has_family(notes, i))
+        if (has_family(requests, i))
             return 1;
     (void)nothing_is_set(ret_why);
     return 0;
@@ -87,15 +87,16 @@ static int detect(struct mu__notes *notes, const struct mu__settings *settings,
 
 /* ---- All hosts are listed ---- */
 
-static int check_count(struct mu__notes *notes, size_t hosts, mu_error *ret_error)
+static int check_count(struct mu__requests *requests, size_t hosts, mu_error *ret_error)
 {
     const char *variable = families[OURS].count;
     unsigned count = 0;
     int rv;
 
-    if (!is_set(notes, variable))
+    if (!is_set(requests, variable))
         return 0;
-    rv = mu__rank_number(notes, variable, "", 1, MU_CLUSTER_TASKS_MAX, ret_error, &count);
+    rv = mu__rank_number(requests, variable, "", 1, MU_CLUSTER_TASKS_MAX, ret_error,
+                         &count);
     if (rv != 0 || count == hosts)
         return rv;
     return mu_error_set(ret_error, -MU_EINVALID,
@@ -104,31 +105,32 @@ static int check_count(struct mu__notes *notes, size_t hosts, mu_error *ret_erro
                         hosts, variable, count);
 }
 
-static int add_hosts(struct mu__notes *notes, const struct mu__settings *settings,
+static int add_hosts(struct mu__requests *requests, const struct mu__settings *settings,
                      const struct mu__host_list *hosts, mu_error *ret_error,
                      mu_resolution *resolution)
 {
-    const char *rank = is_set(notes, "MUSTER_RANK") ? "MUSTER_RANK" : families[OURS].id;
+    const char *rank =
+        is_set(requests, "MUSTER_RANK") ? "MUSTER_RANK" : families[OURS].id;
     struct mu__layout layout = {0};
     struct mu__jobs jobs;
     struct mu__ranks ranks = {.source = "MUSTER_HOSTS", .hosts = hosts,
                               .layout = &layout, .jobs = &jobs};
-    int rv = check_count(notes, hosts->count, ret_error);
+    int rv = check_count(requests, hosts->count, ret_error);
 
-    if (rv == 0 && !is_set(notes, rank))
+    if (rv == 0 && !is_set(requests, rank))
         rv = mu_error_set(ret_error, -MU_ENOTFOUND,
                           "MUSTER_RANK is not set: the place of this process in "
                           "MUSTER_HOSTS, from 0");
     if (rv == 0)
-        rv = mu__rank_own(notes, rank, "", (unsigned)hosts->count, "MUSTER_HOSTS",
+        rv = mu__rank_own(requests, rank, "", (unsigned)hosts->count, "MUSTER_HOSTS",
                           ret_error, &ranks.rank);
     if (rv == 0)
-        rv = mu__rank_jobs(notes, settings, JOBS, (unsigned)hosts->count, ret_error,
+        rv = mu__rank_jobs(requests, settings, JOBS, (unsigned)hosts->count, ret_error,
                            &jobs);
     if (rv == 0)
         rv = mu__layout_listed(hosts, hosts, "MUSTER_HOSTS", ret_error, &layout);
     if (rv == 0)
-        rv = mu__rank_port(notes, settings, PORT, 0, layout.node_tasks_max, ret_error,
+        rv = mu__rank_port(requests, settings, PORT, 0, layout.node_tasks_max, ret_error,
                            &ranks.port);
     if (rv == 0)
         rv = mu__ranks_add(&ranks, ret_error, resolution);
@@ -136,10 +138,11 @@ static int add_hosts(struct mu__notes *notes, const struct mu__settings *setting
     return rv;
 }
 
-static int resolve_hosts(struct mu__notes *notes, const struct mu__settings *settings,
-                         const char *text, mu_error *ret_error, mu_resolution *resolution)
+static int resolve_hosts(struct mu__requests *requests,
+                         const struct mu__settings *settings, const char *text,
+                         mu_error *ret_error, mu_resolution *resolution)
 {
-    const char *bind = mu__setting(notes, settings, BIND_ADDRESS);
+    const char *bind = mu__setting(requests, settings, BIND_ADDRESS);
     struct mu__host_list hosts = {0};
     int rv = mu__host_list_parse(text, strlen(text), "MUSTER_HOSTS", ret_error, &hosts);
 
@@ -147,7 +150,7 @@ static int resolve_hosts(struct mu__notes *notes, const struct mu__settings *set
         rv = mu_error_set(ret_error, -MU_EINVALID,
                           "MUSTER_HOSTS: expected a host at least");
     if (rv == 0)
-        rv = add_hosts(notes, settings, &hosts, ret_error, resolution);
+        rv = add_hosts(requests, settings, &hosts, ret_error, resolution);
     if (rv == 0 && bind != NULL)
         rv = mu__rank_bind(bind, "bind_address", ret_error, resolution);
     mu__host_list_done(&hosts);
@@ -157,10 +160,10 @@ static int resolve_hosts(struct mu__notes *notes, const struct mu__settings *set
 /* ---- Process 0's address is known ---- */
 
 /* "host:port"; the port may be in a variable of its own. */
-static int find_address(struct mu__notes *notes, const struct family *family,
+static int find_address(struct mu__requests *requests, const struct family *family,
                         mu_error *ret_error, char *out, size_t size)
 {
-    const char *address = mu__ask_variable(notes, family->address);
+    const char *address = mu__request_variable(requests, family->address);
     const char *last;
     unsigned port;
     bool is_v6;
@@ -176,8 +179,8 @@ static int find_address(struct mu__notes *notes, const struct family *family,
         (void)snprintf(out, size, "%s", address);
         return 0;
     }
-    rv = mu__rank_number(notes, family->port, ", and the address has no port", 1, 65535,
-                         ret_error, &port);
+    rv = mu__rank_number(requests, family->port, ", and the address has no port", 1,
+                         65535, ret_error, &port);
     if (rv == 0)
         (void)snprintf(out, size, "%s%s%s:%u", is_v6 ? "[" : "", address,
                        is_v6 ? "]" : "", port);
@@ -185,10 +188,10 @@ static int find_address(struct mu__notes *notes, const struct family *family,
 }
 
 /* Numbers with commas between, "all" for those that are visible anyway. */
-static int take_devices(struct mu__notes *notes, const char *variable,
+static int take_devices(struct mu__requests *requests, const char *variable,
                         mu_error *ret_error, mu_resolution *resolution)
 {
-    const char *text = variable == NULL ? NULL : mu__ask_variable(notes, variable);
+    const char *text = variable == NULL ? NULL : mu__request_variable(requests, variable);
     char shown[MU__QUOTE_BYTES];
 
     if (text == NULL || strcmp(text, "all") == 0)
@@ -204,100 +207,103 @@ static int take_devices(struct mu__notes *notes, const char *variable,
                         variable, shown);
 }
 
-static int take_partition(struct mu__notes *notes, const struct family *family,
+static int take_partition(struct mu__requests *requests, const struct family *family,
                           mu_error *ret_error, mu_resolution *resolution)
 {
     const char *const *variable = family->partitions;
     unsigned number = 0;
     int rv;
 
-    while (*variable != NULL && !is_set(notes, *variable))
+    while (*variable != NULL && !is_set(requests, *variable))
         variable++;
     if (*variable == NULL)
         return 0;
-    rv = mu__rank_number(notes, *variable, "", 0, MU_CLUSTER_TASKS_MAX - 1, ret_error,
+    rv = mu__rank_number(requests, *variable, "", 0, MU_CLUSTER_TASKS_MAX - 1, ret_error,
                          &number);
     if (rv == 0)
         resolution->partition = (int)number;
     return rv;
 }
 
-static int join(struct mu__notes *notes, const struct mu__settings *settings,
+static int join(struct mu__requests *requests, const struct mu__settings *settings,
                 const struct family *family, unsigned count, unsigned id,
                 mu_error *ret_error, mu_resolution *resolution)
 {
-    const char *bind = mu__setting(notes, settings, BIND_ADDRESS);
+    const char *bind = mu__setting(requests, settings, BIND_ADDRESS);
     struct mu__jobs jobs;
     char address[MU_CLUSTER_ADDRESS_BYTES_MAX + 64];
-    bool has_jobs = mu__setting_given(notes, settings, JOBS);
-    int rv = find_address(notes, family, ret_error, address, sizeof address);
+    bool has_jobs = mu__setting_given(requests, settings, JOBS);
+    int rv = find_address(requests, family, ret_error, address, sizeof address);
 
     if (rv == 0 && has_jobs)
-        rv = mu__rank_jobs(notes, settings, JOBS, count, ret_error, &jobs);
+        rv = mu__rank_jobs(requests, settings, JOBS, count, ret_error, &jobs);
     if (rv != 0)
         return rv;
     if (bind == NULL && id == 0 && family->bind != NULL)
-        bind = mu__ask_variable(notes, family->bind);
-    return mu__ranks_meet(notes, family->address, address, has_jobs ? &jobs : NULL, count,
-                          id, bind, ret_error, resolution);
+        bind = mu__request_variable(requests, family->bind);
+    return mu__ranks_meet(requests, family->address, address, has_jobs ? &jobs : NULL,
+                          count, id, bind, ret_error, resolution);
 }
 
-static int resolve_family(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve_family(struct mu__requests *requests,
+                          const struct mu__settings *settings,
                           const struct family *family, mu_error *ret_error,
                           mu_resolution *resolution)
 {
     unsigned count = 0;
     unsigned id = 0;
-    int rv = mu__rank_number(notes, family->count, ": how many processes there are", 1,
+    int rv = mu__rank_number(requests, family->count, ": how many processes there are", 1,
                              MU_CLUSTER_TASKS_MAX, ret_error, &count);
 
     if (rv == 0)
-        rv = mu__rank_own(notes, family->id, ": which process this is, from 0", count,
+        rv = mu__rank_own(requests, family->id, ": which process this is, from 0", count,
                           family->count, ret_error, &id);
     if (rv == 0)
-        rv = join(notes, settings, family, count, id, ret_error, resolution);
+        rv = join(requests, settings, family, count, id, ret_error, resolution);
     if (rv == 0)
-        rv = take_devices(notes, family->devices, ret_error, resolution);
+        rv = take_devices(requests, family->devices, ret_error, resolution);
     if (rv == 0)
-        rv = take_partition(notes, family, ret_error, resolution);
+        rv = take_partition(requests, family, ret_error, resolution);
     return rv;
 }
 
-static void note_proxies(struct mu__notes *notes)
+static void explain_proxies(struct mu__requests *requests)
 {
     static const char *const names[] = {"http_proxy", "HTTP_PROXY", "https_proxy",
                                         "HTTPS_PROXY", "grpc_proxy",  "all_proxy",
                                         "ALL_PROXY"};
 
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (is_set(notes, names[i]))
-            mu__notes_say(notes, "%s is set: tasks connect to each other directly; if "
+        if (is_set(requests, names[i]))
+            mu__requests_explain(requests,
+                                 "%s is set: tasks connect to each other directly; if "
                                  "only the proxy gets through, they do not reach each "
                                  "other",
-                          names[i]);
+                                 names[i]);
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    const char *hosts = mu__ask_variable(notes, "MUSTER_HOSTS");
+    const char *hosts = mu__request_variable(requests, "MUSTER_HOSTS");
     unsigned number = OURS;
     int rv;
 
-    note_proxies(notes);
+    explain_proxies(requests);
     for (unsigned i = FAMILIES; i-- > 0;)
-        number = is_set(notes, families[i].address) ? i : number;
+        number = is_set(requests, families[i].address) ? i : number;
     for (unsigned i = FAMILIES; i-- > 0;)
-        number = has_family(notes, i) ? i : number;
-    rv = mu__rank_text(notes, settings, RPC_LAYER, ret_resolution->rpc_layer,
+        number = has_family(requests, i) ? i : number;
+    rv = mu__rank_text(requests, settings, RPC_LAYER, ret_resolution->rpc_layer,
                        sizeof ret_resolution->rpc_layer, ret_error);
     if (rv != 0)
         return rv;
     if (hosts != NULL)
-        return resolve_hosts(notes, settings, hosts, ret_error, ret_resolution);
-    if (number == OURS && !has_family(notes, OURS))
+        return resolve_hosts(requests, settings, hosts, ret_error, ret_resolution);
+    if (number == OURS && !has_family(requests, OURS))
         return nothing_is_set(ret_error);
-    return resolve_family(notes, settings, &families[number], ret_error, ret_resolution);
+    return resolve_family(requests, settings, &families[number], ret_error,
+                          ret_resolution);
 }
 
 const struct mu__resolver_kind mu__resolver_environment = {

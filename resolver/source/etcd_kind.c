@@ -49,10 +49,10 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    return mu__setting_detect(notes, settings, MU__TALK_ENDPOINTS, ret_why);
+    return mu__setting_detect(requests, settings, MU__TALK_ENDPOINTS, ret_why);
 }
 
 /* ---- One run ---- */
@@ -67,8 +67,9 @@ struct talk {
 /* A '/' in a cluster's name would make its keys those of another's. */
 static int write_folder(struct talk *talk)
 {
-    const char *prefix = mu__setting(talk->etcd.notes, talk->etcd.settings, PREFIX);
-    const char *name = mu__setting(talk->etcd.notes, talk->etcd.settings, CLUSTER_NAME);
+    const char *prefix = mu__setting(talk->etcd.requests, talk->etcd.settings, PREFIX);
+    const char *name =
+        mu__setting(talk->etcd.requests, talk->etcd.settings, CLUSTER_NAME);
     size_t room = sizeof talk->folder;
     size_t at = strlen(prefix);
 
@@ -87,21 +88,21 @@ static int write_folder(struct talk *talk)
     return 0;
 }
 
-static int begin(struct mu__notes *notes, const struct mu__settings *settings,
+static int begin(struct mu__requests *requests, const struct mu__settings *settings,
                  mu_error *ret_error, struct talk *talk)
 {
     char origin[128];
     int rv;
 
     memset(talk, 0, sizeof *talk);
-    rv = mu__etcd_talk_begin(notes, settings, ret_error, &talk->etcd);
+    rv = mu__etcd_talk_begin(requests, settings, ret_error, &talk->etcd);
     if (rv == 0)
         rv = write_folder(talk);
     if (rv != 0)
         return rv;
-    mu__setting_origin(notes, settings, TASKS, origin);
-    return mu__expected_parse(mu__setting(notes, settings, TASKS), origin, ret_error,
-                           &talk->shape);
+    mu__setting_origin(requests, settings, TASKS, origin);
+    return mu__expected_parse(mu__setting(requests, settings, TASKS), origin, ret_error,
+                              &talk->shape);
 }
 
 static int post(struct talk *talk, const char *path, struct mu__etcd_body *body,
@@ -200,7 +201,7 @@ static struct mu__view view_of(const char *bytes, size_t size)
 
 /* Which key was written last, and how many there are, tells every change: keys are made
  * and deleted, and each new one is the newest. A limit that is made of both reads the
- * same as any other, and the question is another one after a change alone. */
+ * same as any other, and the request is another one after a change alone. */
 static int look_for_change(struct talk *talk, struct range *range)
 {
     struct mu__etcd_answer *answer = NULL;
@@ -243,7 +244,7 @@ static int read_tasks(struct talk *talk, mu_resolution *resolution)
     begin_range(talk, &range);
     rv = is_crowd(talk) ? look_for_change(talk, &range) : 0;
     if (rv == 0 && range.limit > PAGE_TASKS)
-        talk->etcd.keep_ms = KEPT_MS;
+        talk->etcd.cache_ms = KEPT_MS;
     while (rv == 0 && page->more) {
         struct mu__etcd_answer *answer = NULL;
         struct mu__etcd_body body = {0};
@@ -255,20 +256,20 @@ static int read_tasks(struct talk *talk, mu_resolution *resolution)
             rv = read_page(talk, answer, page, resolution);
         mu__etcd_answer_free(answer);
     }
-    talk->etcd.keep_ms = 0;
+    talk->etcd.cache_ms = 0;
     return rv;
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct talk talk;
     char source[KEY_BYTES];
     mu_error inner;
-    int rv = begin(notes, settings, ret_error, &talk);
+    int rv = begin(requests, settings, ret_error, &talk);
 
     if (rv == 0)
-        rv = mu__task_setting(notes, settings, TASK_TYPE, ret_error, ret_resolution);
+        rv = mu__task_setting(requests, settings, TASK_TYPE, ret_error, ret_resolution);
     if (rv == 0)
         rv = read_tasks(&talk, ret_resolution);
     if (rv != 0)
@@ -294,7 +295,7 @@ struct own {
 };
 
 /* One announcement under way. */
-struct place {
+struct slot {
     const mu_announcement *announcement;
     mu_resolution task;         /* who that is */
     uint64_t lease;
@@ -315,22 +316,22 @@ static uint64_t lease_of(const char *incarnation)
     return hash == 0 ? 1 : hash;
 }
 
-static void write_key(struct talk *talk, struct place *place, int index)
+static void write_key(struct talk *talk, struct slot *slot, int index)
 {
-    place->index = index;
-    (void)snprintf(place->key, sizeof place->key, "%s%s/%d", talk->folder,
-                   place->task.task_type, index);
+    slot->index = index;
+    (void)snprintf(slot->key, sizeof slot->key, "%s%s/%d", talk->folder,
+                   slot->task.task_type, index);
 }
 
 /* Keep the lease; *ret_kept is false when there is none any more. */
-static int keep(struct talk *talk, const struct place *place, bool *ret_kept)
+static int keep(struct talk *talk, const struct slot *slot, bool *ret_kept)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__etcd_body body = {0};
     uint64_t ttl_s = 0;
     int rv;
 
-    mu__etcd_keep(&body, place->lease);
+    mu__etcd_keep(&body, slot->lease);
     rv = post(talk, MU__ETCD_KEEP, &body, 0, &answer);
     if (rv == 0)
         rv = mu__etcd_kept(answer, talk->etcd.error, &ttl_s);
@@ -339,19 +340,19 @@ static int keep(struct talk *talk, const struct place *place, bool *ret_kept)
     return rv;
 }
 
-static int grant(struct talk *talk, const struct place *place)
+static int grant(struct talk *talk, const struct slot *slot)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__etcd_body body = {0};
     int rv;
 
-    mu__etcd_grant(&body, place->lease, (uint64_t)place->ttl_s);
+    mu__etcd_grant(&body, slot->lease, (uint64_t)slot->ttl_s);
     rv = post(talk, MU__ETCD_GRANT, &body, 0, &answer);
     mu__etcd_answer_free(answer);
     return rv == -MU_EPRECONDITION ? 0 : rv;    /* granted before, and the answer lost */
 }
 
-static int read_holder(struct talk *talk, const struct place *place,
+static int read_holder(struct talk *talk, const struct slot *slot,
                        const struct mu__etcd_answer *answer, uint64_t *ret_lease,
                        struct mu__entry *ret_entry)
 {
@@ -363,17 +364,17 @@ static int read_holder(struct talk *talk, const struct place *place,
         rv = mu__etcd_next_entry(&entries, talk->etcd.error, &entry);
     if (rv == 0)
         return mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
-                            "etcd: %s was given back a moment ago", place->key);
+                            "etcd: %s was given back a moment ago", slot->key);
     if (rv < 0)
         return rv;
     *ret_lease = entry.lease;
-    return mu__entry_parse(entry.value.data, entry.value.size, place->key,
+    return mu__entry_parse(entry.value.data, entry.value.size, slot->key,
                            talk->etcd.error, ret_entry);
 }
 
 /* How long a lease has to live; 0 when it is gone. */
-static int ask_ttl(struct talk *talk, uint64_t lease, uint64_t *ret_term,
-                   uint64_t *ret_ttl_s)
+static int request_ttl(struct talk *talk, uint64_t lease, uint64_t *ret_term,
+                       uint64_t *ret_ttl_s)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__etcd_body body = {0};
@@ -393,8 +394,8 @@ static int ask_ttl(struct talk *talk, uint64_t lease, uint64_t *ret_term,
 
 static uint64_t now_s(struct talk *talk)
 {
-    const struct mu__question clock = {.kind = MU__ASK_CLOCK};
-    const struct mu__answer *answer = mu__ask(talk->etcd.notes, &clock);
+    const struct mu__request clock = {.kind = MU__REQUEST_CLOCK};
+    const struct mu__answer *answer = mu__requests_get(talk->etcd.requests, &clock);
 
     return answer->code == 0 ? strtoull(answer->data, NULL, 10) : 0;
 }
@@ -403,16 +404,16 @@ static uint64_t now_s(struct talk *talk)
  * so does one whose lease is still there when it should have ended. An etcd that began
  * anew has made all leases longer by itself, and one that stood still has yet to end
  * them: neither says anything of their owners. */
-static int refuse(struct talk *talk, struct place *place, uint64_t lease,
+static int refuse(struct talk *talk, struct slot *slot, uint64_t lease,
                   const struct mu__entry *entry)
 {
-    struct own *own = place->own;
+    struct own *own = slot->own;
     uint64_t now = now_s(talk);
     uint64_t term = 0;
     uint64_t ttl_s = 0;
     bool known;
     bool lives;
-    int rv = lease == 0 ? 0 : ask_ttl(talk, lease, &term, &ttl_s);
+    int rv = lease == 0 ? 0 : request_ttl(talk, lease, &term, &ttl_s);
 
     if (rv != 0)
         return rv;
@@ -421,9 +422,9 @@ static int refuse(struct talk *talk, struct place *place, uint64_t lease,
             (ttl_s > own->holder_ttl_s || now > own->holder_end_s + 1);
     if (lease == 0 || own->taken || lives)
         return mu_error_set(talk->etcd.error, -MU_EEXISTS,
-                            "etcd: %s is another process's, at %s%s", place->key,
+                            "etcd: %s is another process's, at %s%s", slot->key,
                             entry->address,
-                            lease == 0    ? ", without a lease: remove the key"
+                            lease == 0   ? ", without a lease: remove the key"
                             : own->taken ? ", which has taken this one's place"
                                          : ", which lives");
     if (!known)
@@ -434,23 +435,23 @@ static int refuse(struct talk *talk, struct place *place, uint64_t lease,
     return mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
                         "etcd: %s is another process's, at %s: it is not known yet "
                         "whether it lives, for %" PRIu64 " s at most",
-                        place->key, entry->address, ttl_s);
+                        slot->key, entry->address, ttl_s);
 }
 
-static void write_take(const struct place *place, struct mu__etcd_body *body)
+static void write_take(const struct slot *slot, struct mu__etcd_body *body)
 {
-    struct mu__view key = mu__view_str(place->key);
+    struct mu__view key = mu__view_str(slot->key);
     struct mu__entry entry = {.until_s = 0};
     char text[MU__ENTRY_BYTES_MAX];
 
     (void)snprintf(entry.address, sizeof entry.address, "%s",
-                   place->announcement->address);
-    (void)snprintf(entry.who, sizeof entry.who, "%s", place->announcement->incarnation);
+                   slot->announcement->address);
+    (void)snprintf(entry.who, sizeof entry.who, "%s", slot->announcement->incarnation);
     mu__entry_write(&entry, text);
     mu__etcd_txn_begin(body);
     mu__etcd_txn_compare(body, MU__ETCD_CREATE, key, 0);
     mu__etcd_txn_then(body);
-    mu__etcd_txn_put(body, key, mu__view_str(text), place->lease);
+    mu__etcd_txn_put(body, key, mu__view_str(text), slot->lease);
     mu__etcd_txn_else(body);
     mu__etcd_txn_range(body, key);
     mu__etcd_txn_end(body);
@@ -458,45 +459,45 @@ static void write_take(const struct place *place, struct mu__etcd_body *body)
 
 /* Put the key there if there is none. *ret_taken: it is ours, now or since before; else
  * `ret_lease` and `ret_entry` say whose it is. */
-static int try_place(struct talk *talk, const struct place *place, bool *ret_taken,
-                     uint64_t *ret_lease, struct mu__entry *ret_entry)
+static int try_slot(struct talk *talk, const struct slot *slot, bool *ret_taken,
+                    uint64_t *ret_lease, struct mu__entry *ret_entry)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__etcd_body body = {0};
     int rv;
 
-    write_take(place, &body);
+    write_take(slot, &body);
     rv = post(talk, MU__ETCD_TXN, &body, 0, &answer);
     if (rv == -MU_ENOTFOUND)    /* the next try gets another one */
         rv = mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
-                          "etcd: the lease for %s has ended already", place->key);
+                          "etcd: the lease for %s has ended already", slot->key);
     if (rv == 0)
         rv = mu__etcd_succeeded(answer, talk->etcd.error, ret_taken);
     if (rv == 0 && !*ret_taken) {
-        rv = read_holder(talk, place, answer, ret_lease, ret_entry);
-        *ret_taken = rv == 0 &&
-                     strcmp(ret_entry->who, place->announcement->incarnation) == 0;
+        rv = read_holder(talk, slot, answer, ret_lease, ret_entry);
+        *ret_taken =
+            rv == 0 && strcmp(ret_entry->who, slot->announcement->incarnation) == 0;
     }
     mu__etcd_answer_free(answer);
     return rv;
 }
 
-static int take_given(struct talk *talk, struct place *place)
+static int take_given(struct talk *talk, struct slot *slot)
 {
     struct mu__entry entry;
     uint64_t lease = 0;
     bool taken = false;
     int rv;
 
-    write_key(talk, place, place->task.task_index);
-    rv = try_place(talk, place, &taken, &lease, &entry);
-    return rv != 0 || taken ? rv : refuse(talk, place, lease, &entry);
+    write_key(talk, slot, slot->task.task_index);
+    rv = try_slot(talk, slot, &taken, &lease, &entry);
+    return rv != 0 || taken ? rv : refuse(talk, slot, lease, &entry);
 }
 
 /* The first index that nobody has. */
-static int take_free(struct talk *talk, struct place *place)
+static int take_free(struct talk *talk, struct slot *slot)
 {
-    const char *type = place->task.task_type;
+    const char *type = slot->task.task_type;
     unsigned count = mu__expected_count(&talk->shape, type);
     mu_resolution there;
     unsigned choices = 0;
@@ -518,90 +519,89 @@ static int take_free(struct talk *talk, struct place *place)
         }
         if (mu_cluster_address(there.cluster, type, index) != NULL &&
             strcmp(mu_cluster_address(there.cluster, type, index),
-                   place->announcement->address) != 0)
+                   slot->announcement->address) != 0)
             continue;
-        write_key(talk, place, index);
+        write_key(talk, slot, index);
         choices++;
-        rv = try_place(talk, place, &taken, &lease, &entry);
+        rv = try_slot(talk, slot, &taken, &lease, &entry);
     }
     mu_cluster_free(there.cluster);
     return rv;
 }
 
-static int take_place(struct talk *talk, struct place *place)
+static int take_slot(struct talk *talk, struct slot *slot)
 {
     bool kept = false;
-    int rv = keep(talk, place, &kept);
+    int rv = keep(talk, slot, &kept);
 
     if (rv == 0 && !kept)
-        rv = grant(talk, place);
+        rv = grant(talk, slot);
     if (rv != 0)
         return rv;
-    return place->task.task_index >= 0 ? take_given(talk, place)
-                                       : take_free(talk, place);
+    return slot->task.task_index >= 0 ? take_given(talk, slot) : take_free(talk, slot);
 }
 
 /* Several endpoints that hang are to be gone through while the lease lives. */
-static uint32_t request_ms(const struct place *place, const struct talk *talk)
+static uint32_t request_ms(const struct slot *slot, const struct talk *talk)
 {
-    uint32_t part_ms = (uint32_t)place->ttl_s * 1000 / 4;
+    uint32_t part_ms = (uint32_t)slot->ttl_s * 1000 / 4;
 
     return part_ms < talk->etcd.request_ms ? part_ms : talk->etcd.request_ms;
 }
 
-static int begin_place(struct talk *talk, struct place *place, void **own)
+static int begin_slot(struct talk *talk, struct slot *slot, void **own)
 {
     int rv;
 
     if (*own == NULL)
         *own = calloc(1, sizeof(struct own));
-    place->own = *own;
-    if (place->own == NULL)
+    slot->own = *own;
+    if (slot->own == NULL)
         return mu_error_set(talk->etcd.error, -MU_ENOMEM, "etcd: out of memory");
-    rv = mu__setting_number(talk->etcd.notes, talk->etcd.settings, TTL, talk->etcd.error,
-                            &place->ttl_s);
+    rv = mu__setting_number(talk->etcd.requests, talk->etcd.settings, TTL,
+                            talk->etcd.error, &slot->ttl_s);
     if (rv != 0)
         return rv;
-    talk->etcd.first = place->own->endpoint;
-    talk->etcd.request_ms = request_ms(place, talk);
-    return mu__task_announced(talk->etcd.notes, talk->etcd.settings, TASK_TYPE,
-                              place->announcement, talk->etcd.error, &place->task);
+    talk->etcd.first = slot->own->endpoint;
+    talk->etcd.request_ms = request_ms(slot, talk);
+    return mu__task_announced(talk->etcd.requests, talk->etcd.settings, TASK_TYPE,
+                              slot->announcement, talk->etcd.error, &slot->task);
 }
 
-static int announce(struct mu__notes *notes, const struct mu__settings *settings,
+static int announce(struct mu__requests *requests, const struct mu__settings *settings,
                     const mu_announcement *announcement, mu_error *ret_error, void **own,
                     int *ret_index, uint32_t *ret_again_ms)
 {
-    struct place place = {
+    struct slot slot = {
         .announcement = announcement,
         .lease = lease_of(announcement->incarnation),
     };
     struct talk talk;
-    int rv = begin(notes, settings, ret_error, &talk);
+    int rv = begin(requests, settings, ret_error, &talk);
 
     if (rv == 0)
-        rv = begin_place(&talk, &place, own);
+        rv = begin_slot(&talk, &slot, own);
     if (rv == 0)
-        rv = take_place(&talk, &place);
-    if (rv == MU__LATER || place.own == NULL)
+        rv = take_slot(&talk, &slot);
+    if (rv == MU__LATER || slot.own == NULL)
         return rv;
-    place.own->endpoint = talk.etcd.first;
+    slot.own->endpoint = talk.etcd.first;
     if (rv != 0)
         return rv;
-    place.own->taken = true;
-    *ret_index = place.index;
-    *ret_again_ms = (uint32_t)place.ttl_s * 1000 / 3;
+    slot.own->taken = true;
+    *ret_index = slot.index;
+    *ret_again_ms = (uint32_t)slot.ttl_s * 1000 / 3;
     return 0;
 }
 
 /* The key goes with the lease. */
-static int withdraw(struct mu__notes *notes, const struct mu__settings *settings,
+static int withdraw(struct mu__requests *requests, const struct mu__settings *settings,
                     const mu_announcement *announcement, mu_error *ret_error, void **own)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__etcd_body body = {0};
     struct talk talk;
-    int rv = begin(notes, settings, ret_error, &talk);
+    int rv = begin(requests, settings, ret_error, &talk);
 
     if (rv != 0 || *own == NULL)
         return rv;

@@ -1,8 +1,8 @@
-/* Without a user every request is one question. With one, a token is asked for first, of
- * the endpoint that is to take it; the asker may have one from before. A token that is
- * not taken (it is too old, or etcd has begun anew) is asked for once more in each run:
- * what is asked from there on has other numbers, since the notes know questions by their
- * numbers and not by their headers. */
+/* Without a user every request is one request. With one, a token is asked for first, of
+ * the endpoint that is to take it; the requester may have one from before. A token that
+ * is not taken (it is too old, or etcd has begun anew) is asked for once more in each
+ * run: what is asked from there on has other numbers, since the requests know requests
+ * by their numbers and not by their headers. */
 #include "resolver/source/etcd_talk.h"
 
 #include "resolver/spec/address.h"
@@ -14,20 +14,20 @@
 
 enum {
     REQUEST_MS = 3000,
-    NEXT_MS = 1000,             /* where there is another endpoint to ask */
-    TOKEN_KEPT_MS = 240000,     /* etcd's simple tokens end 5 minutes after their last
+    NEXT_MS = 1000,         /* where there is another endpoint to ask */
+    TOKEN_KEPT_MS = 240000, /* etcd's simple tokens end 5 minutes after their last
                                    use, as it comes */
-    TOKEN_BYTES = 4096,         /* a JWT has some hundreds */
+    TOKEN_BYTES = 4096,     /* a JWT has some hundreds */
     PASSWORD_BYTES_MAX = 4096,
     PATH_ROOM = 40,
-    RENEWED = 1000              /* on top of the numbers of questions */
+    RENEWED = 1000 /* on top of the numbers of requests */
 };
 
 /* ---- Settings ---- */
 
 static const char *setting(const struct mu__etcd_talk *talk, unsigned number)
 {
-    return mu__setting(talk->notes, talk->settings, number);
+    return mu__setting(talk->requests, talk->settings, number);
 }
 
 static int add_endpoint(struct mu__etcd_talk *talk, const char *text, size_t size)
@@ -81,14 +81,14 @@ static int read_endpoints(struct mu__etcd_talk *talk)
 static int read_file(struct mu__etcd_talk *talk, unsigned number, const char **ret_text)
 {
     const char *path = setting(talk, number);
-    const struct mu__question question = {
-        .kind = MU__ASK_FILE, .name = path, .bytes_max = 1 << 20};
+    const struct mu__request request = {
+        .kind = MU__REQUEST_FILE, .name = path, .bytes_max = 1 << 20};
     const struct mu__answer *answer;
     char what[64];
 
     if (path == NULL)
         return 0;
-    answer = mu__ask(talk->notes, &question);
+    answer = mu__requests_get(talk->requests, &request);
     if (answer == NULL)
         return MU__LATER;
     *ret_text = answer->data;
@@ -139,7 +139,7 @@ static int read_user(struct mu__etcd_talk *talk)
 /* All files are asked for before any is waited for. */
 static int read_tls(struct mu__etcd_talk *talk)
 {
-    struct mu__ask_tls *tls = &talk->tls;
+    struct mu__request_tls *tls = &talk->tls;
     int rvs[] = {
         read_file(talk, MU__TALK_CA_FILE, &tls->ca),
         read_file(talk, MU__TALK_CERTIFICATE_FILE, &tls->certificate),
@@ -161,13 +161,14 @@ static int read_tls(struct mu__etcd_talk *talk)
     return 0;
 }
 
-int mu__etcd_talk_begin(struct mu__notes *notes, const struct mu__settings *settings,
-                        mu_error *ret_error, struct mu__etcd_talk *talk)
+int mu__etcd_talk_begin(struct mu__requests *requests,
+                        const struct mu__settings *settings, mu_error *ret_error,
+                        struct mu__etcd_talk *talk)
 {
     int rv;
 
-    *talk = (struct mu__etcd_talk){
-        notes, settings, .error = ret_error, .request_ms = REQUEST_MS};
+    *talk = (struct mu__etcd_talk){requests, settings, .error = ret_error,
+                                   .request_ms = REQUEST_MS};
     rv = read_endpoints(talk);
     if (rv == 0)
         rv = read_tls(talk);
@@ -194,24 +195,24 @@ static uint32_t timeout_ms(const struct mu__etcd_talk *talk)
 }
 
 /* MU__LATER; `inner` has words that do not name the endpoint yet. */
-static int ask(struct mu__etcd_talk *talk, const char *endpoint, const char *path,
-               const struct mu__question *form, mu_error *inner,
-               struct mu__etcd_answer **ret_answer)
+static int post(struct mu__etcd_talk *talk, const char *endpoint, const char *path,
+                const struct mu__request *form, mu_error *inner,
+                struct mu__etcd_answer **ret_answer)
 {
-    struct mu__question question = *form;
+    struct mu__request request = *form;
     char url[MU__TALK_URL_BYTES];
     const struct mu__answer *answer;
     int rv;
 
     (void)snprintf(url, sizeof url, "%.*s%s", (int)(MU__TALK_URL_BYTES - PATH_ROOM),
                    endpoint, path);
-    question.kind = MU__ASK_HTTP;
-    question.name = url;
-    question.method = "POST";
-    question.timeout_ms = timeout_ms(talk);
-    question.tries = 1;
-    question.tls = &talk->tls;
-    answer = mu__ask(talk->notes, &question);
+    request.kind = MU__REQUEST_HTTP;
+    request.name = url;
+    request.method = "POST";
+    request.timeout_ms = timeout_ms(talk);
+    request.tries = 1;
+    request.tls = &talk->tls;
+    answer = mu__requests_get(talk->requests, &request);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code != 0)
@@ -269,10 +270,10 @@ static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *o
     static const char *const headers[] = {"Content-Type: application/json", NULL};
     struct mu__etcd_body body = {0};
     struct mu__etcd_answer *answer = NULL;
-    struct mu__question question = {
+    struct mu__request request = {
         .again = talk->is_renewed ? RENEWED : 0,
         .headers = headers,
-        .keep_ms = TOKEN_KEPT_MS,
+        .cache_ms = TOKEN_KEPT_MS,
     };
     mu_error inner = {0};
     int rv;
@@ -281,11 +282,11 @@ static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *o
     mu__etcd_authenticate(&body, mu__view_str(talk->user),
                           (struct mu__view){talk->password,
                                             (uint32_t)talk->password_size});
-    question.body = body.text;
-    question.body_size = body.size;
-    rv = body.failed ? mu_error_set(&inner, -MU_ENOMEM, "out of memory")
-                     : ask(talk, endpoint, MU__ETCD_AUTHENTICATE, &question, &inner,
-                           &answer);
+    request.body = body.text;
+    request.body_size = body.size;
+    rv = body.failed
+             ? mu_error_set(&inner, -MU_ENOMEM, "out of memory")
+             : post(talk, endpoint, MU__ETCD_AUTHENTICATE, &request, &inner, &answer);
     mu__etcd_body_done(&body);
     if (rv == MU__LATER || (rv != 0 && mu__etcd_lacks_users(&inner)))
         return rv == MU__LATER ? rv : 0;
@@ -303,11 +304,11 @@ static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char 
 {
     char token[TOKEN_BYTES];
     const char *headers[] = {"Content-Type: application/json", NULL, NULL};
-    struct mu__question question = {
+    struct mu__request request = {
         .headers = headers,
         .body = body->text,
         .body_size = body->size,
-        .keep_ms = talk->keep_ms,
+        .cache_ms = talk->cache_ms,
     };
     mu_error inner = {0};
     int rv;
@@ -319,8 +320,8 @@ static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char 
         if (rv != 0)
             return rv;
         headers[1] = talk->user == NULL || token[0] == '\0' ? NULL : token;
-        question.again = again + (was_renewed ? RENEWED : 0);
-        rv = ask(talk, endpoint, path, &question, &inner, ret_answer);
+        request.again = again + (was_renewed ? RENEWED : 0);
+        rv = post(talk, endpoint, path, &request, &inner, ret_answer);
         if (rv == 0 || rv == MU__LATER)
             return rv;
         if (headers[1] == NULL || was_renewed || !mu__etcd_wants_other_token(rv, &inner))

@@ -1,5 +1,5 @@
 /* How a resolver talks to etcd: to one endpoint after another, by https where the urls
- * say so, and as a user where one is set. Pure: it asks the notes. */
+ * say so, and as a user where one is set. Pure: it asks the requests. */
 #ifndef MU_RESOLVER_ETCD_TALK_H
 #define MU_RESOLVER_ETCD_TALK_H
 
@@ -45,9 +45,9 @@ enum mu__etcd_setting {
 
 enum { MU__TALK_ENDPOINTS_MAX = 16, MU__TALK_URL_BYTES = 300 };
 
-/* One run of a resolver. Its texts are the notes' and the settings'. */
+/* One run of a resolver. Its texts are the requests' and the settings'. */
 struct mu__etcd_talk {
-    struct mu__notes *notes;
+    struct mu__requests *requests;
     const struct mu__settings *settings;
     mu_error *error;
     char endpoints[MU__TALK_ENDPOINTS_MAX][MU__TALK_URL_BYTES];
@@ -56,9 +56,9 @@ struct mu__etcd_talk {
                                    answered last */
     uint32_t request_ms;        /* at most for each request; where there is another
                                    endpoint to ask, at most a second */
-    uint32_t keep_ms;           /* for which the same answer may be given again; 0 */
+    uint32_t cache_ms;          /* for which the same answer may be given again; 0 */
     bool has_next;              /* there is, after the one that is asked now */
-    struct mu__ask_tls tls;
+    struct mu__request_tls tls;
     const char *user;           /* NULL: none */
     const char *password;
     size_t password_size;
@@ -67,8 +67,9 @@ struct mu__etcd_talk {
 
 /* Read the settings, and the files that they name. Errors begin with "etcd: ". MU__LATER;
  * -MU_EINVALID. */
-int mu__etcd_talk_begin(struct mu__notes *notes, const struct mu__settings *settings,
-                        mu_error *ret_error, struct mu__etcd_talk *talk);
+int mu__etcd_talk_begin(struct mu__requests *requests,
+                        const struct mu__settings *settings, mu_error *ret_error,
+                        struct mu__etcd_talk *talk);
 
 /* Ask one endpoint after the other until one answers. Takes what `body` has. Another
  * number in `again` asks anew. MU__LATER; -MU_EUNAVAILABLE: none did;

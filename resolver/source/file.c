@@ -16,10 +16,10 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    return mu__setting_detect(notes, settings, PATH, ret_why);
+    return mu__setting_detect(requests, settings, PATH, ret_why);
 }
 
 /* TF_CONFIG's keys are no jobs, so one of them tells the two apart. */
@@ -111,36 +111,37 @@ static int read_text(const char *text, size_t size, const char *source,
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    struct mu__question question = {
-        .kind = MU__ASK_FILE,
+    struct mu__request request = {
+        .kind = MU__REQUEST_FILE,
         .bytes_max = MU_CLUSTER_JSON_BYTES_MAX,
-        .missing_is_passing = true,
+        .retry_missing = true,
     };
     const struct mu__answer *answer;
     char source[SOURCE_BYTES];
-    int rv = mu__setting_required(notes, settings, PATH, "the path of a file", ret_error,
-                                  &question.name);
+    int rv = mu__setting_required(requests, settings, PATH, "the path of a file",
+                                  ret_error, &request.name);
 
     if (rv != 0)
         return rv;
-    answer = mu__ask(notes, &question);
+    answer = mu__requests_get(requests, &request);
     if (answer == NULL)
         return MU__LATER;
-    (void)snprintf(source, sizeof source, "%.270s", question.name);
+    (void)snprintf(source, sizeof source, "%.270s", request.name);
     rv = mu__answer_check(answer, "resolver file", ret_error);
     if (rv == 0)
         rv = read_text(answer->data, answer->size, source, ret_error, ret_resolution);
-    return rv != 0 ? rv : mu__task_setting(notes, settings, TASK_TYPE, ret_error,
-                                           ret_resolution);
+    return rv != 0 ? rv
+                   : mu__task_setting(requests, settings, TASK_TYPE, ret_error,
+                                      ret_resolution);
 }
 
-static const char *watched_path(struct mu__notes *notes,
+static const char *watched_path(struct mu__requests *requests,
                                 const struct mu__settings *settings)
 {
-    return mu__setting(notes, settings, PATH);
+    return mu__setting(requests, settings, PATH);
 }
 
 const struct mu__resolver_kind mu__resolver_file = {

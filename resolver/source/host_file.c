@@ -62,18 +62,19 @@ static int add_hosts(struct reader *reader, const char *text, size_t size, unsig
 {
     size_t from = reader->hosts.count;
     struct mu__host_list names = {0};
-    char place[64];
+    char location[64];
     int rv;
 
-    (void)snprintf(place, sizeof place, "%.40s: line %zu", reader->source, reader->line);
-    rv = mu__host_list_parse(text, size, place, reader->error, &names);
+    (void)snprintf(location, sizeof location, "%.40s: line %zu", reader->source,
+                   reader->line);
+    rv = mu__host_list_parse(text, size, location, reader->error, &names);
     if (rv != 0)
         return rv;
     for (size_t i = 0; rv == 0 && i < names.count; i++)
         rv = mu__host_list_add(&reader->hosts, names.names[i]);
     if (rv != 0)
         rv = mu_error_set(reader->error, rv,
-                          "%s: more hosts than memory or the limit of %d", place,
+                          "%s: more hosts than memory or the limit of %d", location,
                           (int)MU_CLUSTER_TASKS_MAX);
     mu__host_list_done(&names);
     return rv != 0 ? rv : keep_slots(reader, from, slots);

@@ -12,7 +12,7 @@ enum { JOBS_MAX = 8 };
 /* "the rest" while it is not known how many that are. */
 static const unsigned rest = (unsigned)-1;
 
-static int bad(const char *source, size_t place, const char *text, size_t size,
+static int bad(const char *source, size_t position, const char *text, size_t size,
                mu_error *ret_error)
 {
     char shown[MU__QUOTE_BYTES];
@@ -21,10 +21,10 @@ static int bad(const char *source, size_t place, const char *text, size_t size,
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: job %zu: expected TYPE=COUNT, as in \"chief=1,worker=*\", "
                         "got %s",
-                        source, place, shown);
+                        source, position, shown);
 }
 
-static int read_type(const char *source, size_t place, const char *text, size_t size,
+static int read_type(const char *source, size_t position, const char *text, size_t size,
                      const struct mu__jobs *jobs, mu_error *ret_error, char *ret_type)
 {
     char name[64];
@@ -34,13 +34,13 @@ static int read_type(const char *source, size_t place, const char *text, size_t 
     (void)snprintf(name, sizeof name, "%.*s", (int)(size < 63 ? size : 63), text);
     rv = mu__task_type_check(name, &inner);
     if (rv != 0)
-        return mu_error_set(ret_error, rv, "%s: job %zu: %s", source, place,
+        return mu_error_set(ret_error, rv, "%s: job %zu: %s", source, position,
                             inner.message);
     for (unsigned i = 0; i < jobs->rows_count; i++)
         if (strcmp(jobs->rows[i].type, name) == 0)
             return mu_error_set(ret_error, -MU_EEXISTS,
-                                "%s: job %zu: \"%s\" stands there twice", source, place,
-                                name);
+                                "%s: job %zu: \"%s\" stands there twice", source,
+                                position, name);
     (void)snprintf(ret_type, sizeof jobs->rows[0].type, "%.15s", name);
     return 0;
 }
@@ -68,17 +68,17 @@ static int read_row(const char *source, const char *text, size_t size,
                     struct mu__jobs *jobs, mu_error *ret_error)
 {
     const char *equals = memchr(text, '=', size);
-    size_t place = jobs->rows_count + 1;
+    size_t position = jobs->rows_count + 1;
     size_t before = equals == NULL ? 0 : (size_t)(equals - text);
     unsigned count;
     int rv;
 
     if (equals == NULL || !read_count(equals + 1, size - before - 1, &count))
-        return bad(source, place, text, size, ret_error);
+        return bad(source, position, text, size, ret_error);
     if (jobs->rows_count == JOBS_MAX)
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d jobs",
                             source, (int)JOBS_MAX);
-    rv = read_type(source, place, text, before, jobs, ret_error,
+    rv = read_type(source, position, text, before, jobs, ret_error,
                    jobs->rows[jobs->rows_count].type);
     if (rv == 0)
         jobs->rows[jobs->rows_count++].count = count;

@@ -24,10 +24,10 @@ static void nodes_done(struct nodes *nodes)
 
 /* ---- Where hosts come from ---- */
 
-static int read_file(struct mu__notes *notes, const char *path, mu_error *ret_error,
+static int read_file(struct mu__requests *requests, const char *path, mu_error *ret_error,
                      struct nodes *nodes)
 {
-    const struct mu__answer *answer = mu__ask_file(notes, path);
+    const struct mu__answer *answer = mu__request_file(requests, path);
     mu_error inner;
     int rv;
 
@@ -57,23 +57,23 @@ static int read_list(const char *text, mu_error *ret_error, struct nodes *nodes)
 }
 
 /* No hosts: nobody says them. */
-static int find_nodes(struct mu__notes *notes, const struct mu__settings *settings,
+static int find_nodes(struct mu__requests *requests, const struct mu__settings *settings,
                       const struct mu__mpi_task *task, mu_error *ret_error,
                       struct nodes *nodes)
 {
-    const char *text = mu__setting(notes, settings, MU__MPI_HOSTS);
+    const char *text = mu__setting(requests, settings, MU__MPI_HOSTS);
 
     nodes->source = nodes->origin;
     if (text != NULL) {
-        mu__setting_origin(notes, settings, MU__MPI_HOSTS, nodes->origin);
+        mu__setting_origin(requests, settings, MU__MPI_HOSTS, nodes->origin);
         return read_list(text, ret_error, nodes);
     }
-    text = mu__setting(notes, settings, MU__MPI_HOST_FILE);
+    text = mu__setting(requests, settings, MU__MPI_HOST_FILE);
     if (text != NULL) {
-        mu__setting_origin(notes, settings, MU__MPI_HOST_FILE, nodes->origin);
-        return read_file(notes, text, ret_error, nodes);
+        mu__setting_origin(requests, settings, MU__MPI_HOST_FILE, nodes->origin);
+        return read_file(requests, text, ret_error, nodes);
     }
-    if (mu__setting_given(notes, settings, MU__MPI_COORDINATOR_ADDRESS))
+    if (mu__setting_given(requests, settings, MU__MPI_COORDINATOR_ADDRESS))
         return 0;
     if (task->one_node) {
         nodes->source = task->has_local ? task->local_variable : "the launcher";
@@ -81,7 +81,7 @@ static int find_nodes(struct mu__notes *notes, const struct mu__settings *settin
     }
     nodes->source = "OMPI_MCA_orte_default_hostfile";
     if (task->host_file != NULL)
-        return read_file(notes, task->host_file, ret_error, nodes);
+        return read_file(requests, task->host_file, ret_error, nodes);
     nodes->source = "SLURM_STEP_NODELIST";
     if (task->daemons != NULL)
         return read_list(task->daemons, ret_error, nodes);
@@ -120,10 +120,10 @@ static int fill_slots(const struct mu__mpi_task *task, const struct nodes *nodes
                         nodes->source, nodes->hosts.count, task->size - left, task->size);
 }
 
-static int find_deal(struct mu__notes *notes, const struct mu__settings *settings,
+static int find_deal(struct mu__requests *requests, const struct mu__settings *settings,
                      mu_error *ret_error, enum mu__deal *ret_deal)
 {
-    const char *text = mu__setting(notes, settings, MU__MPI_MAPPING);
+    const char *text = mu__setting(requests, settings, MU__MPI_MAPPING);
     char origin[MU__ORIGIN_BYTES];
     char shown[MU__QUOTE_BYTES];
 
@@ -131,19 +131,19 @@ static int find_deal(struct mu__notes *notes, const struct mu__settings *setting
         *ret_deal = text[0] == 'b' ? MU__DEAL_BLOCK : MU__DEAL_CYCLIC;
         return 0;
     }
-    mu__setting_origin(notes, settings, MU__MPI_MAPPING, origin);
+    mu__setting_origin(requests, settings, MU__MPI_MAPPING, origin);
     mu__quote(shown, sizeof shown, text, strlen(text));
     return mu_error_set(ret_error, -MU_EINVALID, "%s: expected block or cyclic, got %s",
                         origin, shown);
 }
 
-static int lay_out(struct mu__notes *notes, const struct mu__settings *settings,
+static int lay_out(struct mu__requests *requests, const struct mu__settings *settings,
                    const struct mu__mpi_task *task, const struct nodes *nodes,
                    mu_error *ret_error, struct mu__layout *ret_layout)
 {
     enum mu__deal deal = MU__DEAL_BLOCK;
     unsigned *counts;
-    int rv = find_deal(notes, settings, ret_error, &deal);
+    int rv = find_deal(requests, settings, ret_error, &deal);
 
     if (rv != 0)
         return rv;
@@ -155,7 +155,7 @@ static int lay_out(struct mu__notes *notes, const struct mu__settings *settings,
         return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", nodes->source);
     rv = fill_slots(task, nodes, ret_error, counts);
     if (rv == 0) {
-        rv = mu__layout_deal(deal, 1, counts, nodes->hosts.count, ret_layout);
+        rv = mu__layout_assign(deal, 1, counts, nodes->hosts.count, ret_layout);
         if (rv != 0)
             rv = mu_error_set(ret_error, rv, "%s: out of memory", nodes->source);
     }
@@ -201,19 +201,20 @@ static int compare(const struct mu__mpi_task *task, const struct nodes *nodes,
         task->local_size);
 }
 
-static int add_all(struct mu__notes *notes, const struct mu__settings *settings,
+static int add_all(struct mu__requests *requests, const struct mu__settings *settings,
                    const struct mu__mpi_task *task, const struct nodes *nodes,
                    const struct mu__layout *layout, mu_error *ret_error,
                    mu_resolution *resolution)
 {
-    const char *bind = mu__setting(notes, settings, MU__MPI_BIND_ADDRESS);
+    const char *bind = mu__setting(requests, settings, MU__MPI_BIND_ADDRESS);
     struct mu__jobs jobs;
     struct mu__ranks ranks = {.source = nodes->source, .hosts = &nodes->hosts,
                               .layout = layout, .jobs = &jobs, .rank = task->rank};
-    int rv = mu__rank_jobs(notes, settings, MU__MPI_JOBS, task->size, ret_error, &jobs);
+    int rv =
+        mu__rank_jobs(requests, settings, MU__MPI_JOBS, task->size, ret_error, &jobs);
 
     if (rv == 0)
-        rv = mu__rank_port(notes, settings, MU__MPI_PORT_BASE, mu__mpi_job(notes),
+        rv = mu__rank_port(requests, settings, MU__MPI_PORT_BASE, mu__mpi_job(requests),
                            layout->node_tasks_max, ret_error, &ranks.port);
     if (rv == 0)
         rv = mu__ranks_add(&ranks, ret_error, resolution);
@@ -222,17 +223,17 @@ static int add_all(struct mu__notes *notes, const struct mu__settings *settings,
     return rv;
 }
 
-static int list(struct mu__notes *notes, const struct mu__settings *settings,
+static int list(struct mu__requests *requests, const struct mu__settings *settings,
                 const struct mu__mpi_task *task, const struct nodes *nodes,
                 mu_error *ret_error, mu_resolution *resolution)
 {
     struct mu__layout layout = {0};
-    int rv = lay_out(notes, settings, task, nodes, ret_error, &layout);
+    int rv = lay_out(requests, settings, task, nodes, ret_error, &layout);
 
     if (rv == 0)
         rv = compare(task, nodes, &layout, ret_error);
     if (rv == 0)
-        rv = add_all(notes, settings, task, nodes, &layout, ret_error, resolution);
+        rv = add_all(requests, settings, task, nodes, &layout, ret_error, resolution);
     mu__layout_done(&layout);
     return rv;
 }
@@ -246,11 +247,11 @@ static bool has_port(const char *address)
     return last != NULL && (strchr(address, ':') == last || last[-1] == ']');
 }
 
-static int meet(struct mu__notes *notes, const struct mu__settings *settings,
+static int meet(struct mu__requests *requests, const struct mu__settings *settings,
                 const struct mu__mpi_task *task, const char *host, const char *source,
                 mu_error *ret_error, mu_resolution *resolution)
 {
-    bool has_jobs = mu__setting_given(notes, settings, MU__MPI_JOBS);
+    bool has_jobs = mu__setting_given(requests, settings, MU__MPI_JOBS);
     char address[MU__HOST_BYTES_MAX + 16];
     struct mu__jobs jobs;
     unsigned port = 0;
@@ -263,46 +264,48 @@ static int meet(struct mu__notes *notes, const struct mu__settings *settings,
     is_v6 = strchr(host, ':') != NULL && host[0] != '[';
     (void)snprintf(address, sizeof address, "%s", host);
     if (!has_port(host)) {
-        rv = mu__rank_port(notes, settings, MU__MPI_PORT_BASE, mu__mpi_job(notes), 1,
-                           ret_error, &port);
+        rv = mu__rank_port(requests, settings, MU__MPI_PORT_BASE, mu__mpi_job(requests),
+                           1, ret_error, &port);
         (void)snprintf(address, sizeof address, "%s%s%s:%u", is_v6 ? "[" : "", host,
                        is_v6 ? "]" : "", port);
     }
     if (rv == 0 && has_jobs)
-        rv = mu__rank_jobs(notes, settings, MU__MPI_JOBS, task->size, ret_error, &jobs);
+        rv =
+            mu__rank_jobs(requests, settings, MU__MPI_JOBS, task->size, ret_error, &jobs);
     if (rv != 0)
         return rv;
-    mu__notes_say(notes, "the hosts of the tasks are not known: rank 0 is the chief, and "
+    mu__requests_explain(requests,
+                         "the hosts of the tasks are not known: rank 0 is the chief, and "
                          "the others join it");
-    return mu__ranks_meet(notes, source, address, has_jobs ? &jobs : NULL, task->size,
-                          task->rank, mu__setting(notes, settings, MU__MPI_BIND_ADDRESS),
-                          ret_error, resolution);
+    return mu__ranks_meet(
+        requests, source, address, has_jobs ? &jobs : NULL, task->size, task->rank,
+        mu__setting(requests, settings, MU__MPI_BIND_ADDRESS), ret_error, resolution);
 }
 
-static int find_first(struct mu__notes *notes, const struct mu__settings *settings,
+static int find_first(struct mu__requests *requests, const struct mu__settings *settings,
                       const struct mu__mpi_task *task, mu_error *ret_error,
                       mu_resolution *resolution)
 {
-    const char *set = mu__setting(notes, settings, MU__MPI_COORDINATOR_ADDRESS);
+    const char *set = mu__setting(requests, settings, MU__MPI_COORDINATOR_ADDRESS);
     char host[MU__HOST_BYTES_MAX + 1] = "";
     const char *source = NULL;
     int rv;
 
     if (set != NULL)
-        return meet(notes, settings, task, set, "coordinator_address", ret_error,
+        return meet(requests, settings, task, set, "coordinator_address", ret_error,
                     resolution);
-    rv = mu__mpi_launcher(notes, task, ret_error, host, &source);
+    rv = mu__mpi_launcher(requests, task, ret_error, host, &source);
     if (rv != 0)
         return rv;
     if (host[0] != '\0')
-        return meet(notes, settings, task, host, source, ret_error, resolution);
+        return meet(requests, settings, task, host, source, ret_error, resolution);
     return mu_error_set(ret_error, -MU_ENOTFOUND,
                         "the launcher says that this is rank %u of %u, but not where the "
                         "others are: set hosts, hostfile or coordinator_address",
                         task->rank, task->size);
 }
 
-int mu__mpi_local(struct mu__notes *notes, const char *rank_variable,
+int mu__mpi_local(struct mu__requests *requests, const char *rank_variable,
                   const char *size_variable, mu_error *ret_error,
                   struct mu__mpi_task *task)
 {
@@ -312,19 +315,19 @@ int mu__mpi_local(struct mu__notes *notes, const char *rank_variable,
     int rv = 0;
 
     for (size_t i = sizeof hosts / sizeof hosts[0]; i-- > 0;)
-        if (mu__ask_variable(notes, hosts[i]) != NULL)
+        if (mu__request_variable(requests, hosts[i]) != NULL)
             task->host_variable = hosts[i];
     if (task->host_variable != NULL)
-        task->host = mu__ask_variable(notes, task->host_variable);
+        task->host = mu__request_variable(requests, task->host_variable);
     task->local_variable = rank_variable;
     task->has_local = rank_variable != NULL && size_variable != NULL &&
-                      mu__ask_variable(notes, rank_variable) != NULL &&
-                      mu__ask_variable(notes, size_variable) != NULL;
+                      mu__request_variable(requests, rank_variable) != NULL &&
+                      mu__request_variable(requests, size_variable) != NULL;
     if (task->has_local)
-        rv = mu__rank_number(notes, size_variable, "", 1, task->size, ret_error,
+        rv = mu__rank_number(requests, size_variable, "", 1, task->size, ret_error,
                              &task->local_size);
     if (rv == 0 && task->has_local)
-        rv = mu__rank_own(notes, rank_variable, "",
+        rv = mu__rank_own(requests, rank_variable, "",
                           task->local_is_loose ? task->size : task->local_size,
                           size_variable, ret_error, &task->local_rank);
     task->one_node =
@@ -332,20 +335,20 @@ int mu__mpi_local(struct mu__notes *notes, const char *rank_variable,
     return rv;
 }
 
-int mu__mpi_resolve(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__mpi_resolve(struct mu__requests *requests, const struct mu__settings *settings,
                     const struct mu__mpi_task *task, mu_error *ret_error,
                     mu_resolution *resolution)
 {
     struct nodes nodes = {.source = NULL};
-    int rv = find_nodes(notes, settings, task, ret_error, &nodes);
+    int rv = find_nodes(requests, settings, task, ret_error, &nodes);
 
     if (rv == 0)
         rv = nodes.hosts.count > 0
-                 ? list(notes, settings, task, &nodes, ret_error, resolution)
-                 : find_first(notes, settings, task, ret_error, resolution);
+                 ? list(requests, settings, task, &nodes, ret_error, resolution)
+                 : find_first(requests, settings, task, ret_error, resolution);
     nodes_done(&nodes);
     if (rv == 0)
-        rv = mu__rank_text(notes, settings, MU__MPI_RPC_LAYER, resolution->rpc_layer,
+        rv = mu__rank_text(requests, settings, MU__MPI_RPC_LAYER, resolution->rpc_layer,
                            sizeof resolution->rpc_layer, ret_error);
     return rv;
 }

@@ -71,12 +71,12 @@ struct mu__mpi_task {
 /* Read what is told of this node: its name, and by these two variables (NULL: there are
  * none) which one this task is of how many there. Rank, size and local_is_loose are known
  * already. */
-int mu__mpi_local(struct mu__notes *notes, const char *rank_variable,
+int mu__mpi_local(struct mu__requests *requests, const char *rank_variable,
                   const char *size_variable, mu_error *ret_error,
                   struct mu__mpi_task *task);
 
 /* May be MU__LATER. */
-int mu__mpi_resolve(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__mpi_resolve(struct mu__requests *requests, const struct mu__settings *settings,
                     const struct mu__mpi_task *task, mu_error *ret_error,
                     mu_resolution *resolution);
 
@@ -85,11 +85,11 @@ int mu__mpi_resolve(struct mu__notes *notes, const struct mu__settings *settings
 /* The host that the launcher runs on, where it says so, which is taken to be rank 0's;
  * "" when it does not. `ret_host` has MU__HOST_BYTES_MAX + 1, and *ret_source is the
  * variable. -MU_EPRECONDITION: this is rank 0, and it is elsewhere. */
-int mu__mpi_launcher(struct mu__notes *notes, const struct mu__mpi_task *task,
+int mu__mpi_launcher(struct mu__requests *requests, const struct mu__mpi_task *task,
                      mu_error *ret_error, char *ret_host, const char **ret_source);
 
 /* The job's id as a number; 0: the launcher has none. */
-uint64_t mu__mpi_job(struct mu__notes *notes);
+uint64_t mu__mpi_job(struct mu__requests *requests);
 
 /* An id as a number: the same text gives the same one. */
 uint64_t mu__mpi_id(const char *text);

@@ -30,16 +30,16 @@ uint64_t mu__mpi_id(const char *text)
 }
 
 /* Hydra of MPICH has none, that of Intel MPI has. */
-uint64_t mu__mpi_job(struct mu__notes *notes)
+uint64_t mu__mpi_job(struct mu__requests *requests)
 {
     static const char *const others[] = {space_variable, "I_MPI_HYDRA_UUID",
                                          "SLURM_JOB_ID", "FLUX_JOB_ID"};
-    const char *text = mu__ask_variable(notes, uri_variable);
+    const char *text = mu__request_variable(requests, uri_variable);
 
     if (text != NULL)
         return mu__mpi_id(text) / 4096;
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-        text = mu__ask_variable(notes, others[i]);
+        text = mu__request_variable(requests, others[i]);
         if (text != NULL)
             return mu__mpi_id(text);
     }
@@ -101,12 +101,12 @@ static void read_space(const char *space, char *ret_host)
 }
 
 /* That rank 0 is on the launcher's host is the usual case, and rank 0 itself knows. */
-int mu__mpi_launcher(struct mu__notes *notes, const struct mu__mpi_task *task,
+int mu__mpi_launcher(struct mu__requests *requests, const struct mu__mpi_task *task,
                      mu_error *ret_error, char *ret_host, const char **ret_source)
 {
-    const char *uri = mu__ask_variable(notes, uri_variable);
-    const char *daemon = mu__ask_variable(notes, "OMPI_MCA_orte_local_daemon_uri");
-    const char *space = mu__ask_variable(notes, space_variable);
+    const char *uri = mu__request_variable(requests, uri_variable);
+    const char *daemon = mu__request_variable(requests, "OMPI_MCA_orte_local_daemon_uri");
+    const char *space = mu__request_variable(requests, space_variable);
 
     ret_host[0] = '\0';
     *ret_source = uri == NULL ? space_variable : uri_variable;

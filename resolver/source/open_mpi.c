@@ -11,50 +11,50 @@ static const struct mu__setting_spec settings_of[] = {
 static const char rank_variable[] = "OMPI_COMM_WORLD_RANK";
 static const char hint[] = ": mpirun sets it for each task";
 
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
     (void)settings;
-    return mu__variable_detect(notes, rank_variable, ret_why);
+    return mu__variable_detect(requests, rank_variable, ret_why);
 }
 
 /* Up to Open MPI 4 the variables of ORTE are there; in Open MPI 5 PRRTE is in its
  * place. */
-static int read_nodes(struct mu__notes *notes, mu_error *ret_error,
+static int read_nodes(struct mu__requests *requests, mu_error *ret_error,
                       struct mu__mpi_task *task)
 {
     static const char nodes_variable[] = "OMPI_MCA_orte_num_nodes";
     unsigned nodes = 0;
     int rv;
 
-    if (mu__ask_variable(notes, nodes_variable) == NULL)
+    if (mu__request_variable(requests, nodes_variable) == NULL)
         return 0;
-    rv = mu__rank_number(notes, nodes_variable, "", 1, MU_CLUSTER_TASKS_MAX, ret_error,
+    rv = mu__rank_number(requests, nodes_variable, "", 1, MU_CLUSTER_TASKS_MAX, ret_error,
                          &nodes);
     if (rv == 0 && nodes == 1)
         task->one_node = true;
     return rv;
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct mu__mpi_task task = {
-        .local_is_loose = mu__ask_variable(notes, "PRTE_LAUNCHED") != NULL,
-        .host_file = mu__ask_variable(notes, "OMPI_MCA_orte_default_hostfile")};
-    int rv = mu__rank_number(notes, "OMPI_COMM_WORLD_SIZE", hint, 1, MU_CLUSTER_TASKS_MAX,
-                             ret_error, &task.size);
+        .local_is_loose = mu__request_variable(requests, "PRTE_LAUNCHED") != NULL,
+        .host_file = mu__request_variable(requests, "OMPI_MCA_orte_default_hostfile")};
+    int rv = mu__rank_number(requests, "OMPI_COMM_WORLD_SIZE", hint, 1,
+                             MU_CLUSTER_TASKS_MAX, ret_error, &task.size);
 
     if (rv == 0)
-        rv = mu__rank_own(notes, rank_variable, hint, task.size, "OMPI_COMM_WORLD_SIZE",
-                          ret_error, &task.rank);
+        rv = mu__rank_own(requests, rank_variable, hint, task.size,
+                          "OMPI_COMM_WORLD_SIZE", ret_error, &task.rank);
     if (rv == 0)
-        rv = mu__mpi_local(notes, "OMPI_COMM_WORLD_LOCAL_RANK",
+        rv = mu__mpi_local(requests, "OMPI_COMM_WORLD_LOCAL_RANK",
                            "OMPI_COMM_WORLD_LOCAL_SIZE", ret_error, &task);
     if (rv == 0)
-        rv = read_nodes(notes, ret_error, &task);
+        rv = read_nodes(requests, ret_error, &task);
     if (rv == 0)
-        rv = mu__mpi_resolve(notes, settings, &task, ret_error, ret_resolution);
+        rv = mu__mpi_resolve(requests, settings, &task, ret_error, ret_resolution);
     return rv;
 }
 

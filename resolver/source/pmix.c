@@ -18,17 +18,17 @@ static const struct mu__setting_spec settings_of[] = {
 };
 
 /* The first one that is set; NULL. */
-static const char *first_set(struct mu__notes *notes, const char *const *variables)
+static const char *first_set(struct mu__requests *requests, const char *const *variables)
 {
-    while (*variables != NULL && mu__ask_variable(notes, *variables) == NULL)
+    while (*variables != NULL && mu__request_variable(requests, *variables) == NULL)
         variables++;
     return *variables;
 }
 
 /* Its tasks may be in a step of Slurm's that is of its daemons: one for each node. */
-static bool is_prrte(struct mu__notes *notes)
+static bool is_prrte(struct mu__requests *requests)
 {
-    return mu__ask_variable(notes, "PRTE_LAUNCHED") != NULL;
+    return mu__request_variable(requests, "PRTE_LAUNCHED") != NULL;
 }
 
 static const char *const ranks[] = {"PMIX_RANK", "PMI_RANK", NULL};
@@ -39,26 +39,26 @@ static const char *const local_ranks[] = {"MPI_LOCALRANKID", "PMI_LOCAL_RANK",
 static const char *const local_sizes[] = {"MPI_LOCALNRANKS", "PMI_LOCAL_SIZE",
                                           "OMPI_COMM_WORLD_LOCAL_SIZE", NULL};
 
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
     (void)settings;
-    if (first_set(notes, ranks) != NULL)
+    if (first_set(requests, ranks) != NULL)
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND, "neither PMIX_RANK nor PMI_RANK is set");
     return 0;
 }
 
-static int read_size(struct mu__notes *notes, const struct mu__settings *settings,
+static int read_size(struct mu__requests *requests, const struct mu__settings *settings,
                      mu_error *ret_error, unsigned *ret_size, const char **ret_source)
 {
-    const char *variable = first_set(notes, sizes);
+    const char *variable = first_set(requests, sizes);
     long set = 0;
     int rv;
 
-    if (variable == NULL && !is_prrte(notes))
-        variable = first_set(notes, steps);
-    rv = mu__setting_number(notes, settings, MU__MPI_TASKS, ret_error, &set);
+    if (variable == NULL && !is_prrte(requests))
+        variable = first_set(requests, steps);
+    rv = mu__setting_number(requests, settings, MU__MPI_TASKS, ret_error, &set);
 
     if (rv != 0)
         return rv;
@@ -70,37 +70,37 @@ static int read_size(struct mu__notes *notes, const struct mu__settings *setting
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "how many tasks there are is not known: PMI_SIZE is not set, "
                             "and PMIx has no variable for it; set tasks");
-    return mu__rank_number(notes, variable, "", 1, MU_CLUSTER_TASKS_MAX, ret_error,
+    return mu__rank_number(requests, variable, "", 1, MU_CLUSTER_TASKS_MAX, ret_error,
                            ret_size);
 }
 
 /* Hydra starts a daemon on each node, in a step of its own where it is within a job of
  * Slurm's; its tasks have the variables of that. */
-static const char *find_daemons(struct mu__notes *notes)
+static const char *find_daemons(struct mu__requests *requests)
 {
-    if (mu__ask_variable(notes, "MPI_LOCALRANKID") == NULL)
+    if (mu__request_variable(requests, "MPI_LOCALRANKID") == NULL)
         return NULL;
-    return mu__ask_variable(notes, "SLURM_STEP_NODELIST");
+    return mu__request_variable(requests, "SLURM_STEP_NODELIST");
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    const char *rank = first_set(notes, ranks);
-    struct mu__mpi_task task = {.local_is_loose = is_prrte(notes),
-                                .daemons = find_daemons(notes)};
+    const char *rank = first_set(requests, ranks);
+    struct mu__mpi_task task = {.local_is_loose = is_prrte(requests),
+                                .daemons = find_daemons(requests)};
     const char *source;
-    int rv = read_size(notes, settings, ret_error, &task.size, &source);
+    int rv = read_size(requests, settings, ret_error, &task.size, &source);
 
     if (rv == 0)
-        rv = mu__rank_own(notes, rank == NULL ? ranks[0] : rank,
+        rv = mu__rank_own(requests, rank == NULL ? ranks[0] : rank,
                           ": a launcher that speaks PMIx sets it", task.size, source,
                           ret_error, &task.rank);
     if (rv == 0)
-        rv = mu__mpi_local(notes, first_set(notes, local_ranks),
-                           first_set(notes, local_sizes), ret_error, &task);
+        rv = mu__mpi_local(requests, first_set(requests, local_ranks),
+                           first_set(requests, local_sizes), ret_error, &task);
     if (rv == 0)
-        rv = mu__mpi_resolve(notes, settings, &task, ret_error, ret_resolution);
+        rv = mu__mpi_resolve(requests, settings, &task, ret_error, ret_resolution);
     return rv;
 }
 

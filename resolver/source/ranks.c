@@ -40,11 +40,11 @@ static int bad_number(const char *origin, const char *text, unsigned low, unsign
                         high, also, shown);
 }
 
-int mu__rank_number(struct mu__notes *notes, const char *variable, const char *hint,
+int mu__rank_number(struct mu__requests *requests, const char *variable, const char *hint,
                     unsigned low, unsigned high, mu_error *ret_error,
                     unsigned *ret_number)
 {
-    const char *text = mu__ask_variable(notes, variable);
+    const char *text = mu__request_variable(requests, variable);
 
     if (text == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND, "%s is not set%s", variable, hint);
@@ -53,12 +53,12 @@ int mu__rank_number(struct mu__notes *notes, const char *variable, const char *h
     return bad_number(variable, text, low, high, "", ret_error);
 }
 
-int mu__rank_own(struct mu__notes *notes, const char *variable, const char *hint,
+int mu__rank_own(struct mu__requests *requests, const char *variable, const char *hint,
                  unsigned tasks, const char *tasks_variable, mu_error *ret_error,
                  unsigned *ret_rank)
 {
     unsigned rank;
-    int rv = mu__rank_number(notes, variable, hint, 0, MU_CLUSTER_TASKS_MAX - 1,
+    int rv = mu__rank_number(requests, variable, hint, 0, MU_CLUSTER_TASKS_MAX - 1,
                              ret_error, &rank);
 
     if (rv != 0)
@@ -73,26 +73,26 @@ int mu__rank_own(struct mu__notes *notes, const char *variable, const char *hint
 
 /* ---- Settings ---- */
 
-int mu__rank_jobs(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__rank_jobs(struct mu__requests *requests, const struct mu__settings *settings,
                   unsigned setting, unsigned tasks, mu_error *ret_error,
                   struct mu__jobs *ret_jobs)
 {
     char origin[MU__ORIGIN_BYTES];
 
-    mu__setting_origin(notes, settings, setting, origin);
-    return mu__jobs_parse(mu__setting(notes, settings, setting), origin, tasks, ret_error,
-                          ret_jobs);
+    mu__setting_origin(requests, settings, setting, origin);
+    return mu__jobs_parse(mu__setting(requests, settings, setting), origin, tasks,
+                          ret_error, ret_jobs);
 }
 
-int mu__rank_port(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__rank_port(struct mu__requests *requests, const struct mu__settings *settings,
                   unsigned setting, uint64_t job, unsigned node_tasks,
                   mu_error *ret_error, unsigned *ret_port)
 {
-    const char *text = mu__setting(notes, settings, setting);
+    const char *text = mu__setting(requests, settings, setting);
     unsigned port = 0;
     char origin[MU__ORIGIN_BYTES];
 
-    mu__setting_origin(notes, settings, setting, origin);
+    mu__setting_origin(requests, settings, setting, origin);
     if (text == NULL ||
         (strcmp(text, "auto") != 0 && !read_whole(text, 1, PORT_MAX, &port)))
         return bad_number(origin, text == NULL ? "" : text, 1, PORT_MAX, ", or \"auto\"",
@@ -108,10 +108,10 @@ int mu__rank_port(struct mu__notes *notes, const struct mu__settings *settings,
     return 0;
 }
 
-int mu__rank_text(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__rank_text(struct mu__requests *requests, const struct mu__settings *settings,
                   unsigned setting, char *field, size_t size, mu_error *ret_error)
 {
-    const char *text = mu__setting(notes, settings, setting);
+    const char *text = mu__setting(requests, settings, setting);
     char origin[MU__ORIGIN_BYTES];
 
     if (text == NULL)
@@ -120,7 +120,7 @@ int mu__rank_text(struct mu__notes *notes, const struct mu__settings *settings,
         memcpy(field, text, strlen(text) + 1);
         return 0;
     }
-    mu__setting_origin(notes, settings, setting, origin);
+    mu__setting_origin(requests, settings, setting, origin);
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: expected at most %zu bytes, got %zu", origin, size - 1,
                         strlen(text));
@@ -245,17 +245,18 @@ int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
     return 0;
 }
 
-int mu__rank_host(struct mu__notes *notes, const char *source, mu_error *ret_error,
+int mu__rank_host(struct mu__requests *requests, const char *source, mu_error *ret_error,
                   char *ret_host)
 {
-    const struct mu__question own = {.kind = MU__ASK_HOST_NAME, .name = "", .tries = 1};
-    struct mu__question found = {.kind = MU__ASK_ADDRESSES, .tries = 1};
-    const struct mu__answer *answer = mu__ask(notes, &own);
+    const struct mu__request own = {
+        .kind = MU__REQUEST_HOST_NAME, .name = "", .tries = 1};
+    struct mu__request found = {.kind = MU__REQUEST_ADDRESSES, .tries = 1};
+    const struct mu__answer *answer = mu__requests_get(requests, &own);
 
     if (answer == NULL)
         return MU__LATER;
     found.name = answer->code == 0 ? answer->data : "localhost";
-    answer = mu__ask(notes, &found);
+    answer = mu__requests_get(requests, &found);
     if (answer == NULL)
         return MU__LATER;
     for (const char *at = answer->code == 0 ? answer->data : ""; *at != '\0';
@@ -279,8 +280,8 @@ int mu__rank_host(struct mu__notes *notes, const char *source, mu_error *ret_err
 
 /* A free port, where the others reach this host. A chief on loopback has its workers
  * there. */
-static int find_bind(struct mu__notes *notes, const char *source, const char *address,
-                     mu_error *ret_error, mu_resolution *resolution)
+static int find_bind(struct mu__requests *requests, const char *source,
+                     const char *address, mu_error *ret_error, mu_resolution *resolution)
 {
     const char *colon = strrchr(address, ':');
     size_t size = colon == NULL ? strlen(address) : (size_t)(colon - address);
@@ -291,13 +292,13 @@ static int find_bind(struct mu__notes *notes, const char *source, const char *ad
     if (is_loopback(host))
         (void)snprintf(host, sizeof host, "127.0.0.1");
     else
-        rv = mu__rank_host(notes, source, ret_error, host);
+        rv = mu__rank_host(requests, source, ret_error, host);
     if (rv == 0)
         write_bind(resolution, host);
     return rv;
 }
 
-int mu__ranks_meet(struct mu__notes *notes, const char *source, const char *address,
+int mu__ranks_meet(struct mu__requests *requests, const char *source, const char *address,
                    const struct mu__jobs *jobs, unsigned tasks, unsigned rank,
                    const char *bind_address, mu_error *ret_error,
                    mu_resolution *resolution)
@@ -314,6 +315,6 @@ int mu__ranks_meet(struct mu__notes *notes, const char *source, const char *addr
     if (bind_address != NULL)
         rv = mu__rank_bind(bind_address, "bind_address", ret_error, resolution);
     else if (rank != 0)
-        rv = find_bind(notes, source, address, ret_error, resolution);
+        rv = find_bind(requests, source, address, ret_error, resolution);
     return rv;
 }

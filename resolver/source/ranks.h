@@ -9,17 +9,17 @@ enum { MU__ORIGIN_BYTES = 128 };
 
 /* A number that a variable has. When it is not set: -MU_ENOTFOUND with `hint` behind it
  * ("; start it with srun"; may be ""); -MU_EINVALID: no whole number of low to high. */
-int mu__rank_number(struct mu__notes *notes, const char *variable, const char *hint,
+int mu__rank_number(struct mu__requests *requests, const char *variable, const char *hint,
                     unsigned low, unsigned high, mu_error *ret_error,
                     unsigned *ret_number);
 
 /* The same of a rank, below `tasks`, which `tasks_variable` says. */
-int mu__rank_own(struct mu__notes *notes, const char *variable, const char *hint,
+int mu__rank_own(struct mu__requests *requests, const char *variable, const char *hint,
                  unsigned tasks, const char *tasks_variable, mu_error *ret_error,
                  unsigned *ret_rank);
 
 /* The jobs of a setting, for so many tasks. */
-int mu__rank_jobs(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__rank_jobs(struct mu__requests *requests, const struct mu__settings *settings,
                   unsigned setting, unsigned tasks, mu_error *ret_error,
                   struct mu__jobs *ret_jobs);
 
@@ -27,7 +27,7 @@ int mu__rank_jobs(struct mu__notes *notes, const struct mu__settings *settings,
  * made of `job`, the same for all tasks of a job and most likely another for the next
  * one. For one task a node it is the port that JAX takes. All ports of a node, with
  * `node_tasks` tasks, are at most 65535. */
-int mu__rank_port(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__rank_port(struct mu__requests *requests, const struct mu__settings *settings,
                   unsigned setting, uint64_t job, unsigned node_tasks,
                   mu_error *ret_error, unsigned *ret_port);
 
@@ -50,14 +50,14 @@ int mu__ranks_add(const struct mu__ranks *ranks, mu_error *ret_error,
  * which the cluster does not list: they join by calling the chief, and listen at a free
  * port of this host. `jobs` may be NULL; if it is not, it has to be one chief, and
  * workers. `address` is "host:port". May be MU__LATER. */
-int mu__ranks_meet(struct mu__notes *notes, const char *source, const char *address,
+int mu__ranks_meet(struct mu__requests *requests, const char *source, const char *address,
                    const struct mu__jobs *jobs, unsigned tasks, unsigned rank,
                    const char *bind_address, mu_error *ret_error,
                    mu_resolution *resolution);
 
 /* The first address of this host's name that is not loopback's. `ret_host` has
  * MU__HOST_BYTES_MAX + 1. May be MU__LATER. */
-int mu__rank_host(struct mu__notes *notes, const char *source, mu_error *ret_error,
+int mu__rank_host(struct mu__requests *requests, const char *source, mu_error *ret_error,
                   char *ret_host);
 
 /* Take "host:port" as the place to listen at; `source` is for messages. Who we are, and
@@ -70,7 +70,7 @@ void mu__rank_task(const struct mu__jobs *jobs, unsigned rank, mu_resolution *re
 
 /* Write a text setting into a field of the resolution: -MU_EINVALID when it does not
  * fit. */
-int mu__rank_text(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__rank_text(struct mu__requests *requests, const struct mu__settings *settings,
                   unsigned setting, char *field, size_t size, mu_error *ret_error);
 
 #endif

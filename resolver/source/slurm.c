@@ -78,26 +78,26 @@ struct plan {
 
 /* What other launchers set, within a job's allocation: Slurm's ranks are those of their
  * daemons then. In the order of Open MPI, PRRTE and Hydra. */
-static const char *find_launcher(struct mu__notes *notes)
+static const char *find_launcher(struct mu__requests *requests)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PRTE_LAUNCHED",
                                             "MPI_LOCALRANKID"};
 
     for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
-        if (mu__ask_variable(notes, variables[i]) != NULL)
+        if (mu__request_variable(requests, variables[i]) != NULL)
             return variables[i];
     return NULL;
 }
 
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    const char *launcher = find_launcher(notes);
+    const char *launcher = find_launcher(requests);
 
     (void)settings;
-    if (mu__ask_variable(notes, "SLURM_PROCID") == NULL) {
+    if (mu__request_variable(requests, "SLURM_PROCID") == NULL) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND, "SLURM_PROCID is not set%s",
-                           mu__ask_variable(notes, "SLURM_JOB_ID") == NULL
+                           mu__request_variable(requests, "SLURM_JOB_ID") == NULL
                                ? ""
                                : ", though SLURM_JOB_ID is; start it with srun");
         return 0;
@@ -113,28 +113,30 @@ static int detect(struct mu__notes *notes, const struct mu__settings *settings,
 
 /* ---- Which tasks there are ---- */
 
-static struct names find_names(struct mu__notes *notes)
+static struct names find_names(struct mu__requests *requests)
 {
     static const struct names step = {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST",
                                       "SLURM_STEP_TASKS_PER_NODE", true};
     static const struct names job = {"SLURM_NTASKS", "SLURM_JOB_NODELIST",
                                      "SLURM_TASKS_PER_NODE", false};
-    bool in_step = mu__ask_variable(notes, step.tasks) != NULL ||
-                   mu__ask_variable(notes, step.hosts) != NULL ||
-                   mu__ask_variable(notes, step.counts) != NULL;
+    bool in_step = mu__request_variable(requests, step.tasks) != NULL ||
+                   mu__request_variable(requests, step.hosts) != NULL ||
+                   mu__request_variable(requests, step.counts) != NULL;
 
-    if (!in_step && mu__ask_variable(notes, job.tasks) != NULL)
-        mu__notes_say(notes, "not in a step (%s is not set), so this is rank 0 of the "
+    if (!in_step && mu__request_variable(requests, job.tasks) != NULL)
+        mu__requests_explain(requests,
+                             "not in a step (%s is not set), so this is rank 0 of the "
                              "whole job by %s; srun starts all of its tasks",
-                      step.tasks, job.tasks);
-    return in_step || mu__ask_variable(notes, job.tasks) == NULL ? step : job;
+                             step.tasks, job.tasks);
+    return in_step || mu__request_variable(requests, job.tasks) == NULL ? step : job;
 }
 
-static int find_hosts(struct mu__notes *notes, struct plan *plan, mu_error *ret_error)
+static int find_hosts(struct mu__requests *requests, struct plan *plan,
+                      mu_error *ret_error)
 {
     const char *text = plan->het.hosts != NULL
                            ? plan->het.hosts
-                           : mu__ask_variable(notes, plan->names.hosts);
+                           : mu__request_variable(requests, plan->names.hosts);
     int rv;
 
     if (text == NULL)
@@ -162,20 +164,20 @@ static int check_counts(const struct plan *plan, const char *source, mu_error *r
                         plan->tasks);
 }
 
-static int find_counts(struct mu__notes *notes, const struct mu__settings *settings,
+static int find_counts(struct mu__requests *requests, const struct mu__settings *settings,
                        struct plan *plan, mu_error *ret_error)
 {
-    const char *text = mu__setting(notes, settings, MU__SLURM_TASKS_PER_NODE);
+    const char *text = mu__setting(requests, settings, MU__SLURM_TASKS_PER_NODE);
     char source[MU__ORIGIN_BYTES];
     int rv;
 
     if (text != NULL) {
-        mu__setting_origin(notes, settings, MU__SLURM_TASKS_PER_NODE, source);
+        mu__setting_origin(requests, settings, MU__SLURM_TASKS_PER_NODE, source);
         rv = mu__slurm_set_counts(text, source, &plan->hosts, ret_error, &plan->counts);
         return rv != 0 ? rv : check_counts(plan, source, ret_error);
     }
     text = plan->het.counts != NULL ? plan->het.counts
-                                    : mu__ask_variable(notes, plan->names.counts);
+                                    : mu__request_variable(requests, plan->names.counts);
     if (text == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND, "%s is not set%s",
                             plan->names.counts, hint);
@@ -188,11 +190,11 @@ static int find_counts(struct mu__notes *notes, const struct mu__settings *setti
 
 /* Each line of the file is the host of a rank, by the working directory of srun when the
  * path is relative. */
-static int read_host_file(struct mu__notes *notes, mu_error *ret_error,
+static int read_host_file(struct mu__requests *requests, mu_error *ret_error,
                           struct mu__host_list *ret_ranks)
 {
-    const char *path = mu__ask_variable(notes, "SLURM_HOSTFILE");
-    const char *folder = mu__ask_variable(notes, "SLURM_SUBMIT_DIR");
+    const char *path = mu__request_variable(requests, "SLURM_HOSTFILE");
+    const char *folder = mu__request_variable(requests, "SLURM_SUBMIT_DIR");
     const struct mu__answer *answer;
     char full[1024];
     mu_error inner;
@@ -205,7 +207,7 @@ static int read_host_file(struct mu__notes *notes, mu_error *ret_error,
     (void)snprintf(full, sizeof full, "%s%s%s",
                    path[0] == '/' || folder == NULL ? "" : folder,
                    path[0] == '/' || folder == NULL ? "" : "/", path);
-    answer = mu__ask_file(notes, full);
+    answer = mu__request_file(requests, full);
     if (answer == NULL)
         return MU__LATER;
     rv = mu__answer_check(answer, "SLURM_HOSTFILE", &inner);
@@ -220,10 +222,11 @@ static int read_host_file(struct mu__notes *notes, mu_error *ret_error,
 }
 
 /* A step may have fewer tasks than the file has lines. */
-static int lay_out_listed(struct mu__notes *notes, struct plan *plan, mu_error *ret_error)
+static int lay_out_listed(struct mu__requests *requests, struct plan *plan,
+                          mu_error *ret_error)
 {
     struct mu__host_list ranks = {0};
-    int rv = read_host_file(notes, ret_error, &ranks);
+    int rv = read_host_file(requests, ret_error, &ranks);
 
     if (rv != 0)
         return rv;
@@ -240,26 +243,26 @@ static int lay_out_listed(struct mu__notes *notes, struct plan *plan, mu_error *
     return rv;
 }
 
-static int lay_out_deal(struct mu__notes *notes, enum mu__deal deal, struct plan *plan,
-                        mu_error *ret_error)
+static int lay_out_deal(struct mu__requests *requests, enum mu__deal deal,
+                        struct plan *plan, mu_error *ret_error)
 {
     unsigned plane = 1;
     int rv = 0;
 
     if (deal == MU__DEAL_PLANE)
-        rv = mu__rank_number(notes, "SLURM_DIST_PLANESIZE",
+        rv = mu__rank_number(requests, "SLURM_DIST_PLANESIZE",
                              ", though SLURM_DISTRIBUTION is plane", 1,
                              MU_CLUSTER_TASKS_MAX, ret_error, &plane);
     if (rv != 0)
         return rv;
-    rv = mu__layout_deal(deal, plane, plan->counts, plan->hosts.count, &plan->layout);
+    rv = mu__layout_assign(deal, plane, plan->counts, plan->hosts.count, &plan->layout);
     return rv == 0 ? 0
                    : mu_error_set(ret_error, rv, "%s: out of memory", plan->names.hosts);
 }
 
 /* "block:cyclic,pack": what stands behind ":" is about the sockets of a node, and what
  * stands behind "," about how many tasks a node gets. */
-static int lay_out(struct mu__notes *notes, struct plan *plan, mu_error *ret_error)
+static int lay_out(struct mu__requests *requests, struct plan *plan, mu_error *ret_error)
 {
     static const struct {
         const char *word;
@@ -267,18 +270,18 @@ static int lay_out(struct mu__notes *notes, struct plan *plan, mu_error *ret_err
     } deals[] = {{"block", MU__DEAL_BLOCK},
                  {"cyclic", MU__DEAL_CYCLIC},
                  {"plane", MU__DEAL_PLANE}};
-    const char *text = mu__ask_variable(notes, "SLURM_DISTRIBUTION");
+    const char *text = mu__request_variable(requests, "SLURM_DISTRIBUTION");
     char shown[MU__QUOTE_BYTES];
     size_t size;
 
     if (text == NULL || plan->hosts.count == 1 || plan->het.hosts != NULL)
-        return lay_out_deal(notes, MU__DEAL_BLOCK, plan, ret_error);
+        return lay_out_deal(requests, MU__DEAL_BLOCK, plan, ret_error);
     size = strcspn(text, ":,=");
     for (size_t i = 0; i < sizeof deals / sizeof deals[0]; i++)
         if (strlen(deals[i].word) == size && memcmp(deals[i].word, text, size) == 0)
-            return lay_out_deal(notes, deals[i].deal, plan, ret_error);
+            return lay_out_deal(requests, deals[i].deal, plan, ret_error);
     if (size == 9 && memcmp(text, "arbitrary", size) == 0)
-        return lay_out_listed(notes, plan, ret_error);
+        return lay_out_listed(requests, plan, ret_error);
     mu__quote(shown, sizeof shown, text, strlen(text));
     return mu_error_set(ret_error, -MU_EINVALID,
                         "SLURM_DISTRIBUTION: expected block, cyclic, plane or arbitrary, "
@@ -288,15 +291,15 @@ static int lay_out(struct mu__notes *notes, struct plan *plan, mu_error *ret_err
 
 /* Slurm says where this task is: when it is elsewhere than by the layout, the addresses
  * of others would be wrong, too. */
-static int compare(struct mu__notes *notes, const struct plan *plan, const char *variable,
-                   unsigned mine, mu_error *ret_error)
+static int compare(struct mu__requests *requests, const struct plan *plan,
+                   const char *variable, unsigned mine, mu_error *ret_error)
 {
     unsigned told;
     int rv;
 
-    if (!plan->names.in_step || mu__ask_variable(notes, variable) == NULL)
+    if (!plan->names.in_step || mu__request_variable(requests, variable) == NULL)
         return 0;
-    rv = mu__rank_number(notes, variable, "", 0, MU_CLUSTER_TASKS_MAX - 1, ret_error,
+    rv = mu__rank_number(requests, variable, "", 0, MU_CLUSTER_TASKS_MAX - 1, ret_error,
                          &told);
     if (rv != 0 || told == mine)
         return rv;
@@ -306,49 +309,49 @@ static int compare(struct mu__notes *notes, const struct plan *plan, const char 
         "(%s): the addresses of the tasks cannot be told; start srun with "
         "--distribution=block, or set tasks_per_node",
         variable, told, plan->rank, mine, plan->names.counts,
-        mu__ask_variable(notes, "SLURM_DISTRIBUTION") == NULL
+        mu__request_variable(requests, "SLURM_DISTRIBUTION") == NULL
             ? "SLURM_DISTRIBUTION is not set"
-            : mu__ask_variable(notes, "SLURM_DISTRIBUTION"));
+            : mu__request_variable(requests, "SLURM_DISTRIBUTION"));
 }
 
-static int make_plan(struct mu__notes *notes, const struct mu__settings *settings,
+static int make_plan(struct mu__requests *requests, const struct mu__settings *settings,
                      struct plan *plan, mu_error *ret_error)
 {
     int rv;
 
-    plan->names = find_names(notes);
-    rv = mu__rank_number(notes, plan->names.tasks, hint, 1, MU_CLUSTER_TASKS_MAX,
+    plan->names = find_names(requests);
+    rv = mu__rank_number(requests, plan->names.tasks, hint, 1, MU_CLUSTER_TASKS_MAX,
                          ret_error, &plan->tasks);
     if (rv == 0)
-        rv = mu__rank_own(notes, "SLURM_PROCID", hint, plan->tasks, plan->names.tasks,
+        rv = mu__rank_own(requests, "SLURM_PROCID", hint, plan->tasks, plan->names.tasks,
                           ret_error, &plan->rank);
     if (rv == 0 && plan->names.in_step)
-        rv = mu__slurm_het(notes, ret_error, &plan->het);
+        rv = mu__slurm_het(requests, ret_error, &plan->het);
     if (rv == 0)
-        rv = find_hosts(notes, plan, ret_error);
+        rv = find_hosts(requests, plan, ret_error);
     if (rv == 0)
-        rv = find_counts(notes, settings, plan, ret_error);
+        rv = find_counts(requests, settings, plan, ret_error);
     if (rv == 0)
-        rv = lay_out(notes, plan, ret_error);
+        rv = lay_out(requests, plan, ret_error);
     if (rv == 0)
-        rv = compare(notes, plan, "SLURM_NODEID", plan->layout.nodes[plan->rank],
+        rv = compare(requests, plan, "SLURM_NODEID", plan->layout.nodes[plan->rank],
                      ret_error);
     if (rv == 0)
-        rv = compare(notes, plan, "SLURM_LOCALID", plan->layout.locals[plan->rank],
+        rv = compare(requests, plan, "SLURM_LOCALID", plan->layout.locals[plan->rank],
                      ret_error);
     return rv;
 }
 
 /* ---- The cluster ---- */
 
-static uint64_t job_of(struct mu__notes *notes)
+static uint64_t job_of(struct mu__requests *requests)
 {
-    const char *text = mu__ask_variable(notes, "SLURM_JOB_ID");
+    const char *text = mu__request_variable(requests, "SLURM_JOB_ID");
 
     return text == NULL ? 0 : strtoull(text, NULL, 10);
 }
 
-static int conclude(struct mu__notes *notes, const struct mu__settings *settings,
+static int conclude(struct mu__requests *requests, const struct mu__settings *settings,
                     const struct plan *plan, mu_error *ret_error,
                     mu_resolution *resolution)
 {
@@ -360,34 +363,34 @@ static int conclude(struct mu__notes *notes, const struct mu__settings *settings
         .layout = &plan->layout,
         .jobs = &jobs,
         .rank = plan->rank,
-        .host_suffix = mu__setting(notes, settings, MU__SLURM_HOST_SUFFIX),
+        .host_suffix = mu__setting(requests, settings, MU__SLURM_HOST_SUFFIX),
     };
     int rv =
-        mu__rank_jobs(notes, settings, MU__SLURM_JOBS, plan->tasks, ret_error, &jobs);
+        mu__rank_jobs(requests, settings, MU__SLURM_JOBS, plan->tasks, ret_error, &jobs);
 
     if (rv == 0)
-        rv = mu__rank_port(notes, settings, MU__SLURM_PORT_BASE, job_of(notes),
+        rv = mu__rank_port(requests, settings, MU__SLURM_PORT_BASE, job_of(requests),
                            plan->layout.node_tasks_max, ret_error, &ranks.port);
     if (rv == 0)
         rv = mu__ranks_add(&ranks, ret_error, resolution);
     if (rv == 0)
-        rv = mu__rank_text(notes, settings, MU__SLURM_RPC_LAYER, resolution->rpc_layer,
+        rv = mu__rank_text(requests, settings, MU__SLURM_RPC_LAYER, resolution->rpc_layer,
                            sizeof resolution->rpc_layer, ret_error);
     if (rv != 0)
         return rv;
-    return mu__slurm_gpus(notes, settings, plan->layout.locals[plan->rank],
+    return mu__slurm_gpus(requests, settings, plan->layout.locals[plan->rank],
                           plan->counts[node], plan->layout.node_tasks_max, ret_error,
                           resolution);
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct plan plan = {.counts = NULL};
-    int rv = make_plan(notes, settings, &plan, ret_error);
+    int rv = make_plan(requests, settings, &plan, ret_error);
 
     if (rv == 0)
-        rv = conclude(notes, settings, &plan, ret_error, ret_resolution);
+        rv = conclude(requests, settings, &plan, ret_error, ret_resolution);
     mu__layout_done(&plan.layout);
     mu__host_list_done(&plan.hosts);
     mu__slurm_het_done(&plan.het);

@@ -22,7 +22,7 @@ struct mu__slurm_het {
     char *counts;
 };
 
-int mu__slurm_het(struct mu__notes *notes, mu_error *ret_error,
+int mu__slurm_het(struct mu__requests *requests, mu_error *ret_error,
                   struct mu__slurm_het *ret_het);
 
 /* Fine on one that is all zeros. */
@@ -30,7 +30,7 @@ void mu__slurm_het_done(struct mu__slurm_het *het);
 
 /* Which GPUs this task has of those of its node, which has `node_tasks` tasks; `local` is
  * its number among them, `tasks_max` the tasks of the fullest node. May be MU__LATER. */
-int mu__slurm_gpus(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__slurm_gpus(struct mu__requests *requests, const struct mu__settings *settings,
                    unsigned local, unsigned node_tasks, unsigned tasks_max,
                    mu_error *ret_error, mu_resolution *resolution);
 

@@ -40,16 +40,16 @@ static int set_host(const char *name, unsigned count, const char *source,
                     const struct mu__host_list *hosts, unsigned *counts,
                     mu_error *ret_error)
 {
-    size_t place = mu__host_list_find(hosts, name, strlen(name));
+    size_t position = mu__host_list_find(hosts, name, strlen(name));
 
-    if (place == hosts->count)
+    if (position == hosts->count)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "%s: \"%.80s\" is none of the %zu hosts of the job", source,
                             name, hosts->count);
-    if (counts[place] != 0)
+    if (counts[position] != 0)
         return mu_error_set(ret_error, -MU_EEXISTS, "%s: \"%.80s\" stands there twice",
                             source, name);
-    counts[place] = count;
+    counts[position] = count;
     return 0;
 }
 

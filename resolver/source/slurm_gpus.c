@@ -43,11 +43,11 @@ static unsigned count_parts(const char *text, char separator)
     return count;
 }
 
-static int count_folder(struct mu__notes *notes, unsigned *ret_count)
+static int count_folder(struct mu__requests *requests, unsigned *ret_count)
 {
-    const struct mu__question question = {
-        .kind = MU__ASK_FOLDER, .name = folder, .tries = 1};
-    const struct mu__answer *answer = mu__ask(notes, &question);
+    const struct mu__request request = {
+        .kind = MU__REQUEST_FOLDER, .name = folder, .tries = 1};
+    const struct mu__answer *answer = mu__requests_get(requests, &request);
 
     if (answer == NULL)
         return MU__LATER;
@@ -56,24 +56,25 @@ static int count_folder(struct mu__notes *notes, unsigned *ret_count)
 }
 
 /* What was set, else what Slurm says, else what is visible, else what the driver has. */
-static int find_gpus(struct mu__notes *notes, const struct mu__settings *settings,
+static int find_gpus(struct mu__requests *requests, const struct mu__settings *settings,
                      mu_error *ret_error, struct gpus *ret_gpus)
 {
-    struct gpus gpus = {.visible = mu__ask_variable(notes, "CUDA_VISIBLE_DEVICES")};
+    struct gpus gpus = {.visible =
+                            mu__request_variable(requests, "CUDA_VISIBLE_DEVICES")};
     long set = -1;
     int rv =
-        mu__setting_number(notes, settings, MU__SLURM_GPUS_PER_NODE, ret_error, &set);
+        mu__setting_number(requests, settings, MU__SLURM_GPUS_PER_NODE, ret_error, &set);
 
     if (rv == 0 && gpus.visible != NULL && !means_none(gpus.visible))
         gpus.visible_count = count_parts(gpus.visible, ',');
     gpus.count = gpus.visible_count;
     if (rv == 0 && set >= 0)
         gpus.count = (unsigned)set;
-    else if (rv == 0 && mu__ask_variable(notes, "SLURM_GPUS_ON_NODE") != NULL)
-        rv = mu__rank_number(notes, "SLURM_GPUS_ON_NODE", "", 0, GPUS_MAX, ret_error,
+    else if (rv == 0 && mu__request_variable(requests, "SLURM_GPUS_ON_NODE") != NULL)
+        rv = mu__rank_number(requests, "SLURM_GPUS_ON_NODE", "", 0, GPUS_MAX, ret_error,
                              &gpus.count);
     else if (rv == 0 && gpus.visible == NULL)
-        rv = count_folder(notes, &gpus.count);
+        rv = count_folder(requests, &gpus.count);
     if (rv == 0)
         *ret_gpus = gpus;
     return rv;
@@ -118,43 +119,44 @@ static int slice(const struct gpus *gpus, unsigned first, unsigned count,
 }
 
 /* Slurm itself has given this task a part of the node's GPUs: that is what it has. */
-static int keep_bound(struct mu__notes *notes, const struct gpus *gpus, long per_task,
-                      mu_error *ret_error, mu_resolution *resolution)
+static int keep_bound(struct mu__requests *requests, const struct gpus *gpus,
+                      long per_task, mu_error *ret_error, mu_resolution *resolution)
 {
     if (per_task > (long)gpus->visible_count)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "gpus_per_task is %ld, but Slurm has given this task %u of "
                             "the node's %u GPUs (CUDA_VISIBLE_DEVICES)",
                             per_task, gpus->visible_count, gpus->count);
-    mu__notes_say(notes, "Slurm has given this task %u of the node's %u GPUs: they are "
+    mu__requests_explain(requests,
+                         "Slurm has given this task %u of the node's %u GPUs: they are "
                          "not split further",
-                  gpus->visible_count, gpus->count);
+                         gpus->visible_count, gpus->count);
     resolution->accelerators = (int)gpus->visible_count;
     return 0;
 }
 
-int mu__slurm_gpus(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__slurm_gpus(struct mu__requests *requests, const struct mu__settings *settings,
                    unsigned local, unsigned node_tasks, unsigned tasks_max,
                    mu_error *ret_error, mu_resolution *resolution)
 {
-    bool is_set = mu__setting_given(notes, settings, MU__SLURM_GPUS_PER_NODE);
+    bool is_set = mu__setting_given(requests, settings, MU__SLURM_GPUS_PER_NODE);
     unsigned sharing = is_set ? tasks_max : node_tasks;
     struct gpus gpus;
     long per_task = -1;
     long takes = 1;
-    int rv = find_gpus(notes, settings, ret_error, &gpus);
+    int rv = find_gpus(requests, settings, ret_error, &gpus);
 
     if (rv == 0)
-        rv = mu__setting_number(notes, settings, MU__SLURM_GPUS_PER_TASK, ret_error,
+        rv = mu__setting_number(requests, settings, MU__SLURM_GPUS_PER_TASK, ret_error,
                                 &per_task);
     if (rv == 0)
-        rv = mu__setting_number(notes, settings, MU__SLURM_AUTO_SET_GPU, ret_error,
+        rv = mu__setting_number(requests, settings, MU__SLURM_AUTO_SET_GPU, ret_error,
                                 &takes);
     if (rv != 0)
         return rv;
     (void)snprintf(resolution->accelerator, sizeof resolution->accelerator, "GPU");
     if (gpus.visible_count > 0 && gpus.visible_count < gpus.count)
-        return keep_bound(notes, &gpus, per_task, ret_error, resolution);
+        return keep_bound(requests, &gpus, per_task, ret_error, resolution);
     if (per_task < 0)
         per_task = (long)(gpus.count / tasks_max);
     if ((uint64_t)per_task * sharing > gpus.count)
@@ -164,9 +166,10 @@ int mu__slurm_gpus(struct mu__notes *notes, const struct mu__settings *settings,
                             sharing, per_task, gpus.count);
     resolution->accelerators = (int)per_task;
     if (per_task == 0 && gpus.count > 0)
-        mu__notes_say(notes, "%u GPUs are too few for the %u tasks of a node: none is "
+        mu__requests_explain(requests,
+                             "%u GPUs are too few for the %u tasks of a node: none is "
                              "given to this task alone",
-                      gpus.count, tasks_max);
+                             gpus.count, tasks_max);
     if (per_task == 0 || takes == 0)
         return 0;
     return slice(&gpus, local * (unsigned)per_task, (unsigned)per_task, ret_error,

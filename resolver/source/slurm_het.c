@@ -20,7 +20,7 @@ static void name_of(const char *what, unsigned number, char *out, size_t size)
 }
 
 /* The texts of all components, with commas between. */
-static int join(struct mu__notes *notes, const char *what, unsigned components,
+static int join(struct mu__requests *requests, const char *what, unsigned components,
                 mu_error *ret_error, char **ret_text)
 {
     char *whole = calloc(1, 1);
@@ -32,7 +32,7 @@ static int join(struct mu__notes *notes, const char *what, unsigned components,
         char *more;
 
         name_of(what, i, name, sizeof name);
-        text = mu__ask_variable(notes, name);
+        text = mu__request_variable(requests, name);
         if (text == NULL) {
             free(whole);
             return mu_error_set(ret_error, -MU_ENOTFOUND,
@@ -54,22 +54,22 @@ static int join(struct mu__notes *notes, const char *what, unsigned components,
 }
 
 /* Nodes of the step, and of all components. */
-static int count_nodes(struct mu__notes *notes, unsigned components, mu_error *ret_error,
-                       unsigned *ret_step, unsigned *ret_all)
+static int count_nodes(struct mu__requests *requests, unsigned components,
+                       mu_error *ret_error, unsigned *ret_step, unsigned *ret_all)
 {
     static const char hint[] = ": srun has made this heterogeneous job by itself, and "
                                "Slurm does not tell then which hosts are whose; start "
                                "it with srun --het-group within salloc or sbatch";
     unsigned all = 0;
     unsigned nodes = 0;
-    int rv = mu__rank_number(notes, "SLURM_STEP_NUM_NODES", "", 1, MU_CLUSTER_TASKS_MAX,
-                             ret_error, ret_step);
+    int rv = mu__rank_number(requests, "SLURM_STEP_NUM_NODES", "", 1,
+                             MU_CLUSTER_TASKS_MAX, ret_error, ret_step);
 
     for (unsigned i = 0; rv == 0 && i < components; i++) {
         char name[64];
 
         name_of("NNODES", i, name, sizeof name);
-        rv = mu__rank_number(notes, name, hint, 1, MU_CLUSTER_TASKS_MAX, ret_error,
+        rv = mu__rank_number(requests, name, hint, 1, MU_CLUSTER_TASKS_MAX, ret_error,
                              &nodes);
         all += nodes;
     }
@@ -77,7 +77,7 @@ static int count_nodes(struct mu__notes *notes, unsigned components, mu_error *r
     return rv;
 }
 
-int mu__slurm_het(struct mu__notes *notes, mu_error *ret_error,
+int mu__slurm_het(struct mu__requests *requests, mu_error *ret_error,
                   struct mu__slurm_het *ret_het)
 {
     static const char size_variable[] = "SLURM_HET_SIZE";
@@ -87,15 +87,15 @@ int mu__slurm_het(struct mu__notes *notes, mu_error *ret_error,
     unsigned all = 1;
     int rv = 0;
 
-    if (mu__ask_variable(notes, size_variable) != NULL)
-        rv = mu__rank_number(notes, size_variable, "", 1, COMPONENTS_MAX, ret_error,
+    if (mu__request_variable(requests, size_variable) != NULL)
+        rv = mu__rank_number(requests, size_variable, "", 1, COMPONENTS_MAX, ret_error,
                              &components);
     if (rv == 0 && components > 1)
-        rv = count_nodes(notes, components, ret_error, &step, &all);
+        rv = count_nodes(requests, components, ret_error, &step, &all);
     if (rv == 0 && step == all)
-        rv = join(notes, "JOB_NODELIST", components, ret_error, &het.hosts);
+        rv = join(requests, "JOB_NODELIST", components, ret_error, &het.hosts);
     if (rv == 0 && step == all)
-        rv = join(notes, "TASKS_PER_NODE", components, ret_error, &het.counts);
+        rv = join(requests, "TASKS_PER_NODE", components, ret_error, &het.counts);
     if (rv == 0)
         *ret_het = het;
     else

@@ -12,17 +12,19 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    return mu__variable_detect(notes, mu__setting(notes, settings, VARIABLE), ret_why);
+    return mu__variable_detect(requests, mu__setting(requests, settings, VARIABLE),
+                               ret_why);
 }
 
 /* Absent is as good as {}: a process that is alone. */
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    const char *text = mu__ask_variable(notes, mu__setting(notes, settings, VARIABLE));
+    const char *text =
+        mu__request_variable(requests, mu__setting(requests, settings, VARIABLE));
     mu_tf_config config;
     int rv;
 

@@ -9,14 +9,14 @@
 #include <string.h>
 
 enum {
-    PLACE_BYTES = 256 /* source and path in front of a message */
+    LOCATION_BYTES = 256 /* source and path in front of a message */
 };
 
 /* One job under way. */
 struct reader {
     const char *source;
     const char *path;  /* "" or "cluster" */
-    const char *place; /* of the whole: "TF_CONFIG: cluster" */
+    const char *location; /* of the whole: "TF_CONFIG: cluster" */
     const cJSON *job;  /* the list or object, named by its key */
     const char *type;
     mu_cluster *cluster;
@@ -29,48 +29,49 @@ struct entry {
     const cJSON *item;
 };
 
-static void place_of_job(const struct reader *r, char *out)
+static void location_of_job(const struct reader *r, char *out)
 {
     const char *dot = r->path[0] != '\0' ? "." : "";
 
-    (void)snprintf(out, PLACE_BYTES, "%s: %s%s%s", r->source, r->path, dot,
+    (void)snprintf(out, LOCATION_BYTES, "%s: %s%s%s", r->source, r->path, dot,
                    r->job->string);
 }
 
 /* "worker[2]" in a list, `worker["2"]` in an object. */
-static void place_of_item(const struct reader *r, const cJSON *item, int index, char *out)
+static void location_of_item(const struct reader *r, const cJSON *item, int index,
+                             char *out)
 {
     char key[MU__QUOTE_BYTES];
     size_t used;
 
-    place_of_job(r, out);
+    location_of_job(r, out);
     used = strlen(out);
     if (item->string == NULL) {
-        (void)snprintf(out + used, PLACE_BYTES - used, "[%d]", index);
+        (void)snprintf(out + used, LOCATION_BYTES - used, "[%d]", index);
         return;
     }
     mu__quote(key, sizeof key, item->string, strlen(item->string));
-    (void)snprintf(out + used, PLACE_BYTES - used, "[%s]", key);
+    (void)snprintf(out + used, LOCATION_BYTES - used, "[%s]", key);
 }
 
 static int read_item(const struct reader *r, const cJSON *item, int index)
 {
-    char place[PLACE_BYTES];
+    char location[LOCATION_BYTES];
     char got[MU__QUOTE_BYTES];
     mu_error inner;
     int rv;
 
     if (!cJSON_IsString(item)) {
-        place_of_item(r, item, index, place);
+        location_of_item(r, item, index, location);
         mu__json_describe(item, got, sizeof got);
         return mu_error_set(r->error, -MU_EINVALID, "%s: expected \"host:port\", got %s",
-                            place, got);
+                            location, got);
     }
     rv = mu__cluster_insert(r->cluster, r->type, index, item->valuestring, &inner);
     if (rv == 0)
         return 0;
-    place_of_item(r, item, index, place);
-    return mu_error_set(r->error, rv, "%s: %s", place, inner.message);
+    location_of_item(r, item, index, location);
+    return mu_error_set(r->error, rv, "%s: %s", location, inner.message);
 }
 
 static int read_list(const struct reader *r)
@@ -99,7 +100,7 @@ static int read_keys(const struct reader *r, struct entry *entries)
     size_t count = 0;
 
     for (const cJSON *item = r->job->child; item != NULL; item = item->next) {
-        char place[PLACE_BYTES];
+        char location[LOCATION_BYTES];
         char key[MU__QUOTE_BYTES];
         int index;
         int rv = mu__index_parse(item->string, &index);
@@ -108,10 +109,10 @@ static int read_keys(const struct reader *r, struct entry *entries)
             entries[count++] = (struct entry){index, item};
             continue;
         }
-        place_of_job(r, place);
+        location_of_job(r, location);
         mu__quote(key, sizeof key, item->string, strlen(item->string));
         return mu_error_set(r->error, rv,
-                            "%s: expected an index of 0 to %d as key, got %s", place,
+                            "%s: expected an index of 0 to %d as key, got %s", location,
                             MU_CLUSTER_INDEX_MAX, key);
     }
     return 0;
@@ -138,7 +139,7 @@ static int read_object(const struct reader *r)
 
 static int read_job(struct reader *r, const cJSON *job)
 {
-    char place[PLACE_BYTES];
+    char location[LOCATION_BYTES];
     char got[MU__QUOTE_BYTES];
     mu_error inner;
     int rv;
@@ -147,31 +148,31 @@ static int read_job(struct reader *r, const cJSON *job)
     r->type = job->string;
     rv = mu__task_type_check(r->type, &inner);
     if (rv != 0)
-        return mu_error_set(r->error, rv, "%s: %s", r->place, inner.message);
+        return mu_error_set(r->error, rv, "%s: %s", r->location, inner.message);
     if (cJSON_IsArray(job))
         return read_list(r);
     if (cJSON_IsObject(job))
         return read_object(r);
 
-    place_of_job(r, place);
+    location_of_job(r, location);
     mu__json_describe(job, got, sizeof got);
     return mu_error_set(r->error, -MU_EINVALID,
                         "%s: expected a list of addresses, or an object of index -> "
                         "address, got %s",
-                        place, got);
+                        location, got);
 }
 
 int mu__cluster_from_json(const cJSON *object, const char *source, const char *path,
                           mu_error *ret_error, mu_cluster **ret_cluster)
 {
     struct reader r = {.source = source, .path = path, .error = ret_error};
-    char place[PLACE_BYTES];
+    char location[LOCATION_BYTES];
     int rv;
 
-    (void)snprintf(place, sizeof place, "%s%s%s", source, path[0] != '\0' ? ": " : "",
-                   path);
-    r.place = place;
-    rv = mu__json_check_keys(object, place, ret_error);
+    (void)snprintf(location, sizeof location, "%s%s%s", source,
+                   path[0] != '\0' ? ": " : "", path);
+    r.location = location;
+    rv = mu__json_check_keys(object, location, ret_error);
     if (rv != 0)
         return rv;
     r.cluster = mu_cluster_new();

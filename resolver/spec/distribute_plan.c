@@ -63,25 +63,25 @@ static int add_job(struct mu__plan *plan, const mu_cluster *cluster, const char 
     return rv;
 }
 
-static unsigned eval_warnings(const struct mu__plan_ask *ask)
+static unsigned eval_warnings(const struct mu__plan_request *request)
 {
-    return (ask->has_eval ? 0U : MU__PLAN_NO_EVAL) |
-           (ask->has_eval_strategy ? 0U : MU__PLAN_NO_EVAL_STRATEGY);
+    return (request->has_eval ? 0U : MU__PLAN_NO_EVAL) |
+           (request->has_eval_strategy ? 0U : MU__PLAN_NO_EVAL_STRATEGY);
 }
 
 /* ---- modes ---- */
 
-static int plan_local(const struct mu__plan_ask *ask, struct mu__plan *plan,
+static int plan_local(const struct mu__plan_request *request, struct mu__plan *plan,
                       mu_error *error)
 {
     int rv = add_run(plan, NULL, -1, false, error);
 
     plan->local = true;
-    if (!ask->has_eval) {
+    if (!request->has_eval) {
         plan->warnings = MU__PLAN_EVAL_LEFT_OUT;
         return rv;
     }
-    plan->warnings = eval_warnings(ask);
+    plan->warnings = eval_warnings(request);
     return rv != 0 ? rv : add_run(plan, NULL, -1, true, error);
 }
 
@@ -93,112 +93,113 @@ static int plan_server(struct mu__plan *plan)
 }
 
 /* The calls of all tasks, in threads of this process. */
-static int plan_client(const struct mu__plan_ask *ask, struct mu__plan *plan,
+static int plan_client(const struct mu__plan_request *request, struct mu__plan *plan,
                        mu_error *error)
 {
     char leader[MU_CLUSTER_TASK_BYTES];
-    int rv = mu_cluster_collective_leader(ask->cluster, NULL, error, leader);
+    int rv = mu_cluster_collective_leader(request->cluster, NULL, error, leader);
 
     if (rv != 0)
         return rv;
     plan->client = true;
     plan->threads = true;
-    if (mu_cluster_task_count(ask->cluster, "evaluator") > 0)
-        plan->warnings = eval_warnings(ask);
-    if (!ask->between_graph) {
+    if (mu_cluster_task_count(request->cluster, "evaluator") > 0)
+        plan->warnings = eval_warnings(request);
+    if (!request->between_graph) {
         rv = add_run(plan, NULL, -1, false, error);
     } else {
         plan->barrier = MU__BARRIER_THREADS;
-        rv = add_job(plan, ask->cluster, "chief", false, error);
+        rv = add_job(plan, request->cluster, "chief", false, error);
         if (rv == 0)
-            rv = add_job(plan, ask->cluster, "worker", false, error);
+            rv = add_job(plan, request->cluster, "worker", false, error);
     }
-    return rv != 0 ? rv : add_job(plan, ask->cluster, "evaluator", true, error);
+    return rv != 0 ? rv : add_job(plan, request->cluster, "evaluator", true, error);
 }
 
 /* Modes in which this process has to know which task it is. */
-static int check_task(const struct mu__plan_ask *ask, mu_error *error)
+static int check_task(const struct mu__plan_request *request, mu_error *error)
 {
     int rv;
 
-    if (ask->type == NULL || ask->type[0] == '\0')
+    if (request->type == NULL || request->type[0] == '\0')
         return mu_error_set(error, -MU_EINVALID,
                             "there is no task: expected its type and its index, from "
                             "TF_CONFIG or the options");
-    rv = mu_cluster_validate(ask->cluster, ask->type, ask->index, error);
-    if (rv == 0 && is_type(ask->type, "client"))
+    rv = mu_cluster_validate(request->cluster, request->type, request->index, error);
+    if (rv == 0 && is_type(request->type, "client"))
         rv = mu_error_set(error, -MU_EINVALID,
                           "unexpected task type \"client\": expected chief, evaluator, "
                           "ps or worker, or the standalone mode");
     return rv;
 }
 
-static bool is_leader(const struct mu__plan_ask *ask)
+static bool is_leader(const struct mu__plan_request *request)
 {
     char leader[MU_CLUSTER_TASK_BYTES] = "";
     char own[MU_CLUSTER_TASK_BYTES];
 
-    (void)mu_cluster_collective_leader(ask->cluster, NULL, NULL, leader);
-    mu__task_name(own, sizeof own, ask->type, ask->index);
+    (void)mu_cluster_collective_leader(request->cluster, NULL, NULL, leader);
+    mu__task_name(own, sizeof own, request->type, request->index);
     return strcmp(own, leader) == 0;
 }
 
-static int plan_standalone(const struct mu__plan_ask *ask, struct mu__plan *plan,
+static int plan_standalone(const struct mu__plan_request *request, struct mu__plan *plan,
                            mu_error *error)
 {
     int rv;
 
-    if (ask->type == NULL || ask->type[0] == '\0' || is_type(ask->type, "client"))
-        return plan_client(ask, plan, error);
-    rv = mu_cluster_validate(ask->cluster, ask->type, ask->index, error);
+    if (request->type == NULL || request->type[0] == '\0' ||
+        is_type(request->type, "client"))
+        return plan_client(request, plan, error);
+    rv = mu_cluster_validate(request->cluster, request->type, request->index, error);
     return rv != 0 ? rv : plan_server(plan);
 }
 
-static int plan_independent(const struct mu__plan_ask *ask, struct mu__plan *plan,
+static int plan_independent(const struct mu__plan_request *request, struct mu__plan *plan,
                             mu_error *error)
 {
-    const char *type = ask->type;
-    int rv = check_task(ask, error);
+    const char *type = request->type;
+    int rv = check_task(request, error);
 
     if (rv != 0)
         return rv;
     plan->serves = true;
-    plan->leads = is_leader(ask);
+    plan->leads = is_leader(request);
     if (is_type(type, "evaluator")) {
-        plan->warnings = eval_warnings(ask);
-        return add_run(plan, type, ask->index, true, error);
+        plan->warnings = eval_warnings(request);
+        return add_run(plan, type, request->index, true, error);
     }
-    if (!trains(type) || (!ask->between_graph && !plan->leads))
+    if (!trains(type) || (!request->between_graph && !plan->leads))
         return plan_server(plan);
-    if (!ask->between_graph)
+    if (!request->between_graph)
         return add_run(plan, NULL, -1, false, error);
     plan->barrier = MU__BARRIER_SERVICE;
-    return add_run(plan, type, ask->index, false, error);
+    return add_run(plan, type, request->index, false, error);
 }
 
 /* An evaluator that the cluster does not list, and the client so does not know of, works
  * for itself. */
-static int plan_client_worker(const struct mu__plan_ask *ask, struct mu__plan *plan,
-                              mu_error *error)
+static int plan_client_worker(const struct mu__plan_request *request,
+                              struct mu__plan *plan, mu_error *error)
 {
-    int rv = check_task(ask, error);
+    int rv = check_task(request, error);
 
     if (rv != 0)
         return rv;
-    if (is_type(ask->type, "evaluator") &&
-        mu_cluster_task_count(ask->cluster, "evaluator") == 0)
-        return plan_independent(ask, plan, error);
-    if (!is_leader(ask))
+    if (is_type(request->type, "evaluator") &&
+        mu_cluster_task_count(request->cluster, "evaluator") == 0)
+        return plan_independent(request, plan, error);
+    if (!is_leader(request))
         return plan_server(plan);
     plan->serves = true;
     plan->leads = true;
-    return plan_client(ask, plan, error);
+    return plan_client(request, plan, error);
 }
 
-int mu__plan_make(const struct mu__plan_ask *ask, mu_error *ret_error,
+int mu__plan_make(const struct mu__plan_request *request, mu_error *ret_error,
                   struct mu__plan *ret_plan)
 {
-    static int (*const modes[])(const struct mu__plan_ask *, struct mu__plan *,
+    static int (*const modes[])(const struct mu__plan_request *, struct mu__plan *,
                                 mu_error *) = {
         [MU_MODE_STANDALONE] = plan_standalone,
         [MU_MODE_INDEPENDENT] = plan_independent,
@@ -206,19 +207,20 @@ int mu__plan_make(const struct mu__plan_ask *ask, mu_error *ret_error,
         [MU_MODE_CLIENT_WORKER] = plan_client_worker,
     };
     struct mu__plan plan = {0};
-    int mode = ask->mode;
+    int mode = request->mode;
     int rv;
 
     if (mode < 0 || (size_t)mode >= sizeof modes / sizeof modes[0])
         return mu_error_set(ret_error, -MU_EINVALID,
                             "unexpected mode %d; expected one of enum mu_mode, 0 to %d",
                             mode, MU_MODE_CLIENT_WORKER);
-    if (mu_cluster_is_empty(ask->cluster))
+    if (mu_cluster_is_empty(request->cluster))
         mode = MU_MODE_LOCAL;
-    rv = mode == MU_MODE_LOCAL ? 0
-                               : mu_cluster_validate(ask->cluster, NULL, 0, ret_error);
+    rv = mode == MU_MODE_LOCAL
+             ? 0
+             : mu_cluster_validate(request->cluster, NULL, 0, ret_error);
     if (rv == 0)
-        rv = modes[mode](ask, &plan, ret_error);
+        rv = modes[mode](request, &plan, ret_error);
     if (rv != 0) {
         mu__plan_done(&plan);
         return rv;

@@ -25,7 +25,7 @@ enum mu__plan_warning {
     MU__PLAN_EVAL_LEFT_OUT = 4      /* locally nobody evaluates without a function */
 };
 
-struct mu__plan_ask {
+struct mu__plan_request {
     int mode;                   /* enum mu_mode */
     const mu_cluster *cluster;  /* NULL or empty: none */
     const char *type;           /* NULL or "": not told */
@@ -58,7 +58,7 @@ struct mu__plan {
 
 /* -MU_EINVALID: the mode is none, a task is missing or has no part in it; -MU_EEXHAUSTED
  * beyond MU__PLAN_RUNS_MAX; and errors of mu_cluster_validate. */
-int mu__plan_make(const struct mu__plan_ask *ask, mu_error *ret_error,
+int mu__plan_make(const struct mu__plan_request *request, mu_error *ret_error,
                   struct mu__plan *ret_plan);
 
 void mu__plan_done(struct mu__plan *plan);

@@ -164,8 +164,8 @@ static void deal_rounds(const unsigned *counts, size_t nodes, unsigned step,
     assert(rank == layout->tasks);
 }
 
-int mu__layout_deal(enum mu__deal deal, unsigned plane, const unsigned *counts,
-                    size_t nodes, struct mu__layout *ret_layout)
+int mu__layout_assign(enum mu__deal deal, unsigned plane, const unsigned *counts,
+                      size_t nodes, struct mu__layout *ret_layout)
 {
     unsigned step = deal == MU__DEAL_PLANE    ? plane
                     : deal == MU__DEAL_CYCLIC ? 1
@@ -190,7 +190,7 @@ int mu__layout_deal(enum mu__deal deal, unsigned plane, const unsigned *counts,
 
 struct named {
     const char *name;
-    size_t place;
+    size_t position;
 };
 
 static int by_name(const void *a, const void *b)
@@ -222,7 +222,7 @@ static int place_ranks(const struct mu__host_list *ranks, const struct named *na
             return mu_error_set(ret_error, -MU_ENOTFOUND,
                                 "%s: task %zu is on \"%s\", which is none of the hosts",
                                 source, i, ranks->names[i]);
-        put(layout, (unsigned)i, found->place, counts[found->place]++);
+        put(layout, (unsigned)i, found->position, counts[found->position]++);
     }
     return 0;
 }

@@ -27,8 +27,8 @@ int mu__task_counts_parse(const char *text, const char *source, size_t nodes,
                           mu_error *ret_error, unsigned **ret_counts);
 
 /* Deal out. The sum of the counts is at most MU_CLUSTER_TASKS_MAX. -MU_ENOMEM. */
-int mu__layout_deal(enum mu__deal deal, unsigned plane, const unsigned *counts,
-                    size_t nodes, struct mu__layout *ret_layout);
+int mu__layout_assign(enum mu__deal deal, unsigned plane, const unsigned *counts,
+                      size_t nodes, struct mu__layout *ret_layout);
 
 /* Rank i is on the host that stands at ranks->names[i], in `hosts`. -MU_ENOTFOUND with
  * the name of one that is not there, -MU_ENOMEM. */

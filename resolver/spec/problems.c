@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_BYTES = 768, PLACE_BYTES = 256, GAPS_SHOWN = 5 };
+enum { WORDS_BYTES = 768, LOCATION_BYTES = 256, GAPS_SHOWN = 5 };
 
 /* ---- the list ---- */
 
@@ -64,7 +64,7 @@ struct reading {
 };
 
 static void add_address(struct reading *r, const char *type, int index,
-                        const char *place, const cJSON *item)
+                        const char *location, const cJSON *item)
 {
     char got[MU__QUOTE_BYTES];
     mu_error error;
@@ -74,15 +74,15 @@ static void add_address(struct reading *r, const char *type, int index,
         mu__json_describe(item, got, sizeof got);
         mu__problems_add(r->problems, MU__PROBLEM_ERROR,
                          "%s: %s: expected an address \"host:port\", got %s", r->source,
-                         place, got);
+                         location, got);
         return;
     }
     rv = mu_cluster_add(r->cluster, type, index, item->valuestring, &error);
     if (rv == -MU_ENOMEM)
         r->is_full = true;
     else if (rv != 0)
-        mu__problems_add(r->problems, MU__PROBLEM_ERROR, "%s: %s: %s", r->source, place,
-                         error.message);
+        mu__problems_add(r->problems, MU__PROBLEM_ERROR, "%s: %s: %s", r->source,
+                         location, error.message);
 }
 
 static void read_list(struct reading *r, const char *type, const cJSON *list)
@@ -92,12 +92,12 @@ static void read_list(struct reading *r, const char *type, const cJSON *list)
 
     cJSON_ArrayForEach(item, list)
     {
-        char place[PLACE_BYTES];
+        char location[LOCATION_BYTES];
 
         if (r->is_full)
             return;
-        (void)snprintf(place, sizeof place, "%s%s[%d]", r->path, type, index);
-        add_address(r, type, index, place, item);
+        (void)snprintf(location, sizeof location, "%s%s[%d]", r->path, type, index);
+        add_address(r, type, index, location, item);
         index++;
     }
 }
@@ -109,19 +109,19 @@ static void read_map(struct reading *r, const char *type, const cJSON *map)
     cJSON_ArrayForEach(item, map)
     {
         char shown[MU__QUOTE_BYTES];
-        char place[PLACE_BYTES];
+        char location[LOCATION_BYTES];
         int index;
 
         if (r->is_full)
             return;
         mu__quote(shown, sizeof shown, item->string, strlen(item->string));
-        (void)snprintf(place, sizeof place, "%s%s.%s", r->path, type, shown);
+        (void)snprintf(location, sizeof location, "%s%s.%s", r->path, type, shown);
         if (mu__index_parse(item->string, &index) != 0)
             mu__problems_add(r->problems, MU__PROBLEM_ERROR,
                              "%s: %s: expected an index of 0 to %d as key", r->source,
-                             place, MU_CLUSTER_INDEX_MAX);
+                             location, MU_CLUSTER_INDEX_MAX);
         else
-            add_address(r, type, index, place, item);
+            add_address(r, type, index, location, item);
     }
 }
 
@@ -163,7 +163,8 @@ static void read_jobs(struct reading *r, const cJSON *jobs)
 
 /* What a node says of the text, where nothing of the above was found: it has rules
  * besides. */
-static int ask_node(struct reading *r, const char *text, size_t size, bool is_tf_config)
+static int request_node(struct reading *r, const char *text, size_t size,
+                        bool is_tf_config)
 {
     mu_cluster *cluster = NULL;
     mu_tf_config config = {0};
@@ -217,7 +218,7 @@ int mu__problems_read(struct mu__problems *problems, const char *text, size_t si
     rv = read_root(&r, root, is_tf_config);
     cJSON_Delete(root);
     if (rv == 0)
-        rv = ask_node(&r, text, size, is_tf_config);
+        rv = request_node(&r, text, size, is_tf_config);
     if (rv != 0) {
         mu_cluster_free(r.cluster);
         return rv;

@@ -34,7 +34,7 @@ struct mu__http_request {
     mu__pid owner;              /* gets HTTP_DONE */
     const struct mu__http_tls *tls;     /* may be NULL */
     const char *wanted_header;  /* the name of a header of the answer; NULL: none */
-    bool takes_proxy;           /* what the environment says about proxies counts */
+    bool uses_proxy;            /* what the environment says about proxies counts */
 
     /* The answer. */
     int code;                   /* 0: there is an answer. -MU_EUNAVAILABLE (no connection,

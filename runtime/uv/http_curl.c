@@ -676,7 +676,7 @@ static int set_options(struct job *job, const struct mu__http_request *request)
         const char *text;
     } texts[] = {
         {CURLOPT_PROTOCOLS_STR, "http,https"},
-        {CURLOPT_PROXY, request->takes_proxy ? NULL : ""},
+        {CURLOPT_PROXY, request->uses_proxy ? NULL : ""},
         {CURLOPT_USERAGENT, "muster"},
         {CURLOPT_URL, request->url},
         {CURLOPT_CUSTOMREQUEST, request->method},

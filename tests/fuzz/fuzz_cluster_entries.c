@@ -57,55 +57,56 @@ static void check_entry(const char *text, size_t size)
 static const char *listing;
 static const char *content;
 
-static void on_ask(struct mu__asker *asker, struct mu__note *note)
+static void on_send(struct mu__requester *requester, struct mu__exchange *exchange)
 {
-    const char *text = note->question.kind == MU__ASK_FOLDER     ? listing
-                       : note->question.kind == MU__ASK_FILE     ? content
-                       : note->question.kind == MU__ASK_CLOCK    ? "1700000000"
-                       : note->question.kind == MU__ASK_VARIABLE &&
-                               strcmp(note->question.name,
-                                      "MUSTER_CLUSTER_DIRECTORY") == 0
-                           ? "/d"
-                           : NULL;
+    const char *text =
+        exchange->request.kind == MU__REQUEST_FOLDER  ? listing
+        : exchange->request.kind == MU__REQUEST_FILE  ? content
+        : exchange->request.kind == MU__REQUEST_CLOCK ? "1700000000"
+        : exchange->request.kind == MU__REQUEST_VARIABLE &&
+                strcmp(exchange->request.name, "MUSTER_CLUSTER_DIRECTORY") == 0
+            ? "/d"
+            : NULL;
 
-    (void)asker;
+    (void)requester;
     if (text == NULL) {
-        note->answer.code = mu_error_set(&note->answer.error, -MU_ENOTFOUND, "none");
+        exchange->answer.code =
+            mu_error_set(&exchange->answer.error, -MU_ENOTFOUND, "none");
     } else {
-        note->answer.data = strdup(text);
-        must(note->answer.data != NULL, "memory");
-        note->answer.size = strlen(text);
+        exchange->answer.data = strdup(text);
+        must(exchange->answer.data != NULL, "memory");
+        exchange->answer.size = strlen(text);
     }
-    mu__note_answer(note);
+    mu__exchange_answer(exchange);
 }
 
-static void on_cancel(struct mu__asker *asker, struct mu__note *note)
+static void on_cancel(struct mu__requester *requester, struct mu__exchange *exchange)
 {
-    (void)asker;
-    (void)note;
+    (void)requester;
+    (void)exchange;
 }
 
 static void check_folder(void)
 {
-    static const struct mu__asker_ops ops = {on_ask, on_cancel};
+    static const struct mu__requester_ops ops = {on_send, on_cancel};
     const struct mu__resolver_kind *kind = &mu__resolver_directory;
-    struct mu__asker asker = {&ops};
+    struct mu__requester requester = {&ops};
     struct mu__settings settings;
-    struct mu__notes *notes = NULL;
+    struct mu__requests *requests = NULL;
     mu_resolution resolution;
     mu_error error = {0};
     int rv;
 
     mu_resolution_init(&resolution);
-    must(mu__notes_new(&asker, NULL, NULL, &notes) == 0, "memory");
+    must(mu__requests_new(&requester, NULL, NULL, &requests) == 0, "memory");
     must(mu__settings_init(&settings, kind->name, kind->settings) == 0, "memory");
-    rv = kind->resolve(notes, &settings, &error, &resolution);
+    rv = kind->resolve(requests, &settings, &error, &resolution);
     must(rv != MU__LATER, "all was answered");
     must(rv == 0 || (rv == error.code && error.message[0] != '\0'), "words");
     must(rv != 0 || !mu_cluster_is_empty(resolution.cluster), "somebody");
     mu_cluster_free(resolution.cluster);
     mu__settings_done(&settings);
-    mu__notes_free(notes);
+    mu__requests_free(requests);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,5 +1,5 @@
 /* Any bytes as an answer of a DNS server: an error in words, or records that can be
- * written as lines; and any text as a name: an error in words, or a question that is its
+ * written as lines; and any text as a name: an error in words, or a request that is its
  * own. */
 #include "resolver/engine/dns_answer.h"
 
@@ -61,12 +61,12 @@ static void write_question(const uint8_t *data, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    static const char question[] = "\1\2\1\0\0\1\0\0\0\0\0\0\1a\1b\0\0\1\0\1";
+    static const char request[] = "\1\2\1\0\0\1\0\0\0\0\0\0\1a\1b\0\0\1\0\1";
 
     read_answer(data, size, MU__DNS_A);
     read_answer(data, size, MU__DNS_AAAA);
     read_answer(data, size, MU__DNS_SRV);
-    (void)mu__dns_is_answer(data, size, (const uint8_t *)question, sizeof question - 1);
+    (void)mu__dns_is_answer(data, size, (const uint8_t *)request, sizeof request - 1);
     /* snprintf reads up to a zero byte or the end that it is given. */
     write_question(data, size);
     return 0;

@@ -48,7 +48,7 @@ static void deal(const unsigned *counts, size_t nodes, unsigned plane)
     if (sum > MU_CLUSTER_TASKS_MAX)
         return;
     for (int how = MU__DEAL_BLOCK; how <= MU__DEAL_PLANE; how++) {
-        must(mu__layout_deal((enum mu__deal)how, plane, counts, nodes, &layout) == 0,
+        must(mu__layout_assign((enum mu__deal)how, plane, counts, nodes, &layout) == 0,
              "deal");
         must(layout.tasks == sum, "sum");
         for (unsigned i = 0; i < layout.tasks; i++)

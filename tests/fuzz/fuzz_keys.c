@@ -7,6 +7,7 @@
  * its comparisons and changes, one each; or its value is all of it, packed. */
 #include "actors/coordination/coordination.h"
 #include "actors/coordination/internal.h"
+#include "actors/coordination/keys/keys.h"
 #include "actors/coordination/keys/txn.h"
 #include "actors/messages.h"
 #include "actors/packing.h"

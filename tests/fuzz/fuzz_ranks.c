@@ -19,7 +19,7 @@ static void must(bool truth, const char *what)
 }
 
 struct world {
-    struct mu__asker asker; /* first: operations cast */
+    struct mu__requester requester; /* first: operations cast */
     const char *text;
 };
 
@@ -39,25 +39,25 @@ static char *find(const char *text, const char *name)
 }
 
 /* Files and folders are lines, too: "/path=content". */
-static void on_ask(struct mu__asker *asker, struct mu__note *note)
+static void on_send(struct mu__requester *requester, struct mu__exchange *exchange)
 {
-    struct world *world = (struct world *)asker;
-    struct mu__answer *answer = &note->answer;
+    struct world *world = (struct world *)requester;
+    struct mu__answer *answer = &exchange->answer;
 
-    answer->data = note->question.kind == MU__ASK_HOST_NAME
+    answer->data = exchange->request.kind == MU__REQUEST_HOST_NAME
                        ? strdup("host")
-                       : find(world->text, note->question.name);
+                       : find(world->text, exchange->request.name);
     if (answer->data == NULL)
         answer->code = mu_error_set(&answer->error, -MU_ENOTFOUND, "not there");
     else
         answer->size = strlen(answer->data);
-    mu__note_answer(note);
+    mu__exchange_answer(exchange);
 }
 
-static void on_cancel(struct mu__asker *asker, struct mu__note *note)
+static void on_cancel(struct mu__requester *requester, struct mu__exchange *exchange)
 {
-    (void)asker;
-    (void)note;
+    (void)requester;
+    (void)exchange;
 }
 
 /* A host of SageMaker may be in a group that is no job: then it is no task. */
@@ -87,7 +87,7 @@ static void check(const struct mu__resolver_kind *kind, int rv, const mu_error *
          "place");
 }
 
-static void resolve(const struct mu__resolver_kind *kind, struct mu__notes *notes)
+static void resolve(const struct mu__resolver_kind *kind, struct mu__requests *requests)
 {
     struct mu__settings settings;
     mu_resolution resolution;
@@ -96,12 +96,12 @@ static void resolve(const struct mu__resolver_kind *kind, struct mu__notes *note
     int rv;
 
     must(mu__settings_init(&settings, kind->name, kind->settings) == 0, "memory");
-    mu__notes_begin(notes, NULL);
-    mu__notes_begin(notes, kind->name);
-    rv = kind->detect(notes, &settings, &why);
+    mu__requests_begin_pass(requests, NULL);
+    mu__requests_begin_pass(requests, kind->name);
+    rv = kind->detect(requests, &settings, &why);
     must(rv == 1 || (rv == 0 && why.message[0] != '\0'), "detection");
     mu_resolution_init(&resolution);
-    rv = kind->resolve(notes, &settings, &error, &resolution);
+    rv = kind->resolve(requests, &settings, &error, &resolution);
     check(kind, rv, &error, &resolution);
     mu_cluster_free(resolution.cluster);
     mu__settings_done(&settings);
@@ -113,16 +113,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         &mu__resolver_environment, &mu__resolver_sagemaker, &mu__resolver_slurm,
         &mu__resolver_open_mpi,    &mu__resolver_pmix,      &mu__resolver_lsf,
         &mu__resolver_pbs,         &mu__resolver_aws};
-    static const struct mu__asker_ops ops = {on_ask, on_cancel};
+    static const struct mu__requester_ops ops = {on_send, on_cancel};
     char *text = strndup((const char *)data, size);
-    struct world world = {.asker.ops = &ops, .text = text};
-    struct mu__notes *notes;
+    struct world world = {.requester.ops = &ops, .text = text};
+    struct mu__requests *requests;
 
     must(text != NULL, "memory");
-    must(mu__notes_new(&world.asker, NULL, NULL, &notes) == 0, "memory");
+    must(mu__requests_new(&world.requester, NULL, NULL, &requests) == 0, "memory");
     for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-        resolve(kinds[i], notes);
-    mu__notes_free(notes);
+        resolve(kinds[i], requests);
+    mu__requests_free(requests);
     free(text);
     return 0;
 }

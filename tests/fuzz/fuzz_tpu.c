@@ -2,7 +2,7 @@
  * an error in words, or what they mean. The first byte says which. */
 #include "resolver/cloud/google/tpu.h"
 #include "runtime/base/date.h"
-#include "tests/fuzz/fuzz_asker.h"
+#include "tests/fuzz/fuzz_requester.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

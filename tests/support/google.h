@@ -20,46 +20,46 @@
 #define TOKEN(word) "{\"access_token\": \"" word "\", \"token_type\": \"Bearer\"}"
 
 /* No words of what was asked may have what is secret. */
-static inline void check_words(struct mu__notes *notes, const mu_error *error)
+static inline void check_words(struct mu__requests *requests, const mu_error *error)
 {
     char line[1024];
 
-    for (size_t i = 0; mu__notes_at(notes, i) != NULL; i++) {
-        mu__note_words(mu__notes_at(notes, i), line, sizeof line);
+    for (size_t i = 0; mu__requests_at(requests, i) != NULL; i++) {
+        mu__exchange_describe(mu__requests_at(requests, i), line, sizeof line);
         assert_null(strstr(line, "SECRET"));
     }
-    for (size_t i = 0; mu__notes_said(notes, i) != NULL; i++)
-        assert_null(strstr(mu__notes_said(notes, i), "SECRET"));
+    for (size_t i = 0; mu__requests_explanation(requests, i) != NULL; i++)
+        assert_null(strstr(mu__requests_explanation(requests, i), "SECRET"));
     assert_null(strstr(error->message, "SECRET"));
 }
 
 /* What is asked for; the result is a text. */
-typedef int (*ask_fn)(const struct mu__google *google, mu_error *ret_error,
-                      char **ret_text);
+typedef int (*request_fn)(const struct mu__google *google, mu_error *ret_error,
+                          char **ret_text);
 
-static inline int run(ask_fn ask, const struct script_row *rows, struct mu__google google,
-                      mu_error *ret_error, char **ret_text)
+static inline int run(request_fn request, const struct script_row *rows,
+                      struct mu__google google, mu_error *ret_error, char **ret_text)
 {
-    struct mu__notes *notes;
+    struct mu__requests *requests;
     struct script script;
     int rv = MU__LATER;
 
     *ret_error = (mu_error){0};
     script_init(&script, rows);
     script.late = true;
-    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
-    google.notes = notes;
+    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
+    google.requests = requests;
     google.resolver = "test";
     for (int i = 0; rv == MU__LATER; i++) {
         assert_true(i < 100);
-        mu__notes_begin(notes, NULL);
-        rv = ask(&google, ret_error, ret_text);
+        mu__requests_begin_pass(requests, NULL);
+        rv = request(&google, ret_error, ret_text);
         if (rv == MU__LATER)
             assert_true(script.waiting_count > 0);
         script_answer(&script);
     }
-    check_words(notes, ret_error);
-    mu__notes_free(notes);
+    check_words(requests, ret_error);
+    mu__requests_free(requests);
     return rv;
 }
 
@@ -88,7 +88,7 @@ static inline int api(const struct mu__google *google, mu_error *ret_error,
 {
     const char *text = NULL;
     const cJSON *root;
-    int rv = mu__google_ask(
+    int rv = mu__google_send(
         google,
         &(struct mu__google_request){.url = "https://api.example/a", .what = "thing"},
         ret_error, &root);
@@ -98,25 +98,25 @@ static inline int api(const struct mu__google *google, mu_error *ret_error,
     return rv != 0 ? rv : copy_text(text == NULL ? "" : text, ret_text);
 }
 
-static inline void expect(ask_fn ask, const struct script_row *rows,
+static inline void expect(request_fn request, const struct script_row *rows,
                           struct mu__google google, const char *text)
 {
     char *got = NULL;
     mu_error error;
 
-    if (run(ask, rows, google, &error, &got) != 0)
+    if (run(request, rows, google, &error, &got) != 0)
         fail_msg("%s", error.message);
     assert_string_equal(got, text);
     free(got);
 }
 
-static inline void expect_error(ask_fn ask, const struct script_row *rows,
+static inline void expect_error(request_fn request, const struct script_row *rows,
                                 struct mu__google google, int code, const char *words)
 {
     char *got = NULL;
     mu_error error;
 
-    assert_int_equal(run(ask, rows, google, &error, &got), code);
+    assert_int_equal(run(request, rows, google, &error, &got), code);
     assert_null(got);
     if (strstr(error.message, words) == NULL)
         fail_msg("\"%s\" is not in \"%s\"", words, error.message);

@@ -13,43 +13,43 @@ enum { RUNS_MAX = 1000 };
 
 /* ---- Answering ---- */
 
-static bool has_header(const struct mu__question *question, const char *start)
+static bool has_header(const struct mu__request *request, const char *start)
 {
-    for (size_t i = 0; question->headers != NULL && question->headers[i] != NULL; i++)
-        if (strncmp(question->headers[i], start, strlen(start)) == 0)
+    for (size_t i = 0; request->headers != NULL && request->headers[i] != NULL; i++)
+        if (strncmp(request->headers[i], start, strlen(start)) == 0)
             return true;
     return false;
 }
 
-static bool has_body(const struct mu__question *question, const char *part)
+static bool has_body(const struct mu__request *request, const char *part)
 {
     char *text;
     bool found;
 
-    if (question->body == NULL)
+    if (request->body == NULL)
         return false;
-    text = calloc(1, question->body_size + 1);
+    text = calloc(1, request->body_size + 1);
     assert_non_null(text);
-    memcpy(text, question->body, question->body_size);
-    for (size_t i = 0; i < question->body_size; i++)
+    memcpy(text, request->body, request->body_size);
+    for (size_t i = 0; i < request->body_size; i++)
         text[i] = (char)(text[i] == '\0' ? '\n' : text[i]);
     found = strstr(text, part) != NULL;
     free(text);
     return found;
 }
 
-static bool fits(const struct script_row *row, const struct mu__question *question)
+static bool fits(const struct script_row *row, const struct mu__request *request)
 {
-    const char *method = question->method == NULL ? "GET" : question->method;
+    const char *method = request->method == NULL ? "GET" : request->method;
 
-    if (row->kind != question->kind || strcmp(row->name, question->name) != 0 ||
-        row->again != question->again)
+    if (row->kind != request->kind || strcmp(row->name, request->name) != 0 ||
+        row->again != request->again)
         return false;
-    if (row->body != NULL && !has_body(question, row->body))
+    if (row->body != NULL && !has_body(request, row->body))
         return false;
-    if (row->has_header != NULL && !has_header(question, row->has_header))
+    if (row->has_header != NULL && !has_header(request, row->has_header))
         return false;
-    return row->kind != MU__ASK_HTTP ||
+    return row->kind != MU__REQUEST_HTTP ||
            strcmp(row->method == NULL ? "GET" : row->method, method) == 0;
 }
 
@@ -67,7 +67,7 @@ static void give_row(const struct script_row *row, struct mu__answer *answer)
                                     row->text == NULL ? "scripted" : row->text);
         return;
     }
-    if (row->kind == MU__ASK_HTTP) {
+    if (row->kind == MU__REQUEST_HTTP) {
         answer->status = row->status == 0 ? 200 : row->status;
         (void)snprintf(answer->content_type, sizeof answer->content_type, "%s",
                        row->content_type == NULL ? "application/json"
@@ -78,67 +78,67 @@ static void give_row(const struct script_row *row, struct mu__answer *answer)
     give_text(answer, row->text == NULL ? "" : row->text);
 }
 
-static void answer(struct script *script, struct mu__note *note)
+static void answer(struct script *script, struct mu__exchange *exchange)
 {
-    const struct mu__question *question = &note->question;
+    const struct mu__request *request = &exchange->request;
     const struct script_row *row = script->rows;
 
-    while (row != NULL && row->name != NULL && !fits(row, question))
+    while (row != NULL && row->name != NULL && !fits(row, request))
         row++;
-    if (question->kind == MU__ASK_CALL) {
-        mu__ask_call_run(question->call);
-        give_text(&note->answer, "");
+    if (request->kind == MU__REQUEST_CALL) {
+        mu__request_call_run(request->call);
+        give_text(&exchange->answer, "");
     } else if (row != NULL && row->name != NULL) {
-        give_row(row, &note->answer);
-    } else if (question->kind == MU__ASK_CLOCK) {
-        give_text(&note->answer, script->clock == NULL ? "1700000000" : script->clock);
-    } else if (question->kind == MU__ASK_HOST_NAME) {
-        give_text(&note->answer,
+        give_row(row, &exchange->answer);
+    } else if (request->kind == MU__REQUEST_CLOCK) {
+        give_text(&exchange->answer,
+                  script->clock == NULL ? "1700000000" : script->clock);
+    } else if (request->kind == MU__REQUEST_HOST_NAME) {
+        give_text(&exchange->answer,
                   script->host_name == NULL ? "this-host" : script->host_name);
     } else {
-        if (question->kind == MU__ASK_HTTP)
+        if (request->kind == MU__REQUEST_HTTP)
             fail_msg("nobody thought of %s %s",
-                     question->method == NULL ? "GET" : question->method,
-                     question->name);
-        note->answer.code = mu_error_set(&note->answer.error, -MU_ENOTFOUND,
-                                         "\"%s\" is not there", question->name);
+                     request->method == NULL ? "GET" : request->method, request->name);
+        exchange->answer.code = mu_error_set(&exchange->answer.error, -MU_ENOTFOUND,
+                                             "\"%s\" is not there", request->name);
     }
-    mu__note_answer(note);
+    mu__exchange_answer(exchange);
 }
 
-static bool at_once(enum mu__ask_kind kind)
+static bool at_once(enum mu__request_kind kind)
 {
-    return kind == MU__ASK_VARIABLE || kind == MU__ASK_CLOCK ||
-           kind == MU__ASK_HOST_NAME;
+    return kind == MU__REQUEST_VARIABLE || kind == MU__REQUEST_CLOCK ||
+           kind == MU__REQUEST_HOST_NAME;
 }
 
-static void on_ask(struct mu__asker *asker, struct mu__note *note)
+static void on_send(struct mu__requester *requester, struct mu__exchange *exchange)
 {
-    struct script *script = (struct script *)asker;
+    struct script *script = (struct script *)requester;
 
-    script->asked[note->question.kind]++;
-    if (!script->late || at_once(note->question.kind)) {
-        answer(script, note);
+    script->requested[exchange->request.kind]++;
+    if (!script->late || at_once(exchange->request.kind)) {
+        answer(script, exchange);
         return;
     }
     assert_true(script->waiting_count < 256);
-    script->waiting[script->waiting_count++] = note;
+    script->waiting[script->waiting_count++] = exchange;
 }
 
-static void on_cancel(struct mu__asker *asker, struct mu__note *note)
+static void on_cancel(struct mu__requester *requester, struct mu__exchange *exchange)
 {
-    struct script *script = (struct script *)asker;
+    struct script *script = (struct script *)requester;
 
     for (unsigned i = 0; i < script->waiting_count; i++)
-        if (script->waiting[i] == note)
+        if (script->waiting[i] == exchange)
             script->waiting[i] = script->waiting[--script->waiting_count];
 }
 
 void script_init(struct script *script, const struct script_row *rows)
 {
-    static const struct mu__asker_ops ops = {on_ask, on_cancel};
+    static const struct mu__requester_ops ops = {on_send, on_cancel};
 
-    *script = (struct script){.asker.ops = &ops, .rows = rows};
+    *script = (struct script){.requester.ops = &ops, .rows = rows};
 }
 
 /* The last one first: nothing may depend on the order. */
@@ -165,19 +165,19 @@ static void set_all(struct mu__settings *settings, const char *const *texts)
     }
 }
 
-static int run(const struct mu__resolver_kind *kind, struct mu__notes *notes,
+static int run(const struct mu__resolver_kind *kind, struct mu__requests *requests,
                const struct mu__settings *settings, bool detects, mu_error *ret_error,
                mu_resolution *ret_resolution)
 {
     mu_resolution resolution;
     int rv;
 
-    mu__notes_begin(notes, NULL);
-    mu__notes_begin(notes, kind->name);
+    mu__requests_begin_pass(requests, NULL);
+    mu__requests_begin_pass(requests, kind->name);
     if (detects)
-        return kind->detect(notes, settings, ret_error);
+        return kind->detect(requests, settings, ret_error);
     mu_resolution_init(&resolution);
-    rv = kind->resolve(notes, settings, ret_error, &resolution);
+    rv = kind->resolve(requests, settings, ret_error, &resolution);
     if (rv == 0)
         *ret_resolution = resolution;
     else
@@ -190,19 +190,19 @@ static int evaluate(const struct mu__resolver_kind *kind, const struct script_ro
                     mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct mu__settings settings;
-    struct mu__notes *notes;
+    struct mu__requests *requests;
     struct script script;
     int rv = MU__LATER;
 
     script_init(&script, rows);
     script.late = late;
-    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
     assert_int_equal(mu__settings_init(&settings, kind->name, kind->settings), 0);
     set_all(&settings, texts);
     *ret_error = (mu_error){0};
     for (unsigned i = 0; rv == MU__LATER; i++) {
         assert_true(i < RUNS_MAX);
-        rv = run(kind, notes, &settings, detects, ret_error, ret_resolution);
+        rv = run(kind, requests, &settings, detects, ret_error, ret_resolution);
         if (rv == MU__LATER)
             assert_true(script.waiting_count > 0);
         script_answer(&script);
@@ -211,7 +211,7 @@ static int evaluate(const struct mu__resolver_kind *kind, const struct script_ro
         assert_int_equal(ret_error->code, rv);
         assert_true(ret_error->message[0] != '\0');
     }
-    mu__notes_free(notes);
+    mu__requests_free(requests);
     mu__settings_done(&settings);
     return rv;
 }
@@ -305,7 +305,7 @@ void script_expect_error(const struct mu__resolver_kind *kind,
 
 enum { OWN_BYTES = 128 };
 
-struct telling {
+struct announcing {
     const struct mu__resolver_kind *kind;
     const struct script_row *rows;
     const char *const *texts;
@@ -315,47 +315,50 @@ struct telling {
     uint32_t again_ms;
 };
 
-static int tell_once(struct telling *telling, struct mu__notes *notes,
-                     const struct mu__settings *settings, void **own, mu_error *ret_error)
+static int announce_once(struct announcing *announcing, struct mu__requests *requests,
+                         const struct mu__settings *settings, void **own,
+                         mu_error *ret_error)
 {
-    mu__notes_begin(notes, NULL);
-    mu__notes_begin(notes, telling->kind->name);
-    if (telling->withdraws)
-        return telling->kind->withdraw(notes, settings, telling->announcement, ret_error,
-                                       own);
-    return telling->kind->announce(notes, settings, telling->announcement, ret_error, own,
-                                   &telling->index, &telling->again_ms);
+    mu__requests_begin_pass(requests, NULL);
+    mu__requests_begin_pass(requests, announcing->kind->name);
+    if (announcing->withdraws)
+        return announcing->kind->withdraw(requests, settings, announcing->announcement,
+                                          ret_error, own);
+    return announcing->kind->announce(requests, settings, announcing->announcement,
+                                      ret_error, own, &announcing->index,
+                                      &announcing->again_ms);
 }
 
-static int tell(struct telling *telling, bool late, void **own, mu_error *ret_error)
+static int announce(struct announcing *announcing, bool late, void **own,
+                    mu_error *ret_error)
 {
-    const char *name = telling->kind->name;
+    const char *name = announcing->kind->name;
     struct mu__settings settings;
-    struct mu__notes *notes;
+    struct mu__requests *requests;
     struct script script;
     int rv = MU__LATER;
 
-    script_init(&script, telling->rows);
+    script_init(&script, announcing->rows);
     script.late = late;
-    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
-    assert_int_equal(mu__settings_init(&settings, name, telling->kind->settings), 0);
-    set_all(&settings, telling->texts);
+    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
+    assert_int_equal(mu__settings_init(&settings, name, announcing->kind->settings), 0);
+    set_all(&settings, announcing->texts);
     *ret_error = (mu_error){0};
     for (unsigned i = 0; rv == MU__LATER; i++) {
         assert_true(i < RUNS_MAX);
-        rv = tell_once(telling, notes, &settings, own, ret_error);
+        rv = announce_once(announcing, requests, &settings, own, ret_error);
         assert_true(rv != MU__LATER || script.waiting_count > 0);
         script_answer(&script);
     }
     assert_int_equal(rv < 0 ? ret_error->code : 0, rv);
-    mu__notes_free(notes);
+    mu__requests_free(requests);
     mu__settings_done(&settings);
     return rv;
 }
 
-static int tell_twice(struct telling *telling, void **own, mu_error *ret_error)
+static int announce_twice(struct announcing *announcing, void **own, mu_error *ret_error)
 {
-    struct telling late = *telling;
+    struct announcing late = *announcing;
     void *late_own = NULL;
     mu_error error;
     int rv;
@@ -367,10 +370,10 @@ static int tell_twice(struct telling *telling, void **own, mu_error *ret_error)
         assert_non_null(*own);
         memcpy(late_own, *own, OWN_BYTES);
     }
-    rv = tell(telling, false, own, ret_error);
-    assert_int_equal(tell(&late, true, &late_own, &error), rv);
+    rv = announce(announcing, false, own, ret_error);
+    assert_int_equal(announce(&late, true, &late_own, &error), rv);
     assert_string_equal(error.message, ret_error->message);
-    assert_int_equal(late.index, telling->index);
+    assert_int_equal(late.index, announcing->index);
     free(late_own);
     return rv;
 }
@@ -380,11 +383,11 @@ int script_announce(const struct mu__resolver_kind *kind, const struct script_ro
                     void **own, mu_error *ret_error, int *ret_index,
                     uint32_t *ret_again_ms)
 {
-    struct telling telling = {kind, rows, settings, announcement, .index = -1};
-    int rv = tell_twice(&telling, own, ret_error);
+    struct announcing announcing = {kind, rows, settings, announcement, .index = -1};
+    int rv = announce_twice(&announcing, own, ret_error);
 
-    *ret_index = telling.index;
-    *ret_again_ms = telling.again_ms;
+    *ret_index = announcing.index;
+    *ret_again_ms = announcing.again_ms;
     return rv;
 }
 
@@ -392,7 +395,8 @@ int script_withdraw(const struct mu__resolver_kind *kind, const struct script_ro
                     const char *const *settings, const mu_announcement *announcement,
                     void **own, mu_error *ret_error)
 {
-    struct telling telling = {kind, rows, settings, announcement, .withdraws = true};
+    struct announcing announcing = {kind, rows, settings, announcement,
+                                    .withdraws = true};
 
-    return tell_twice(&telling, own, ret_error);
+    return announce_twice(&announcing, own, ret_error);
 }

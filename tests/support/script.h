@@ -7,18 +7,18 @@
 #ifndef MU_TESTS_SCRIPT_H
 #define MU_TESTS_SCRIPT_H
 
-#include "resolver/engine/ask.h"
 #include "resolver/engine/kind.h"
+#include "resolver/engine/requests.h"
 
 struct script_row {
-    enum mu__ask_kind kind;
+    enum mu__request_kind kind;
     const char *name;
     const char *text;           /* the answer's content */
     int status;                 /* of HTTP; 0: 200 */
     int code;                   /* not 0: this error instead, with `text` as its words */
     const char *content_type;   /* NULL: "application/json" */
     const char *header;         /* what the wanted header is */
-    const char *method;         /* the question must have this; NULL: GET */
+    const char *method;         /* the request must have this; NULL: GET */
     const char *body;           /* and this content, in part or whole, a line end for each
                                    zero byte; NULL: any */
     const char *has_header;     /* and a header that begins with this; NULL: any */
@@ -26,22 +26,29 @@ struct script_row {
 };
 
 /* Rows in short; more fields may follow inside the parentheses. */
-#define SCRIPT(what, ...) {.kind = MU__ASK_##what, __VA_ARGS__}
-#define SCRIPT_VARIABLE(variable, value) \
-    {.kind = MU__ASK_VARIABLE, .name = (variable), .text = (value)}
-#define SCRIPT_FILE(path, content) \
-    {.kind = MU__ASK_FILE, .name = (path), .text = (content)}
+#define SCRIPT(what, ...)                       \
+    {                                           \
+        .kind = MU__REQUEST_##what, __VA_ARGS__ \
+    }
+#define SCRIPT_VARIABLE(variable, value)                                  \
+    {                                                                     \
+        .kind = MU__REQUEST_VARIABLE, .name = (variable), .text = (value) \
+    }
+#define SCRIPT_FILE(path, content)                                  \
+    {                                                               \
+        .kind = MU__REQUEST_FILE, .name = (path), .text = (content) \
+    }
 #define SCRIPT_END {.name = NULL}
 
 struct script {
-    struct mu__asker asker;     /* first: operations cast */
+    struct mu__requester requester; /* first: operations cast */
     const struct script_row *rows;  /* ended by a NULL name */
     const char *clock;          /* NULL: "1700000000" */
     const char *host_name;      /* NULL: "this-host" */
     bool late;                  /* what may be answered later, is */
-    struct mu__note *waiting[256];
+    struct mu__exchange *waiting[256];
     unsigned waiting_count;
-    unsigned asked[MU__ASK_KINDS];  /* questions so far */
+    unsigned requested[MU__REQUEST_KINDS]; /* requests so far */
 };
 
 void script_init(struct script *script, const struct script_row *rows);
@@ -51,7 +58,7 @@ void script_answer(struct script *script);
 
 /* Evaluate a resolver of ours until it has concluded, with settings as "name=value" texts
  * ended by NULL (may be NULL): once with all answers at once, and once with all late;
- * both must come to the same. Runs as the evaluation does, without a second try. The
+ * both must come to the same. Runs as the query does, without a second try. The
  * caller frees ret_resolution->cluster when 0 is returned. `*ret_words` gets the last
  * error. */
 int script_resolve(const struct mu__resolver_kind *kind, const struct script_row *rows,

@@ -1,5 +1,6 @@
 /* Numbers as values of keys. */
 #include "actors/coordination/keys/internal.h"
+#include "actors/coordination/keys/key_map.h"
 
 /* A decimal number of 64 bits, all of the text. */
 static bool read_number(struct mu__view text, int64_t *ret_number)

@@ -1,7 +1,7 @@
 /* What the files of the service's key-values share; for coordination_keys.c,
  * coordination_reads.c and coordination/transactions.c only. */
-#ifndef MU_ACTORS_COORDINATION_KEYS_H
-#define MU_ACTORS_COORDINATION_KEYS_H
+#ifndef MU_ACTORS_COORDINATION_KEYS_INTERNAL_H
+#define MU_ACTORS_COORDINATION_KEYS_INTERNAL_H
 
 #include "actors/coordination/request_results.h"
 #include "actors/coordination/internal.h"
@@ -58,7 +58,6 @@ void mu__coord_reads_changed(struct mu__ctx *ctx, struct coordination *c,
                              const struct mu__key_value *entry);
 void mu__coord_reads_deleted(struct mu__ctx *ctx, struct coordination *c,
                              struct mu__view key, uint64_t revision);
-
 struct coord_reads *mu__coord_reads_new(uint64_t secret, struct mu__pool *pool);
 void mu__coord_reads_free(struct coord_reads *reads);
 
@@ -138,5 +137,90 @@ void mu__coord_key_write_result(struct mu__ctx *ctx, struct coordination *c,
 /* The words name the key. */
 int mu__coord_key_error(mu_error *error, int code, struct mu__view key,
                         const char *reason);
+
+enum wait_kind { WAIT_GET, WAIT_WATCH, WAIT_WATCH_BELOW, WAIT_KINDS };
+
+struct wait_list {
+    struct coord_wait *first;
+    struct coord_wait *last;
+};
+
+struct subject {
+    struct wait_list waits[WAIT_KINDS];
+    uint32_t count;
+    uint32_t key_size;
+    char key[];
+};
+
+/* A node, and what it waits for. */
+struct key_reader {
+    uint32_t node;
+    struct mu__map waits;       /* by token */
+};
+
+struct coord_wait {
+    uint64_t token;
+    enum wait_kind kind;
+    struct key_reader *reader;
+    struct subject *subject;
+    struct coord_wait *next;            /* in the subject's list of the kind */
+    struct coord_wait *before;
+    struct coord_wait *page_next;       /* of those whose snapshot is not whole */
+    char *cursor;                       /* the last key that it was told; NULL: all */
+    uint32_t cursor_size;
+};
+
+struct coord_reads {
+    struct mu__pool *pool;
+    uint64_t secret;                    /* agents choose tokens */
+    struct mu__key_values *subjects;    /* a value is a pointer to a struct subject */
+    struct mu__map readers;             /* by node + 1 */
+    uint64_t counts[WAIT_KINDS];
+    struct coord_wait *pages;           /* whose snapshot is not whole */
+    struct coord_wait **pages_end;
+    struct mu__msg *held;               /* reads that wait for the store */
+    struct mu__msg **held_end;
+    uint32_t held_count;
+};
+
+/* ---- key_waits.c ---- */
+
+struct subject *mu__coord_key_find_subject(const struct coord_reads *r,
+                                           struct mu__view key);
+void mu__coord_key_drop_subject(struct coord_reads *r, struct subject *subject);
+struct mu__view mu__coord_key_key_of(const struct coord_wait *wait);
+void mu__coord_key_leave_pages(struct coord_reads *r, struct coord_wait *wait);
+
+/* It is in its reader's map no more. */
+void mu__coord_key_free_wait(struct coord_reads *r, struct coord_wait *wait);
+void mu__coord_key_end_wait(struct coord_reads *r, struct coord_wait *wait);
+
+/* -MU_EEXISTS: this was asked before, and waits. */
+int mu__coord_key_add_wait(struct coord_reads *r, uint32_t node, uint64_t token,
+                           enum wait_kind kind, struct mu__view key, mu_error *error,
+                           struct coord_wait **ret_wait);
+struct coord_wait *mu__coord_key_find_wait(const struct coord_reads *r, uint32_t node,
+                                           uint64_t token);
+
+/* ---- key_watches.c ---- */
+
+void mu__coord_key_send_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                      uint64_t token, const struct mu__key_value *entry);
+void mu__coord_key_refuse_watch(struct mu__ctx *ctx, struct coordination *c,
+                                uint32_t node, uint64_t token, const mu_error *error);
+void mu__coord_key_refuse_list(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                               uint64_t token, const mu_error *error);
+
+/* The next page of the watch that has waited for the longest time. */
+void mu__coord_key_next_page(struct mu__ctx *ctx, struct coordination *c);
+
+/* Asked again it begins again: its agent has not taken what it was told since. */
+void mu__coord_key_watch(struct mu__ctx *ctx, struct coordination *c,
+                         const struct mu__msg *msg);
+
+/* ---- key_reads.c ---- */
+
+void mu__coord_key_list(struct mu__ctx *ctx, struct coordination *c,
+                        const struct mu__msg *msg);
 
 #endif

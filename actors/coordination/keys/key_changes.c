@@ -9,6 +9,13 @@
  *
  * Reads are in coordination_reads.c. */
 #include "actors/coordination/keys/internal.h"
+#include "actors/coordination/keys/key_map.h"
+#include "actors/coordination/keys/keys.h"
+#include "actors/coordination/preemption.h"
+#include "actors/coordination/registration.h"
+#include "actors/coordination/replies.h"
+#include "actors/coordination/request_results.h"
+#include "actors/coordination/roster.h"
 
 #include <assert.h>
 #include <inttypes.h>
@@ -36,10 +43,10 @@ int mu__coord_key_error(mu_error *error, int code, struct mu__view key,
 
 int mu__coord_key_admit(const struct coordination *c, mu_error *ret_error)
 {
-    if (c->later_count < COORD_LATER_REQUESTS)
+    if (c->commits.later_count < COORD_LATER_REQUESTS)
         return 0;
     return mu_error_set(ret_error, -MU_EEXHAUSTED, "%" PRIu32 " answers wait for the "
-                        "store of %s: no more is taken", c->later_count,
+                        "store of %s: no more is taken", c->commits.later_count,
                         c->config.task);
 }
 
@@ -615,7 +622,7 @@ static int rewrite_result(void *user, uint64_t agent, uint64_t done,
 
     if (result->code == 0)
         mu__coord_key_write_result(r->ctx, r->c, agent, done, result);
-    return r->c->broken ? -MU_EUNAVAILABLE : 0;
+    return r->c->commits.broken ? -MU_EUNAVAILABLE : 0;
 }
 
 int mu__coord_keys_rewrite(struct mu__ctx *ctx, struct coordination *c)

@@ -13,477 +13,15 @@
  * While the store does not say for certain that this node holds it, reads wait in the
  * order in which they came. */
 #include "actors/coordination/keys/internal.h"
+#include "actors/coordination/keys/key_map.h"
+#include "actors/coordination/keys/keys.h"
+#include "actors/coordination/replies.h"
 #include "actors/packing.h"
 
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { HELD_AGAIN_MS = 50 };
-
-enum wait_kind { WAIT_GET, WAIT_WATCH, WAIT_WATCH_BELOW, WAIT_KINDS };
-
-struct wait_list {
-    struct coord_wait *first;
-    struct coord_wait *last;
-};
-
-struct subject {
-    struct wait_list waits[WAIT_KINDS];
-    uint32_t count;
-    uint32_t key_size;
-    char key[];
-};
-
-/* A node, and what it waits for. */
-struct key_reader {
-    uint32_t node;
-    struct mu__map waits;       /* by token */
-};
-
-struct coord_wait {
-    uint64_t token;
-    enum wait_kind kind;
-    struct key_reader *reader;
-    struct subject *subject;
-    struct coord_wait *next;            /* in the subject's list of the kind */
-    struct coord_wait *before;
-    struct coord_wait *page_next;       /* of those whose snapshot is not whole */
-    char *cursor;                       /* the last key that it was told; NULL: all */
-    uint32_t cursor_size;
-};
-
-struct coord_reads {
-    struct mu__pool *pool;
-    uint64_t secret;                    /* agents choose tokens */
-    struct mu__key_values *subjects;    /* a value is a pointer to a struct subject */
-    struct mu__map readers;             /* by node + 1 */
-    uint64_t counts[WAIT_KINDS];
-    struct coord_wait *pages;           /* whose snapshot is not whole */
-    struct coord_wait **pages_end;
-    struct mu__msg *held;               /* reads that wait for the store */
-    struct mu__msg **held_end;
-    uint32_t held_count;
-};
-
-/* ---- Subjects ---- */
-
-static struct subject *find_subject(const struct coord_reads *r, struct mu__view key)
-{
-    struct mu__key_value entry;
-    struct subject *subject;
-
-    if (!mu__key_values_find(r->subjects, key, &entry))
-        return NULL;
-    assert(entry.value.size == sizeof subject);
-    memcpy(&subject, entry.value.data, sizeof subject);
-    return subject;
-}
-
-static struct subject *add_subject(struct coord_reads *r, struct mu__view key)
-{
-    struct subject *subject = calloc(1, sizeof *subject + key.size);
-    struct mu__key_value entry = {.key = key, .value = {&subject, sizeof subject}};
-
-    if (subject == NULL)
-        return NULL;
-    subject->key_size = key.size;
-    if (key.size > 0)
-        memcpy(subject->key, key.data, key.size);
-    if (mu__key_values_put(r->subjects, &entry, NULL) == 0)
-        return subject;
-    free(subject);
-    return NULL;
-}
-
-static void drop_subject(struct coord_reads *r, struct subject *subject)
-{
-    if (subject->count > 0)
-        return;
-    (void)mu__key_values_remove(r->subjects,
-                                (struct mu__view){subject->key, subject->key_size});
-    free(subject);
-}
-
-static struct mu__view key_of(const struct coord_wait *wait)
-{
-    return (struct mu__view){wait->subject->key, wait->subject->key_size};
-}
-
-/* ---- Waits ---- */
-
-static struct key_reader *find_reader(const struct coord_reads *r, uint32_t node)
-{
-    return mu__map_get(&r->readers, (uint64_t)node + 1);
-}
-
-static struct key_reader *add_reader(struct coord_reads *r, uint32_t node)
-{
-    struct key_reader *reader = calloc(1, sizeof *reader);
-
-    if (reader == NULL)
-        return NULL;
-    reader->node = node;
-    mu__map_seed(&reader->waits, r->secret);
-    if (mu__map_set(&r->readers, (uint64_t)node + 1, reader) == 0)
-        return reader;
-    free(reader);
-    return NULL;
-}
-
-static void list_wait(struct coord_wait *wait)
-{
-    struct wait_list *list = &wait->subject->waits[wait->kind];
-
-    wait->before = list->last;
-    if (list->last != NULL)
-        list->last->next = wait;
-    else
-        list->first = wait;
-    list->last = wait;
-    wait->subject->count++;
-}
-
-static void unlist_wait(struct coord_wait *wait)
-{
-    struct wait_list *list = &wait->subject->waits[wait->kind];
-
-    if (wait->before != NULL)
-        wait->before->next = wait->next;
-    else
-        list->first = wait->next;
-    if (wait->next != NULL)
-        wait->next->before = wait->before;
-    else
-        list->last = wait->before;
-    wait->subject->count--;
-}
-
-static void leave_pages(struct coord_reads *r, struct coord_wait *wait)
-{
-    struct coord_wait **link = &r->pages;
-
-    if (wait->cursor == NULL)
-        return;
-    while (*link != wait)
-        link = &(*link)->page_next;
-    *link = wait->page_next;
-    if (r->pages_end == &wait->page_next)
-        r->pages_end = link;
-    free(wait->cursor);
-    wait->cursor = NULL;
-}
-
-/* It is in its reader's map no more. */
-static void free_wait(struct coord_reads *r, struct coord_wait *wait)
-{
-    struct subject *subject = wait->subject;
-
-    leave_pages(r, wait);
-    unlist_wait(wait);
-    r->counts[wait->kind]--;
-    drop_subject(r, subject);
-    free(wait);
-}
-
-static void end_wait(struct coord_reads *r, struct coord_wait *wait)
-{
-    (void)mu__map_remove(&wait->reader->waits, wait->token);
-    free_wait(r, wait);
-}
-
-static int refuse_memory(mu_error *error)
-{
-    return mu_error_set(error, -MU_ENOMEM, "no memory for one more that waits");
-}
-
-/* The subject is there, if there is memory, even when the wait is not: it is dropped. */
-static int make_wait(struct coord_reads *r, struct key_reader *reader, uint64_t token,
-                     enum wait_kind kind, struct mu__view key,
-                     struct coord_wait **ret_wait)
-{
-    struct subject *subject = find_subject(r, key);
-    struct coord_wait *wait = calloc(1, sizeof *wait);
-
-    if (wait != NULL && subject == NULL)
-        subject = add_subject(r, key);
-    if (wait == NULL || subject == NULL) {
-        free(wait);
-        return -MU_ENOMEM;
-    }
-    if (mu__map_set(&reader->waits, token, wait) != 0) {
-        free(wait);
-        drop_subject(r, subject);
-        return -MU_ENOMEM;
-    }
-    wait->token = token;
-    wait->kind = kind;
-    wait->reader = reader;
-    wait->subject = subject;
-    list_wait(wait);
-    r->counts[kind]++;
-    *ret_wait = wait;
-    return 0;
-}
-
-/* -MU_EEXISTS: this was asked before, and waits. */
-static int add_wait(struct coord_reads *r, uint32_t node, uint64_t token,
-                    enum wait_kind kind, struct mu__view key, mu_error *error,
-                    struct coord_wait **ret_wait)
-{
-    struct key_reader *reader = find_reader(r, node);
-
-    if (token == 0)
-        return mu_error_set(error, -MU_EINVALID, "0 is no token");
-    if (reader == NULL)
-        reader = add_reader(r, node);
-    if (reader == NULL)
-        return refuse_memory(error);
-    if (mu__map_get(&reader->waits, token) != NULL)
-        return -MU_EEXISTS;
-    if (reader->waits.count >= COORD_WAITS_MAX)
-        return mu_error_set(error, -MU_EEXHAUSTED, "this task waits for keys %d times, "
-                            "gets and watches together, as often as it may",
-                            COORD_WAITS_MAX);
-    if (make_wait(r, reader, token, kind, key, ret_wait) != 0)
-        return refuse_memory(error);
-    return 0;
-}
-
-static struct coord_wait *find_wait(const struct coord_reads *r, uint32_t node,
-                                    uint64_t token)
-{
-    struct key_reader *reader = find_reader(r, node);
-
-    return reader == NULL ? NULL : mu__map_get(&reader->waits, token);
-}
-
-/* ---- What is said ---- */
-
-static void send_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                      uint64_t token, const struct mu__key_value *entry)
-{
-    struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_DONE);
-    struct mu__key_done *body;
-
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->token = token;
-    body->revision = entry->revision;
-    body->value = entry->value;
-    if (entry->backing != NULL)
-        msg->backing = mu__buf_ref(entry->backing);
-    mu__coord_send(ctx, c, node, msg);
-}
-
-/* Key and value of a change in one buffer, for all who hear of it. NULL: no memory. */
-static struct mu__buf *make_event(struct mu__key_value *entry)
-{
-    struct mu__buf *buf = mu__buf_new((size_t)entry->key.size + entry->value.size + 1);
-
-    if (buf == NULL)
-        return NULL;
-    memcpy(buf->data, entry->key.data, entry->key.size);
-    if (entry->value.size > 0)
-        memcpy(buf->data + entry->key.size, entry->value.data, entry->value.size);
-    entry->key.data = buf->data;
-    entry->value.data = buf->data + entry->key.size;
-    entry->backing = buf;
-    return buf;
-}
-
-/* False: no memory, or too much waits for the store. */
-static bool send_event(struct mu__ctx *ctx, struct coordination *c,
-                      const struct coord_wait *wait, const struct mu__key_value *entry,
-                      bool deleted)
-{
-    bool is_full = c->later_count >= COORD_LATER_EVENTS;
-    struct mu__msg *msg = is_full ? NULL : mu__msg_new(ctx, MU__KEY_EVENT);
-    struct mu__key_event *body;
-
-    if (msg == NULL)
-        return false;
-    body = mu__body(msg);
-    body->token = wait->token;
-    body->key = entry->key;
-    body->value = entry->value;
-    body->revision = entry->revision;
-    body->deleted = deleted;
-    msg->backing = mu__buf_ref(entry->backing);
-    mu__coord_send(ctx, c, wait->reader->node, msg);
-    return true;
-}
-
-static void send_complete(struct mu__ctx *ctx, struct coordination *c,
-                         const struct coord_wait *wait)
-{
-    struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_EVENT);
-    struct mu__key_event *body;
-
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->token = wait->token;
-    body->complete = true;
-    mu__coord_send(ctx, c, wait->reader->node, msg);
-}
-
-static void refuse_watch(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                         uint64_t token, const mu_error *error)
-{
-    struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_EVENT);
-    struct mu__key_event *body;
-
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->token = token;
-    body->code = (uint32_t)-error->code;
-    body->message = mu__view_str(error->message);
-    if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
-        body->message.size = 0;
-    mu__coord_key_send_refusal(ctx, c, node, error->code, msg);
-}
-
-static void refuse_list(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                        uint64_t token, const mu_error *error)
-{
-    struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_LISTED);
-    struct mu__key_listed *body;
-
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->token = token;
-    body->code = (uint32_t)-error->code;
-    body->message = mu__view_str(error->message);
-    if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
-        body->message.size = 0;
-    mu__coord_key_send_refusal(ctx, c, node, error->code, msg);
-}
-
-/* One that would miss something is over, and its program may begin another. */
-static void end_watch(struct mu__ctx *ctx, struct coordination *c,
-                      struct coord_wait *wait)
-{
-    mu_error error;
-
-    (void)mu_error_set(&error, -MU_EEXHAUSTED,
-                       "no memory for what a watch is told, or too much waits for the "
-                       "store: it is over");
-    refuse_watch(ctx, c, wait->reader->node, wait->token, &error);
-    end_wait(c->keys->reads, wait);
-}
-
-/* ---- Changes: `entry->backing` is what its views point into; NULL: there was no memory
- * for that, so whoever should hear of the change is told that ---- */
-
-static void answer_get(struct mu__ctx *ctx, struct coordination *c,
-                       struct coord_wait *wait, const struct mu__key_value *entry)
-{
-    mu_error error;
-
-    if (entry->backing != NULL) {
-        send_value(ctx, c, wait->reader->node, wait->token, entry);
-    } else {
-        (void)mu_error_set(&error, -MU_ENOMEM, "no memory for a value");
-        mu__coord_key_refuse(ctx, c, wait->reader->node, wait->token, &error);
-    }
-    end_wait(c->keys->reads, wait);
-}
-
-static void send_watch(struct mu__ctx *ctx, struct coordination *c,
-                       struct coord_wait *wait, const struct mu__key_value *entry,
-                       bool deleted)
-{
-    struct mu__view cursor = {wait->cursor, wait->cursor_size};
-
-    /* What a page to come will find is not told now. */
-    if (wait->cursor != NULL && mu__key_compare(entry->key, cursor) > 0)
-        return;
-    if (entry->backing == NULL || !send_event(ctx, c, wait, entry, deleted))
-        end_watch(ctx, c, wait);
-}
-
-static void send_subject(struct mu__ctx *ctx, struct coordination *c,
-                         struct subject *subject, enum wait_kind kind,
-                         const struct mu__key_value *entry, bool deleted)
-{
-    struct coord_wait *wait = subject->waits[kind].first;
-
-    subject->count++;       /* it stays while it is walked over */
-    while (wait != NULL) {
-        struct coord_wait *next = wait->next;
-
-        if (kind == WAIT_GET)
-            answer_get(ctx, c, wait, entry);
-        else
-            send_watch(ctx, c, wait, entry, deleted);
-        wait = next;
-    }
-    subject->count--;
-    drop_subject(c->keys->reads, subject);
-}
-
-/* The buffer is made for the first who hears of it. */
-static void send_at(struct mu__ctx *ctx, struct coordination *c, struct mu__view key,
-                    enum wait_kind kind, struct mu__key_value *entry, bool deleted)
-{
-    struct coord_reads *r = c->keys->reads;
-    struct subject *subject = r->counts[kind] == 0 ? NULL : find_subject(r, key);
-
-    if (subject == NULL || subject->waits[kind].first == NULL)
-        return;
-    if (entry->backing == NULL)
-        (void)make_event(entry);
-    send_subject(ctx, c, subject, kind, entry, deleted);
-}
-
-/* Those who watch what is above the key: "a" and "" for "a/b". */
-static void send_above(struct mu__ctx *ctx, struct coordination *c,
-                       struct mu__key_value *entry, bool deleted)
-{
-    struct mu__view above = entry->key;
-    const char *at = above.data;
-
-    while (above.size > 0) {
-        do
-            above.size--;
-        while (above.size > 0 && at[above.size] != '/');
-        send_at(ctx, c, above, WAIT_WATCH_BELOW, entry, deleted);
-    }
-}
-
-static void send_change(struct mu__ctx *ctx, struct coordination *c,
-                        struct mu__key_value *entry, bool deleted)
-{
-    struct mu__view key = entry->key;
-
-    entry->backing = NULL;
-    send_at(ctx, c, key, WAIT_WATCH, entry, deleted);
-    if (c->keys->reads->counts[WAIT_WATCH_BELOW] > 0)
-        send_above(ctx, c, entry, deleted);
-    if (!deleted)
-        send_at(ctx, c, key, WAIT_GET, entry, false);
-    mu__buf_unref(entry->backing);
-}
-
-void mu__coord_reads_changed(struct mu__ctx *ctx, struct coordination *c,
-                             const struct mu__key_value *entry)
-{
-    struct mu__key_value copy = *entry;
-
-    send_change(ctx, c, &copy, false);
-}
-
-void mu__coord_reads_deleted(struct mu__ctx *ctx, struct coordination *c,
-                             struct mu__view key, uint64_t revision)
-{
-    struct mu__key_value removed = {.revision = revision, .key = key};
-
-    send_change(ctx, c, &removed, true);
-}
 
 /* ---- Gets ---- */
 
@@ -497,12 +35,12 @@ static void get(struct mu__ctx *ctx, struct coordination *c, const struct mu__ms
     int rv;
 
     if (mu__key_values_find(c->keys->kv, body->key, &entry)) {
-        send_value(ctx, c, node, body->token, &entry);
+        mu__coord_key_send_value(ctx, c, node, body->token, &entry);
         return;
     }
     if (body->wait)
-        rv = add_wait(c->keys->reads, node, body->token, WAIT_GET, body->key, &error,
-                      &wait);
+        rv = mu__coord_key_add_wait(c->keys->reads, node, body->token, WAIT_GET,
+                                    body->key, &error, &wait);
     else
         rv = mu__coord_key_error(&error, -MU_ENOTFOUND, body->key, "is not there");
     if (rv != 0 && rv != -MU_EEXISTS)
@@ -568,7 +106,8 @@ static mu_value *list_page(const struct coordination *c, const struct mu__key_li
     return items;
 }
 
-static void list(struct mu__ctx *ctx, struct coordination *c, const struct mu__msg *msg)
+void mu__coord_key_list(struct mu__ctx *ctx, struct coordination *c,
+                        const struct mu__msg *msg)
 {
     const struct mu__key_list *body = (const void *)msg->body;
     struct mu__msg *answer = mu__msg_new(ctx, MU__KEY_LISTED);
@@ -591,141 +130,7 @@ static void list(struct mu__ctx *ctx, struct coordination *c, const struct mu__m
     if (answer != NULL)
         mu__msg_free(ctx, answer);
     (void)mu_error_set(&error, -MU_ENOMEM, "no memory for a list of keys");
-    refuse_list(ctx, c, msg->from.node, body->token, &error);
-}
-
-/* ---- Watches ---- */
-
-/* Without memory the watch is over. */
-static bool set_cursor(struct coord_wait *wait, struct mu__view key)
-{
-    char *cursor = wait->cursor != NULL ? wait->cursor : malloc(MU__KEY_MAX);
-
-    if (cursor == NULL)
-        return false;
-    memcpy(cursor, key.data, key.size);
-    wait->cursor = cursor;
-    wait->cursor_size = key.size;
-    return true;
-}
-
-/* Tell one entry of a snapshot; false: no memory. */
-static bool send_entry(struct mu__ctx *ctx, struct coordination *c,
-                       const struct coord_wait *wait, const struct mu__key_value *entry)
-{
-    struct mu__key_value copy = *entry;
-    struct mu__buf *buf = make_event(&copy);
-    bool sent;
-
-    if (buf == NULL)
-        return false;
-    sent = send_event(ctx, c, wait, &copy, false);
-    mu__buf_unref(buf);
-    return sent;
-}
-
-/* Tell what is below the watch's key behind `from`, as far as one page goes. 1: that was
- * all, 0: *ret_last is the last key that was told, negative: no memory. */
-static int send_page(struct mu__ctx *ctx, struct coordination *c,
-                     const struct coord_wait *wait, struct mu__view from,
-                     struct mu__view *ret_last)
-{
-    struct mu__key_value entry;
-    uint64_t bytes = 0;
-    unsigned count = 0;
-
-    while (mu__key_values_next(c->keys->kv, from, true, &entry) &&
-           mu__key_is_below(entry.key, key_of(wait))) {
-        if (count >= COORD_SNAPSHOT_ITEMS || bytes > COORD_SNAPSHOT_BYTES) {
-            *ret_last = from;
-            return 0;
-        }
-        if (!send_entry(ctx, c, wait, &entry))
-            return -MU_ENOMEM;
-        bytes += entry.key.size + entry.value.size;
-        count++;
-        from = entry.key;
-    }
-    return 1;
-}
-
-/* The first page at once; what does not fit one follows with the ticks. */
-static void begin_below(struct mu__ctx *ctx, struct coordination *c,
-                        struct coord_wait *wait)
-{
-    struct coord_reads *r = c->keys->reads;
-    struct mu__view last;
-    int rv = send_page(ctx, c, wait, key_of(wait), &last);
-
-    if (rv > 0) {
-        send_complete(ctx, c, wait);
-        return;
-    }
-    if (rv < 0 || !set_cursor(wait, last)) {
-        end_watch(ctx, c, wait);
-        return;
-    }
-    wait->page_next = NULL;
-    *r->pages_end = wait;
-    r->pages_end = &wait->page_next;
-    mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c) + 1);
-}
-
-/* The next page of the watch that has waited for the longest time. */
-static void next_page(struct mu__ctx *ctx, struct coordination *c)
-{
-    struct coord_reads *r = c->keys->reads;
-    struct coord_wait *wait = r->pages;
-    struct mu__view last;
-    int rv = send_page(ctx, c, wait,
-                       (struct mu__view){wait->cursor, wait->cursor_size}, &last);
-
-    if (rv < 0) {
-        end_watch(ctx, c, wait);
-        return;
-    }
-    if (rv > 0) {
-        leave_pages(r, wait);
-        send_complete(ctx, c, wait);
-        return;
-    }
-    (void)set_cursor(wait, last);
-    r->pages = wait->page_next;
-    if (r->pages == NULL)
-        r->pages_end = &r->pages;
-    wait->page_next = NULL;
-    *r->pages_end = wait;
-    r->pages_end = &wait->page_next;
-}
-
-/* Asked again it begins again: its agent has not taken what it was told since. */
-static void watch(struct mu__ctx *ctx, struct coordination *c, const struct mu__msg *msg)
-{
-    const struct mu__key_watch *body = (const void *)msg->body;
-    struct mu__key_value entry;
-    struct coord_wait *wait;
-    mu_error error;
-    int rv;
-
-    wait = find_wait(c->keys->reads, msg->from.node, body->token);
-    if (wait != NULL)
-        end_wait(c->keys->reads, wait);
-    rv = add_wait(c->keys->reads, msg->from.node, body->token,
-                  body->below ? WAIT_WATCH_BELOW : WAIT_WATCH, body->key, &error, &wait);
-    if (rv != 0) {
-        refuse_watch(ctx, c, msg->from.node, body->token, &error);
-        return;
-    }
-    if (body->below) {
-        begin_below(ctx, c, wait);
-        return;
-    }
-    if (mu__key_values_find(c->keys->kv, body->key, &entry) &&
-        !send_entry(ctx, c, wait, &entry)) {
-        end_watch(ctx, c, wait);
-        return;
-    }
-    send_complete(ctx, c, wait);
+    mu__coord_key_refuse_list(ctx, c, msg->from.node, body->token, &error);
 }
 
 /* ---- Reads, and when ---- */
@@ -742,8 +147,8 @@ struct read_kind {
 
 static const struct read_kind read_kinds[] = {
     {MU__KEY_GET, false, get, mu__coord_key_refuse},
-    {MU__KEY_LIST, true, list, refuse_list},
-    {MU__KEY_WATCH, true, watch, refuse_watch},
+    {MU__KEY_LIST, true, mu__coord_key_list, mu__coord_key_refuse_list},
+    {MU__KEY_WATCH, true, mu__coord_key_watch, mu__coord_key_refuse_watch},
 };
 
 struct read_head {
@@ -753,8 +158,10 @@ struct read_head {
 
 _Static_assert(offsetof(struct mu__key_get, key) == offsetof(struct read_head, key),
                "a get has its head");
+
 _Static_assert(offsetof(struct mu__key_list, key) == offsetof(struct read_head, key),
                "a list has its head");
+
 _Static_assert(offsetof(struct mu__key_watch, key) == offsetof(struct read_head, key),
                "a watch has its head");
 
@@ -887,7 +294,7 @@ void mu__coord_reads_tick(struct mu__ctx *ctx, struct coordination *c)
 
     release_held(ctx, c);
     for (unsigned pages = pages_due(r); pages > 0 && r->pages != NULL; pages--)
-        next_page(ctx, c);
+        mu__coord_key_next_page(ctx, c);
     if (r->pages != NULL)
         mu__coord_wake_at(ctx, c, now_ms + 1);
     else if (r->held != NULL)
@@ -913,10 +320,10 @@ void mu__coord_on_key_watch(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
 static void cancel(struct coord_reads *r, uint32_t node, uint64_t token)
 {
-    struct coord_wait *wait = token == 0 ? NULL : find_wait(r, node, token);
+    struct coord_wait *wait = token == 0 ? NULL : mu__coord_key_find_wait(r, node, token);
 
     if (wait != NULL)
-        end_wait(r, wait);
+        mu__coord_key_end_wait(r, wait);
     else if (token != 0 && r->held != NULL)
         drop_held(r, node, token);
 }
@@ -962,7 +369,7 @@ static void free_reader(struct coord_reads *r, struct key_reader *reader)
 {
     for (size_t i = 0; i < reader->waits.capacity; i++)
         if (reader->waits.entries[i].key != 0)
-            free_wait(r, reader->waits.entries[i].value);
+            mu__coord_key_free_wait(r, reader->waits.entries[i].value);
     mu__map_done(&reader->waits);
     free(reader);
 }

@@ -1,5 +1,8 @@
 /* The service's own keys, and what a run of the job leaves in the store. */
 #include "actors/coordination/keys/internal.h"
+#include "actors/coordination/keys/key_map.h"
+#include "actors/coordination/keys/keys.h"
+#include "actors/coordination/request_results.h"
 
 #include <assert.h>
 #include <string.h>

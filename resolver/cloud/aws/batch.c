@@ -27,11 +27,11 @@ static const char node_index[] = "AWS_BATCH_JOB_NODE_INDEX";
 static const char nodes_count[] = "AWS_BATCH_JOB_NUM_NODES";
 static const char hint[] = ": AWS Batch sets it in the jobs of several nodes";
 
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
     (void)settings;
-    return mu__variable_detect(notes, node_index, ret_why);
+    return mu__variable_detect(requests, node_index, ret_why);
 }
 
 struct batch {
@@ -40,28 +40,29 @@ struct batch {
     unsigned main;
 };
 
-static int read_batch(struct mu__notes *notes, mu_error *ret_error, struct batch *batch)
+static int read_batch(struct mu__requests *requests, mu_error *ret_error,
+                      struct batch *batch)
 {
-    int rv = mu__rank_number(notes, nodes_count, hint, 1, MU_CLUSTER_TASKS_MAX, ret_error,
-                             &batch->nodes);
+    int rv = mu__rank_number(requests, nodes_count, hint, 1, MU_CLUSTER_TASKS_MAX,
+                             ret_error, &batch->nodes);
 
     if (rv == 0)
-        rv = mu__rank_own(notes, node_index, hint, batch->nodes, nodes_count, ret_error,
-                          &batch->node);
+        rv = mu__rank_own(requests, node_index, hint, batch->nodes, nodes_count,
+                          ret_error, &batch->node);
     if (rv == 0)
-        rv = mu__rank_own(notes, main_index, hint, batch->nodes, nodes_count, ret_error,
-                          &batch->main);
+        rv = mu__rank_own(requests, main_index, hint, batch->nodes, nodes_count,
+                          ret_error, &batch->main);
     return rv;
 }
 
 /* The main node is not told its own address. */
-static int find_host(struct mu__notes *notes, const struct batch *batch,
+static int find_host(struct mu__requests *requests, const struct batch *batch,
                      mu_error *ret_error, char *ret_host)
 {
-    const char *text = mu__ask_variable(notes, main_address);
+    const char *text = mu__request_variable(requests, main_address);
 
     if (text == NULL && batch->node == batch->main)
-        return mu__rank_host(notes, node_index, ret_error, ret_host);
+        return mu__rank_host(requests, node_index, ret_error, ret_host);
     if (text == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "%s is not set: where the main node (%u) is, which is not "
@@ -83,42 +84,42 @@ static unsigned rank_of(const struct batch *batch)
     return batch->node < batch->main ? batch->node + 1 : batch->node;
 }
 
-static int join(struct mu__notes *notes, const struct mu__settings *settings,
+static int join(struct mu__requests *requests, const struct mu__settings *settings,
                 const struct batch *batch, const char *host, mu_error *ret_error,
                 mu_resolution *resolution)
 {
-    bool has_jobs = mu__setting_given(notes, settings, JOBS);
+    bool has_jobs = mu__setting_given(requests, settings, JOBS);
     bool is_v6 = strchr(host, ':') != NULL;
     char address[MU__HOST_BYTES_MAX + 16];
     struct mu__jobs jobs;
     unsigned port;
-    int rv = mu__rank_port(notes, settings, PORT, 0, 1, ret_error, &port);
+    int rv = mu__rank_port(requests, settings, PORT, 0, 1, ret_error, &port);
 
     if (rv == 0 && has_jobs)
-        rv = mu__rank_jobs(notes, settings, JOBS, batch->nodes, ret_error, &jobs);
+        rv = mu__rank_jobs(requests, settings, JOBS, batch->nodes, ret_error, &jobs);
     if (rv != 0)
         return rv;
     (void)snprintf(address, sizeof address, "%s%s%s:%u", is_v6 ? "[" : "", host,
                    is_v6 ? "]" : "", port);
-    return mu__ranks_meet(notes, main_address, address, has_jobs ? &jobs : NULL,
+    return mu__ranks_meet(requests, main_address, address, has_jobs ? &jobs : NULL,
                           batch->nodes, rank_of(batch),
-                          mu__setting(notes, settings, BIND_ADDRESS), ret_error,
+                          mu__setting(requests, settings, BIND_ADDRESS), ret_error,
                           resolution);
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct batch batch = {.nodes = 0};
     char host[MU__HOST_BYTES_MAX + 1];
-    int rv = read_batch(notes, ret_error, &batch);
+    int rv = read_batch(requests, ret_error, &batch);
 
     if (rv == 0)
-        rv = find_host(notes, &batch, ret_error, host);
+        rv = find_host(requests, &batch, ret_error, host);
     if (rv == 0)
-        rv = join(notes, settings, &batch, host, ret_error, ret_resolution);
+        rv = join(requests, settings, &batch, host, ret_error, ret_resolution);
     if (rv == 0)
-        rv = mu__rank_text(notes, settings, RPC_LAYER, ret_resolution->rpc_layer,
+        rv = mu__rank_text(requests, settings, RPC_LAYER, ret_resolution->rpc_layer,
                            sizeof ret_resolution->rpc_layer, ret_error);
     return rv;
 }

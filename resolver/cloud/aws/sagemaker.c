@@ -35,16 +35,16 @@ struct found {
     char current[MU__HOST_BYTES_MAX + 1];
 };
 
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
     const struct mu__answer *answer;
 
     (void)settings;
-    if (mu__ask_variable(notes, "SM_HOSTS") != NULL ||
-        mu__ask_variable(notes, "SM_RESOURCE_CONFIG") != NULL)
+    if (mu__request_variable(requests, "SM_HOSTS") != NULL ||
+        mu__request_variable(requests, "SM_RESOURCE_CONFIG") != NULL)
         return 1;
-    answer = mu__ask_file(notes, MU__SAGEMAKER_CONFIG);
+    answer = mu__request_file(requests, MU__SAGEMAKER_CONFIG);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code == 0)
@@ -130,11 +130,11 @@ static bool is_empty_list(const char *text)
     return *text == ']' && text[1 + strspn(text + 1, blanks)] == '\0';
 }
 
-static int find(struct mu__notes *notes, mu_error *ret_error, struct found *found)
+static int find(struct mu__requests *requests, mu_error *ret_error, struct found *found)
 {
-    const char *hosts = mu__ask_variable(notes, "SM_HOSTS");
-    const char *config = mu__ask_variable(notes, "SM_RESOURCE_CONFIG");
-    const char *current = mu__ask_variable(notes, "SM_CURRENT_HOST");
+    const char *hosts = mu__request_variable(requests, "SM_HOSTS");
+    const char *config = mu__request_variable(requests, "SM_RESOURCE_CONFIG");
+    const char *current = mu__request_variable(requests, "SM_CURRENT_HOST");
     const struct mu__answer *answer;
 
     found->source = "SM_HOSTS";
@@ -147,7 +147,7 @@ static int find(struct mu__notes *notes, mu_error *ret_error, struct found *foun
     if (config != NULL)
         return read_config(config, strlen(config), found->source, ret_error, found);
     found->source = MU__SAGEMAKER_CONFIG;
-    answer = mu__ask_file(notes, MU__SAGEMAKER_CONFIG);
+    answer = mu__request_file(requests, MU__SAGEMAKER_CONFIG);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code == 0)
@@ -175,7 +175,7 @@ static void no_task(mu_resolution *resolution)
     resolution->task_index = -1;
 }
 
-static int add_tasks(struct mu__notes *notes, const struct mu__settings *settings,
+static int add_tasks(struct mu__requests *requests, const struct mu__settings *settings,
                      const struct plan *plan, size_t own, mu_error *ret_error,
                      mu_resolution *resolution)
 {
@@ -183,7 +183,7 @@ static int add_tasks(struct mu__notes *notes, const struct mu__settings *setting
     struct mu__ranks ranks = {.source = plan->source, .hosts = plan->hosts,
                               .layout = &layout, .jobs = &plan->jobs,
                               .rank = (unsigned)own};
-    int rv = mu__rank_port(notes, settings, PORT, 0, 1, ret_error, &ranks.port);
+    int rv = mu__rank_port(requests, settings, PORT, 0, 1, ret_error, &ranks.port);
 
     if (rv == 0)
         rv = mu__layout_listed(plan->hosts, plan->hosts, plan->source, ret_error,
@@ -196,29 +196,30 @@ static int add_tasks(struct mu__notes *notes, const struct mu__settings *setting
     return rv;
 }
 
-static size_t own_place(const struct mu__host_list *hosts, const struct found *found)
+static size_t own_location(const struct mu__host_list *hosts, const struct found *found)
 {
     return mu__host_list_find(hosts, found->current, strlen(found->current));
 }
 
 /* What is known anyway: who has several groups probably wants them to be different. */
-static void say_groups(struct mu__notes *notes, const struct found *found)
+static void explain_groups(struct mu__requests *requests, const struct found *found)
 {
     struct mu__sagemaker_groups groups = {0};
 
-    if ((mu__ask_variable(notes, "SM_INSTANCE_GROUPS_DICT") != NULL ||
-         mu__ask_variable(notes, "SM_RESOURCE_CONFIG") != NULL ||
+    if ((mu__request_variable(requests, "SM_INSTANCE_GROUPS_DICT") != NULL ||
+         mu__request_variable(requests, "SM_RESOURCE_CONFIG") != NULL ||
          strcmp(found->source, MU__SAGEMAKER_CONFIG) == 0) &&
-        mu__sagemaker_groups_find(notes, "setting groups", NULL, &groups) == 0 &&
+        mu__sagemaker_groups_find(requests, "setting groups", NULL, &groups) == 0 &&
         groups.count > 1)
-        mu__notes_say(notes, "%s: the hosts are in %zu instance groups; the setting "
+        mu__requests_explain(requests,
+                             "%s: the hosts are in %zu instance groups; the setting "
                              "groups says what each of them is",
-                      groups.source, groups.count);
+                             groups.source, groups.count);
     mu__sagemaker_groups_done(&groups);
 }
 
 /* All hosts are one list. */
-static int add_list(struct mu__notes *notes, const struct mu__settings *settings,
+static int add_list(struct mu__requests *requests, const struct mu__settings *settings,
                     struct found *found, mu_error *ret_error, mu_resolution *resolution)
 {
     struct plan plan = {.source = found->source, .hosts = &found->hosts};
@@ -228,26 +229,28 @@ static int add_list(struct mu__notes *notes, const struct mu__settings *settings
 
     if (rv != 0)
         return rv;
-    own = own_place(&found->hosts, found);
+    own = own_location(&found->hosts, found);
     if (own == count) {
-        mu__notes_say(notes, "%s: the current host \"%.80s\" is none of the %zu hosts: "
+        mu__requests_explain(requests,
+                             "%s: the current host \"%.80s\" is none of the %zu hosts: "
                              "there is no cluster",
-                      found->source, found->current, count);
+                             found->source, found->current, count);
         return 0;
     }
-    say_groups(notes, found);
-    rv = mu__rank_jobs(notes, settings, JOBS, (unsigned)count, ret_error, &plan.jobs);
-    return rv != 0 ? rv : add_tasks(notes, settings, &plan, own, ret_error, resolution);
+    explain_groups(requests, found);
+    rv = mu__rank_jobs(requests, settings, JOBS, (unsigned)count, ret_error, &plan.jobs);
+    return rv != 0 ? rv
+                   : add_tasks(requests, settings, &plan, own, ret_error, resolution);
 }
 
-static int check_alone(struct mu__notes *notes, const struct mu__settings *settings,
+static int check_alone(struct mu__requests *requests, const struct mu__settings *settings,
                        mu_error *ret_error)
 {
     char origin[MU__ORIGIN_BYTES];
 
-    if (mu__setting(notes, settings, JOBS) == NULL)
+    if (mu__setting(requests, settings, JOBS) == NULL)
         return 0;
-    mu__setting_origin(notes, settings, JOBS, origin);
+    mu__setting_origin(requests, settings, JOBS, origin);
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: expected nothing beside the setting groups", origin);
 }
@@ -290,52 +293,52 @@ static int check_groups(const struct mu__sagemaker_groups *groups,
 }
 
 /* Those of the groups that are said to be something; others may do something else. */
-static int add_groups(struct mu__notes *notes, const struct mu__settings *settings,
-                      struct found *found, mu_error *ret_error,
-                      mu_resolution *resolution)
+static int add_groups(struct mu__requests *requests, const struct mu__settings *settings,
+                      struct found *found, mu_error *ret_error, mu_resolution *resolution)
 {
     struct mu__sagemaker_groups groups = {0};
     struct mu__host_list hosts = {0};
     struct plan plan = {.hosts = &hosts};
     char origin[MU__ORIGIN_BYTES];
-    int rv = check_alone(notes, settings, ret_error);
+    int rv = check_alone(requests, settings, ret_error);
 
-    mu__setting_origin(notes, settings, GROUPS, origin);
+    mu__setting_origin(requests, settings, GROUPS, origin);
     if (rv == 0)
-        rv = mu__sagemaker_groups_find(notes, origin, ret_error, &groups);
+        rv = mu__sagemaker_groups_find(requests, origin, ret_error, &groups);
     plan.source = groups.source;
     if (rv == 0)
-        rv = mu__sagemaker_groups_plan(&groups, mu__setting(notes, settings, GROUPS),
+        rv = mu__sagemaker_groups_plan(&groups, mu__setting(requests, settings, GROUPS),
                                        origin, ret_error, &hosts, &plan.jobs);
     if (rv == 0)
         rv = mu__sagemaker_sort(&found->hosts, found->source, ret_error);
     if (rv == 0)
         rv = check_groups(&groups, found, ret_error);
-    if (rv == 0 && own_place(&hosts, found) == hosts.count)
-        mu__notes_say(notes, "%s: the current host \"%.80s\" is in no job of the %s: "
+    if (rv == 0 && own_location(&hosts, found) == hosts.count)
+        mu__requests_explain(requests,
+                             "%s: the current host \"%.80s\" is in no job of the %s: "
                              "this process is no task",
-                      groups.source, found->current, origin);
+                             groups.source, found->current, origin);
     if (rv == 0)
-        rv = add_tasks(notes, settings, &plan, own_place(&hosts, found), ret_error,
+        rv = add_tasks(requests, settings, &plan, own_location(&hosts, found), ret_error,
                        resolution);
     mu__host_list_done(&hosts);
     mu__sagemaker_groups_done(&groups);
     return rv;
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct found found = {.source = NULL};
-    int rv = find(notes, ret_error, &found);
+    int rv = find(requests, ret_error, &found);
 
     ret_resolution->alone_has_no_master = 1;
     if (rv == 0)
-        rv = mu__setting(notes, settings, GROUPS) == NULL
-                 ? add_list(notes, settings, &found, ret_error, ret_resolution)
-                 : add_groups(notes, settings, &found, ret_error, ret_resolution);
+        rv = mu__setting(requests, settings, GROUPS) == NULL
+                 ? add_list(requests, settings, &found, ret_error, ret_resolution)
+                 : add_groups(requests, settings, &found, ret_error, ret_resolution);
     if (rv == 0)
-        rv = mu__rank_text(notes, settings, RPC_LAYER, ret_resolution->rpc_layer,
+        rv = mu__rank_text(requests, settings, RPC_LAYER, ret_resolution->rpc_layer,
                            sizeof ret_resolution->rpc_layer, ret_error);
     mu__host_list_done(&found.hosts);
     return rv;

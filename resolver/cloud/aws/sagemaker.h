@@ -39,7 +39,7 @@ int mu__sagemaker_sort(struct mu__host_list *hosts, const char *source,
  * the file that both are from. `origin` is who wants to know. Over zeroed memory; to be
  * followed by mu__sagemaker_groups_done, whatever is returned. -MU_ENOTFOUND: nothing
  * says it; MU__LATER. */
-int mu__sagemaker_groups_find(struct mu__notes *notes, const char *origin,
+int mu__sagemaker_groups_find(struct mu__requests *requests, const char *origin,
                               mu_error *ret_error, struct mu__sagemaker_groups *groups);
 void mu__sagemaker_groups_done(struct mu__sagemaker_groups *groups);
 

@@ -79,11 +79,11 @@ static int read_group(const cJSON *item, const char *name, mu_error *ret_error,
     const cJSON *hosts = cJSON_GetObjectItemCaseSensitive(item, "hosts");
     const cJSON *own = cJSON_GetObjectItemCaseSensitive(item, "instance_group_name");
     struct mu__sagemaker_group *group = &groups->items[groups->count];
-    char place[80];
+    char location[80];
     char got[MU__QUOTE_BYTES];
     int rv;
 
-    (void)snprintf(place, sizeof place, "%.50s: group %zu", groups->source,
+    (void)snprintf(location, sizeof location, "%.50s: group %zu", groups->source,
                    groups->count);
     mu__json_describe(item, got, sizeof got);
     if (groups->count == MU__SAGEMAKER_GROUPS_MAX)
@@ -93,18 +93,18 @@ static int read_group(const cJSON *item, const char *name, mu_error *ret_error,
     if (!cJSON_IsArray(hosts))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: expected an object with \"hosts\", a list, got %s",
-                            place, got);
+                            location, got);
     if (name == NULL && !cJSON_IsString(own))
         return mu_error_set(ret_error, -MU_EINVALID,
-                            "%s: expected \"instance_group_name\", a text", place);
+                            "%s: expected \"instance_group_name\", a text", location);
     if (name == NULL)
         name = own->valuestring;
     if (find_group(groups, name, strlen(name)) != NULL)
-        return mu_error_set(ret_error, -MU_EEXISTS,
-                            "%s: its name stands there twice", place);
+        return mu_error_set(ret_error, -MU_EEXISTS, "%s: its name stands there twice",
+                            location);
     group->name = name;
     groups->count++;
-    rv = mu__sagemaker_hosts(hosts, place, ret_error, &group->hosts);
+    rv = mu__sagemaker_hosts(hosts, location, ret_error, &group->hosts);
     return rv != 0 ? rv : mu__sagemaker_sort(&group->hosts, groups->source, ret_error);
 }
 
@@ -162,11 +162,11 @@ static int read_config(const char *text, size_t size, const char *origin,
     return read_groups(list, ret_error, groups);
 }
 
-int mu__sagemaker_groups_find(struct mu__notes *notes, const char *origin,
+int mu__sagemaker_groups_find(struct mu__requests *requests, const char *origin,
                               mu_error *ret_error, struct mu__sagemaker_groups *groups)
 {
-    const char *map = mu__ask_variable(notes, "SM_INSTANCE_GROUPS_DICT");
-    const char *config = mu__ask_variable(notes, "SM_RESOURCE_CONFIG");
+    const char *map = mu__request_variable(requests, "SM_INSTANCE_GROUPS_DICT");
+    const char *config = mu__request_variable(requests, "SM_RESOURCE_CONFIG");
     const struct mu__answer *answer;
     int rv;
 
@@ -179,7 +179,7 @@ int mu__sagemaker_groups_find(struct mu__notes *notes, const char *origin,
     if (config != NULL)
         return read_config(config, strlen(config), origin, ret_error, groups);
     groups->source = MU__SAGEMAKER_CONFIG;
-    answer = mu__ask_file(notes, MU__SAGEMAKER_CONFIG);
+    answer = mu__request_file(requests, MU__SAGEMAKER_CONFIG);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code == 0)
@@ -212,7 +212,7 @@ struct part {
 struct reading {
     struct mu__sagemaker_groups *groups;
     const char *origin;
-    size_t place;               /* from 1 */
+    size_t location; /* from 1 */
     const char *text;
     size_t size;
 };
@@ -225,7 +225,7 @@ static int bad(const struct reading *reading, mu_error *ret_error)
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: job %zu: expected TYPE=GROUP or TYPE=GROUP:COUNT, as in "
                         "\"chief=gpu:1,worker=gpu,ps=cpu\", got %s",
-                        reading->origin, reading->place, shown);
+                        reading->origin, reading->location, shown);
 }
 
 static int no_group(const struct reading *reading, const char *name, size_t size,
@@ -244,8 +244,8 @@ static int no_group(const struct reading *reading, const char *name, size_t size
     }
     mu__quote(shown, sizeof shown, name, size);
     return mu_error_set(ret_error, -MU_ENOTFOUND, "%s: job %zu: %s has no group %s%s",
-                        reading->origin, reading->place, reading->groups->source, shown,
-                        names);
+                        reading->origin, reading->location, reading->groups->source,
+                        shown, names);
 }
 
 /* So many, or (0) all that no part before it has. */
@@ -260,11 +260,11 @@ static int take_hosts(const struct reading *reading, struct mu__sagemaker_group 
         return mu_error_set(ret_error, -MU_ERANGE,
                             "%s: job %zu: %zu hosts are wanted of the group %s, which "
                             "has %zu left",
-                            reading->origin, reading->place, count, shown, left);
+                            reading->origin, reading->location, count, shown, left);
     if (left == 0)
         return mu_error_set(ret_error, -MU_ERANGE,
                             "%s: job %zu: no host is left of the group %s",
-                            reading->origin, reading->place, shown);
+                            reading->origin, reading->location, shown);
     part->group = group;
     part->first = group->taken;
     part->count = count == 0 ? left : count;
@@ -316,7 +316,7 @@ static int read_part(const struct reading *reading, mu_error *ret_error,
     rv = mu__task_type_check(type, &inner);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "%s: job %zu: %s", reading->origin,
-                            reading->place, inner.message);
+                            reading->location, inner.message);
     (void)snprintf(ret_part->type, sizeof ret_part->type, "%.15s",
                    type);
     group = find_group(reading->groups, equals + 1, size);
@@ -334,7 +334,7 @@ static int read_parts(struct reading *reading, mu_error *ret_error, struct part 
     for (const char *at = reading->text;; at++) {
         reading->text = at;
         reading->size = strcspn(at, ",");
-        reading->place = count + 1;
+        reading->location = count + 1;
         if (count == MU__SAGEMAKER_PARTS_MAX)
             return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d jobs",
                                 reading->origin, (int)MU__SAGEMAKER_PARTS_MAX);

@@ -87,25 +87,26 @@ int mu__google_exchange(const struct mu__google_file *file, const char *url,
         "Content-Type: application/x-www-form-urlencoded", "Accept: application/json",
         NULL};
     const struct mu__answer *answer;
-    struct mu__ask_tls tls;
+    struct mu__request_tls tls;
     const cJSON *root;
     char source[320];
     int rv = mu__google_tls(file->google, ret_error, &tls);
 
     if (rv != 0)
         return rv;
-    answer = mu__ask(file->google->notes, &(struct mu__question){
-                                              .kind = MU__ASK_HTTP,
-                                              .name = url,
-                                              .again = file->again,
-                                              .method = "POST",
-                                              .headers = headers,
-                                              .body = form->text,
-                                              .body_size = form->size,
-                                              .bytes_max = MU__GOOGLE_FILE_BYTES,
-                                              .tls = tls.ca == NULL ? NULL : &tls,
-                                              .takes_proxy = true,
-                                          });
+    answer =
+        mu__requests_get(file->google->requests, &(struct mu__request){
+                                                     .kind = MU__REQUEST_HTTP,
+                                                     .name = url,
+                                                     .again = file->again,
+                                                     .method = "POST",
+                                                     .headers = headers,
+                                                     .body = form->text,
+                                                     .body_size = form->size,
+                                                     .bytes_max = MU__GOOGLE_FILE_BYTES,
+                                                     .tls = tls.ca == NULL ? NULL : &tls,
+                                                     .uses_proxy = true,
+                                                 });
     if (answer == NULL)
         return MU__LATER;
     (void)snprintf(source, sizeof source, "%.280s: token server", file->what);
@@ -148,9 +149,9 @@ static int build_unsigned(const struct mu__google_file *file,
                           const struct account *account, mu_error *ret_error,
                           struct mu__build *out)
 {
-    const struct mu__answer *clock =
-        mu__ask(file->google->notes,
-                &(struct mu__question){.kind = MU__ASK_CLOCK, .again = file->again});
+    const struct mu__answer *clock = mu__requests_get(
+        file->google->requests,
+        &(struct mu__request){.kind = MU__REQUEST_CLOCK, .again = file->again});
     struct mu__build header = {0};
     struct mu__build claims = {0};
     bool whole;
@@ -174,12 +175,12 @@ static int build_unsigned(const struct mu__google_file *file,
 static int sign(const struct mu__google_file *file, const struct account *account,
                 mu_error *ret_error, struct mu__build *jwt)
 {
-    const struct mu__answer *signature =
-        mu__ask(file->google->notes, &(struct mu__question){.kind = MU__ASK_SIGNATURE,
-                                                            .name = "RS256",
-                                                            .body = jwt->text,
-                                                            .body_size = jwt->size,
-                                                            .secret = account->key});
+    const struct mu__answer *signature = mu__requests_get(
+        file->google->requests, &(struct mu__request){.kind = MU__REQUEST_SIGNATURE,
+                                                      .name = "RS256",
+                                                      .body = jwt->text,
+                                                      .body_size = jwt->size,
+                                                      .secret = account->key});
     int rv;
 
     if (signature == NULL)

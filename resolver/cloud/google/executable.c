@@ -87,9 +87,9 @@ static int read_program(const cJSON *executable, mu_error *ret_error,
 
 static int64_t clock_s(const struct mu__google_file *account)
 {
-    const struct mu__answer *answer =
-        mu__ask(account->google->notes,
-                &(struct mu__question){.kind = MU__ASK_CLOCK, .again = account->again});
+    const struct mu__answer *answer = mu__requests_get(
+        account->google->requests,
+        &(struct mu__request){.kind = MU__REQUEST_CLOCK, .again = account->again});
 
     return answer->code == 0 ? strtoll(answer->data, NULL, 10) : 0;
 }
@@ -198,11 +198,11 @@ static int take_left(const struct program *program, mu_error *ret_error,
 
     if (program->output == NULL || program->account->again > 0)
         return -MU_ENOTFOUND;
-    answer = mu__ask(program->account->google->notes,
-                     &(struct mu__question){.kind = MU__ASK_FILE,
-                                            .name = program->output,
-                                            .tries = 1,
-                                            .bytes_max = MU__GOOGLE_FILE_BYTES});
+    answer = mu__requests_get(program->account->google->requests,
+                              &(struct mu__request){.kind = MU__REQUEST_FILE,
+                                                    .name = program->output,
+                                                    .tries = 1,
+                                                    .bytes_max = MU__GOOGLE_FILE_BYTES});
     if (answer == NULL)
         return MU__LATER;
     rv = answer->code != 0 ? answer->code
@@ -265,24 +265,24 @@ static int build_words(const struct program *program, mu_error *ret_error,
                                   : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
 
-static int ask_program(const struct program *program, mu_error *ret_error,
-                       char **ret_subject)
+static int request_program(const struct program *program, mu_error *ret_error,
+                           char **ret_subject)
 {
     const struct mu__answer *answer = NULL;
     struct mu__build words = {0};
     int rv = build_words(program, ret_error, &words);
 
     if (rv == 0) {
-        answer =
-            mu__ask(program->account->google->notes,
-                    &(struct mu__question){.kind = MU__ASK_PROGRAM,
-                                           .name = program->name,
-                                           .again = program->account->again,
-                                           .body = words.text,
-                                           .body_size = words.size,
-                                           .tries = 1,
-                                           .timeout_ms = (uint32_t)program->timeout_ms,
-                                           .bytes_max = MU__GOOGLE_FILE_BYTES});
+        answer = mu__requests_get(
+            program->account->google->requests,
+            &(struct mu__request){.kind = MU__REQUEST_PROGRAM,
+                                  .name = program->name,
+                                  .again = program->account->again,
+                                  .body = words.text,
+                                  .body_size = words.size,
+                                  .tries = 1,
+                                  .timeout_ms = (uint32_t)program->timeout_ms,
+                                  .bytes_max = MU__GOOGLE_FILE_BYTES});
         rv = answer == NULL ? MU__LATER
                             : mu__answer_check(answer, program->what, ret_error);
     }
@@ -295,7 +295,7 @@ int mu__google_executable(const struct mu__google_file *account,
                           char **ret_subject)
 {
     static const char allows[] = "GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES";
-    const char *allowed = mu__ask_variable(account->google->notes, allows);
+    const char *allowed = mu__request_variable(account->google->requests, allows);
     char what[WHAT_BYTES];
     struct program program = {.account = account, .what = what};
     int rv;
@@ -310,5 +310,5 @@ int mu__google_executable(const struct mu__google_file *account,
     if (rv != 0)
         return rv;
     rv = take_left(&program, ret_error, ret_subject);
-    return rv == -MU_ENOTFOUND ? ask_program(&program, ret_error, ret_subject) : rv;
+    return rv == -MU_ENOTFOUND ? request_program(&program, ret_error, ret_subject) : rv;
 }

@@ -50,14 +50,14 @@ static int build_wish(const struct mu__google_file *file, const cJSON *delegates
                                  : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
 
-static int ask_wish(const struct mu__google_file *file, const char *url,
-                    const struct mu__build *body, const char *token, mu_error *ret_error,
-                    const struct mu__answer **ret_answer)
+static int request_wish(const struct mu__google_file *file, const char *url,
+                        const struct mu__build *body, const char *token,
+                        mu_error *ret_error, const struct mu__answer **ret_answer)
 {
     struct mu__build bearer = {0};
     const char *headers[] = {"Accept: application/json", "Content-Type: application/json",
                              NULL, NULL};
-    struct mu__ask_tls tls;
+    struct mu__request_tls tls;
     int rv = mu__google_tls(file->google, ret_error, &tls);
 
     mu__build_add(&bearer, "Authorization: Bearer ");
@@ -66,19 +66,19 @@ static int ask_wish(const struct mu__google_file *file, const char *url,
         rv = mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     headers[2] = bearer.text;
     if (rv == 0) {
-        *ret_answer =
-            mu__ask(file->google->notes, &(struct mu__question){
-                                             .kind = MU__ASK_HTTP,
-                                             .name = url,
-                                             .again = file->again,
-                                             .method = "POST",
-                                             .headers = headers,
-                                             .body = body->text,
-                                             .body_size = body->size,
-                                             .bytes_max = MU__GOOGLE_FILE_BYTES,
-                                             .tls = tls.ca == NULL ? NULL : &tls,
-                                             .takes_proxy = true,
-                                         });
+        *ret_answer = mu__requests_get(file->google->requests,
+                                       &(struct mu__request){
+                                           .kind = MU__REQUEST_HTTP,
+                                           .name = url,
+                                           .again = file->again,
+                                           .method = "POST",
+                                           .headers = headers,
+                                           .body = body->text,
+                                           .body_size = body->size,
+                                           .bytes_max = MU__GOOGLE_FILE_BYTES,
+                                           .tls = tls.ca == NULL ? NULL : &tls,
+                                           .uses_proxy = true,
+                                       });
         rv = *ret_answer == NULL ? MU__LATER : 0;
     }
     mu__build_done(&bearer);
@@ -95,7 +95,7 @@ static int act_as(const struct mu__google_file *file, const char *url,
     const char *text = NULL;
     const cJSON *root;
     char what[360];
-    int rv = ask_wish(file, url, body, token, ret_error, &answer);
+    int rv = request_wish(file, url, body, token, ret_error, &answer);
 
     if (rv != 0)
         return rv;
@@ -200,13 +200,13 @@ static int check_url(const struct mu__google_file *file, const char *url,
                         file->what);
 }
 
-static int ask_url(const struct mu__google_file *file, const char *url,
-                   mu_error *ret_error, const struct mu__answer **ret_answer)
+static int request_url(const struct mu__google_file *file, const char *url,
+                       mu_error *ret_error, const struct mu__answer **ret_answer)
 {
     const cJSON *object = cJSON_GetObjectItemCaseSensitive(file->root, "headers");
     struct mu__build lines[HEADERS_MAX] = {{0}};
     const char *headers[HEADERS_MAX + 1] = {NULL};
-    struct mu__ask_tls tls;
+    struct mu__request_tls tls;
     size_t count = 0;
     int rv = check_url(file, url, ret_error);
 
@@ -219,16 +219,16 @@ static int ask_url(const struct mu__google_file *file, const char *url,
     for (size_t i = 0; i < count; i++)
         headers[i] = lines[i].text;
     if (rv == 0) {
-        *ret_answer = mu__ask(file->google->notes,
-                              &(struct mu__question){
-                                  .kind = MU__ASK_HTTP,
-                                  .name = url,
-                                  .again = file->again,
-                                  .headers = headers,
-                                  .bytes_max = MU__GOOGLE_FILE_BYTES,
-                                  .tls = tls.ca == NULL ? NULL : &tls,
-                                  .takes_proxy = strncmp(url, "https://", 8) == 0,
-                              });
+        *ret_answer = mu__requests_get(file->google->requests,
+                                       &(struct mu__request){
+                                           .kind = MU__REQUEST_HTTP,
+                                           .name = url,
+                                           .again = file->again,
+                                           .headers = headers,
+                                           .bytes_max = MU__GOOGLE_FILE_BYTES,
+                                           .tls = tls.ca == NULL ? NULL : &tls,
+                                           .uses_proxy = strncmp(url, "https://", 8) == 0,
+                                       });
         rv = *ret_answer == NULL ? MU__LATER : 0;
     }
     for (size_t i = 0; i < HEADERS_MAX; i++)
@@ -259,13 +259,14 @@ static int find_subject(const struct mu__google_file *account,
     if (runs)
         return mu__google_executable(account, source, ret_error, ret_subject);
     if (url != NULL) {
-        rv = ask_url(source, url, ret_error, &answer);
+        rv = request_url(source, url, ret_error, &answer);
     } else {
-        answer = mu__ask(source->google->notes,
-                         &(struct mu__question){.kind = MU__ASK_FILE,
-                                                .name = path,
-                                                .again = source->again,
-                                                .bytes_max = MU__GOOGLE_FILE_BYTES});
+        answer =
+            mu__requests_get(source->google->requests,
+                             &(struct mu__request){.kind = MU__REQUEST_FILE,
+                                                   .name = path,
+                                                   .again = source->again,
+                                                   .bytes_max = MU__GOOGLE_FILE_BYTES});
         rv = answer == NULL ? MU__LATER : 0;
     }
     if (rv == 0)

@@ -79,7 +79,7 @@ static const struct mu__setting_spec settings_of[] = {
 
 /* ---- The cluster ---- */
 
-static int write_addresses(const struct mu__gce_place *place,
+static int write_addresses(const struct mu__gce_location *location,
                            struct mu__gce_instances *all, long port, mu_error *ret_error)
 {
     for (size_t i = 0; i < all->count; i++) {
@@ -90,7 +90,7 @@ static int write_addresses(const struct mu__gce_place *place,
             return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                                 "%s: instance %s is in the group, but not in the list of "
                                 "its zone's instances",
-                                place->what, instance->name);
+                                location->what, instance->name);
         if (strchr(instance->address, ':') == NULL)
             mu__build_format(&text, "%s:%ld", instance->address, port);
         else
@@ -102,10 +102,10 @@ static int write_addresses(const struct mu__gce_place *place,
     return 0;
 }
 
-static int sort(const struct mu__settings *settings, struct mu__notes *notes,
+static int sort(const struct mu__settings *settings, struct mu__requests *requests,
                 struct mu__gce_instances *all, mu_error *ret_error)
 {
-    const char *order = mu__setting(notes, settings, MU__GCE_SET_ORDER);
+    const char *order = mu__setting(requests, settings, MU__GCE_SET_ORDER);
     char shown[MU__QUOTE_BYTES];
     char origin[128];
 
@@ -117,47 +117,49 @@ static int sort(const struct mu__settings *settings, struct mu__notes *notes,
         qsort(all->items, all->count, sizeof *all->items, mu__gce_by_address);
         return 0;
     }
-    mu__setting_origin(notes, settings, MU__GCE_SET_ORDER, origin);
+    mu__setting_origin(requests, settings, MU__GCE_SET_ORDER, origin);
     mu__quote(shown, sizeof shown, order, strlen(order));
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: expected \"address\" or \"name\", got %s", origin, shown);
 }
 
-static int fill(const struct mu__gce_place *place, const struct mu__settings *settings,
-                const struct mu__gce_instances *all, mu_error *ret_error,
-                mu_resolution *ret_resolution)
+static int fill(const struct mu__gce_location *location,
+                const struct mu__settings *settings, const struct mu__gce_instances *all,
+                mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    const char *type = mu__gce_text(place, settings, MU__GCE_SET_TASK_TYPE);
+    const char *type = mu__gce_text(location, settings, MU__GCE_SET_TASK_TYPE);
     char origin[128];
     int rv = 0;
 
-    mu__setting_origin(place->google.notes, settings, MU__GCE_SET_TASK_TYPE, origin);
+    mu__setting_origin(location->google.requests, settings, MU__GCE_SET_TASK_TYPE,
+                       origin);
     for (size_t i = 0; i < all->count && rv == 0; i++)
-        rv = mu__resolution_add(ret_resolution, i == 0 ? origin : place->what, type,
+        rv = mu__resolution_add(ret_resolution, i == 0 ? origin : location->what, type,
                                 (int)i, all->items[i].host_port, ret_error);
     if (rv != 0)
         return rv;
     (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
                    type);
     (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
-                   mu__gce_text(place, settings, MU__GCE_SET_RPC_LAYER));
+                   mu__gce_text(location, settings, MU__GCE_SET_RPC_LAYER));
     return 0;
 }
 
 /* This machine's place in the group; 0, as in TensorFlow, where it has none. */
-static int own_index(const struct mu__gce_place *place,
+static int own_index(const struct mu__gce_location *location,
                      const struct mu__gce_instances *all, mu_error *ret_error,
                      int *ret_index)
 {
     const char *name = NULL;
     mu_error inner;
-    int rv = mu__google_here(place->google.notes, &inner);
+    int rv = mu__google_here(location->google.requests, &inner);
 
     if (rv == 1)
-        rv = mu__google_metadata(place->google.notes, "instance/name", false, &inner,
-                                 &name);
+        rv = mu__google_metadata(location->google.requests, "instance/name", false,
+                                 &inner, &name);
     else if (rv == 0)
-        mu__notes_say(place->google.notes, "this task is 0: %s", inner.message);
+        mu__requests_explain(location->google.requests, "this task is 0: %s",
+                             inner.message);
     if (rv == MU__LATER)
         return rv;
     if (rv < 0)
@@ -170,86 +172,87 @@ static int own_index(const struct mu__gce_place *place,
         return 0;
     }
     if (name != NULL)
-        mu__notes_say(place->google.notes,
-                      "this task is 0: this machine is not in the group");
+        mu__requests_explain(location->google.requests,
+                             "this task is 0: this machine is not in the group");
     *ret_index = 0;
     return 0;
 }
 
-static int task_index(const struct mu__gce_place *place,
+static int task_index(const struct mu__gce_location *location,
                       const struct mu__settings *settings,
                       const struct mu__gce_instances *all, mu_error *ret_error,
                       int *ret_index)
 {
-    const char *text = mu__gce_text(place, settings, MU__GCE_SET_TASK_INDEX);
+    const char *text = mu__gce_text(location, settings, MU__GCE_SET_TASK_INDEX);
     char shown[MU__QUOTE_BYTES];
     char origin[128];
 
     if (strcmp(text, "auto") == 0)
-        return own_index(place, all, ret_error, ret_index);
+        return own_index(location, all, ret_error, ret_index);
     if (strcmp(text, "none") == 0 || text[0] == '\0') {
         *ret_index = -1;
         return 0;
     }
     if (mu__index_parse(text, ret_index) == 0)
         return 0;
-    mu__setting_origin(place->google.notes, settings, MU__GCE_SET_TASK_INDEX, origin);
+    mu__setting_origin(location->google.requests, settings, MU__GCE_SET_TASK_INDEX,
+                       origin);
     mu__quote(shown, sizeof shown, text, strlen(text));
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: expected a number, \"auto\" or \"none\", got %s", origin,
                         shown);
 }
 
-static int resolve_instances(const struct mu__gce_place *place,
+static int resolve_instances(const struct mu__gce_location *location,
                              const struct mu__settings *settings,
                              struct mu__gce_instances *all, mu_error *ret_error,
                              mu_resolution *ret_resolution)
 {
     long port = 0;
-    int rv = mu__setting_number(place->google.notes, settings, MU__GCE_SET_PORT,
+    int rv = mu__setting_number(location->google.requests, settings, MU__GCE_SET_PORT,
                                 ret_error, &port);
 
     if (rv == 0)
-        rv = mu__gce_list(place, ret_error, all);
+        rv = mu__gce_list(location, ret_error, all);
     if (rv == 0)
-        rv = write_addresses(place, all, port, ret_error);
+        rv = write_addresses(location, all, port, ret_error);
     if (rv == 0)
-        rv = sort(settings, place->google.notes, all, ret_error);
+        rv = sort(settings, location->google.requests, all, ret_error);
     if (rv == 0)
-        rv = fill(place, settings, all, ret_error, ret_resolution);
+        rv = fill(location, settings, all, ret_error, ret_resolution);
     if (rv == 0)
-        rv = task_index(place, settings, all, ret_error, &ret_resolution->task_index);
+        rv = task_index(location, settings, all, ret_error, &ret_resolution->task_index);
     return rv;
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct mu__gce_instances all = {0};
-    struct mu__gce_place place;
-    int rv = mu__gce_find_place(notes, settings, ret_error, &place);
+    struct mu__gce_location location;
+    int rv = mu__gce_find_location(requests, settings, ret_error, &location);
 
     if (rv == 0)
-        rv = resolve_instances(&place, settings, &all, ret_error, ret_resolution);
+        rv = resolve_instances(&location, settings, &all, ret_error, ret_resolution);
     mu__gce_instances_done(&all);
     return rv;
 }
 
 /* That a machine is Google's does not make it a task: the group has to be named. */
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    bool located = (mu__setting_given(notes, settings, MU__GCE_SET_ZONE) ||
-                    mu__setting_given(notes, settings, MU__GCE_SET_REGION)) &&
-                   (mu__setting_given(notes, settings, MU__GCE_SET_PROJECT) ||
-                    mu__ask_variable(notes, "GOOGLE_CLOUD_PROJECT") != NULL);
+    bool located = (mu__setting_given(requests, settings, MU__GCE_SET_ZONE) ||
+                    mu__setting_given(requests, settings, MU__GCE_SET_REGION)) &&
+                   (mu__setting_given(requests, settings, MU__GCE_SET_PROJECT) ||
+                    mu__request_variable(requests, "GOOGLE_CLOUD_PROJECT") != NULL);
 
-    if (!mu__setting_given(notes, settings, MU__GCE_SET_INSTANCE_GROUP)) {
+    if (!mu__setting_given(requests, settings, MU__GCE_SET_INSTANCE_GROUP)) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                            "MUSTER_GCE_INSTANCE_GROUP is not set");
         return 0;
     }
-    return located ? 1 : mu__google_here(notes, ret_why);
+    return located ? 1 : mu__google_here(requests, ret_why);
 }
 
 const struct mu__resolver_kind mu__resolver_gce = {

@@ -24,7 +24,7 @@ enum {
 
 /* ---- Which group: gce_place.c ---- */
 
-struct mu__gce_place {
+struct mu__gce_location {
     struct mu__google google;
     char project[MU__GOOGLE_NAME_BYTES];
     char where[MU__GOOGLE_NAME_BYTES]; /* its zone or region */
@@ -35,12 +35,13 @@ struct mu__gce_place {
 };
 
 /* A setting's text. */
-const char *mu__gce_text(const struct mu__gce_place *place,
+const char *mu__gce_text(const struct mu__gce_location *location,
                          const struct mu__settings *settings, unsigned number);
 
 /* By the settings, else by what made this machine and where it is. MU__LATER. */
-int mu__gce_find_place(struct mu__notes *notes, const struct mu__settings *settings,
-                       mu_error *ret_error, struct mu__gce_place *ret_place);
+int mu__gce_find_location(struct mu__requests *requests,
+                          const struct mu__settings *settings, mu_error *ret_error,
+                          struct mu__gce_location *ret_location);
 
 /* ---- Who is in it: gce_instances.c ---- */
 
@@ -63,7 +64,7 @@ void mu__gce_instances_done(struct mu__gce_instances *all);
 
 /* Those that are running, at least one, each with its address unless the zone's list has
  * none. Texts are the answers'. MU__LATER. */
-int mu__gce_list(const struct mu__gce_place *place, mu_error *ret_error,
+int mu__gce_list(const struct mu__gce_location *location, mu_error *ret_error,
                  struct mu__gce_instances *all);
 
 /* Orders for qsort: by name and zone, by host_port. */

@@ -61,7 +61,8 @@ int mu__gce_by_address(const void *a, const void *b)
                   ((const struct mu__gce_instance *)b)->host_port);
 }
 
-static int add_instance(const struct mu__gce_place *place, struct mu__gce_instances *all,
+static int add_instance(const struct mu__gce_location *location,
+                        struct mu__gce_instances *all,
                         const struct mu__gce_instance *instance, mu_error *ret_error)
 {
     struct mu__gce_instance *items;
@@ -69,7 +70,7 @@ static int add_instance(const struct mu__gce_place *place, struct mu__gce_instan
 
     if (all->count == INSTANCES_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "%s: more than %d instances are too many", place->what,
+                            "%s: more than %d instances are too many", location->what,
                             INSTANCES_MAX);
     if (all->count == all->room) {
         room = all->room == 0 ? 64 : 2 * all->room;
@@ -112,8 +113,8 @@ static int take_items(const struct list *list, const cJSON *root, size_t *number
     return rv;
 }
 
-static int ask_page(const struct mu__gce_place *place, const struct list *list,
-                    const char *token, mu_error *ret_error, const cJSON **ret_root)
+static int request_page(const struct mu__gce_location *location, const struct list *list,
+                        const char *token, mu_error *ret_error, const cJSON **ret_root)
 {
     struct mu__build url = {0};
     int rv;
@@ -124,20 +125,20 @@ static int ask_page(const struct mu__gce_place *place, const struct list *list,
         mu__build_escaped(&url, token);
     }
     if (mu__build_whole(&url))
-        rv = mu__google_ask(&place->google,
-                            &(struct mu__google_request){.url = url.text,
-                                                         .method = list->method,
-                                                         .body = list->body,
-                                                         .what = list->what,
-                                                         .refused = list->refused},
-                            ret_error, ret_root);
+        rv = mu__google_send(&location->google,
+                             &(struct mu__google_request){.url = url.text,
+                                                          .method = list->method,
+                                                          .body = list->body,
+                                                          .what = list->what,
+                                                          .refused = list->refused},
+                             ret_error, ret_root);
     else
         rv = mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     mu__build_done(&url);
     return rv;
 }
 
-static int walk(const struct mu__gce_place *place, const struct list *list,
+static int walk(const struct mu__gce_location *location, const struct list *list,
                 mu_error *ret_error)
 {
     const char *before = NULL;
@@ -147,7 +148,7 @@ static int walk(const struct mu__gce_place *place, const struct list *list,
     int rv;
 
     for (unsigned page = 0; page < PAGES_MAX; page++) {
-        rv = ask_page(place, list, token, ret_error, &root);
+        rv = request_page(location, list, token, ret_error, &root);
         if (rv == 0)
             rv = take_items(list, root, &number, ret_error);
         if (rv == 0)
@@ -168,14 +169,15 @@ static int walk(const struct mu__gce_place *place, const struct list *list,
 /* ---- Who is in the group ---- */
 
 struct members {
-    const struct mu__gce_place *place;
+    const struct mu__gce_location *location;
     struct mu__gce_instances *all;
     const struct mu__gce_instance *zone; /* one in the zone that is listed */
 };
 
 /* The zone is told in a region alone; elsewhere it is known. */
-static int read_url(const struct mu__gce_place *place, const char *url, const char *what,
-                    mu_error *ret_error, struct mu__gce_instance *ret_instance)
+static int read_url(const struct mu__gce_location *location, const char *url,
+                    const char *what, mu_error *ret_error,
+                    struct mu__gce_instance *ret_instance)
 {
     const char *zone = strstr(url, "/zones/");
     const char *name = strrchr(url, '/') == NULL ? url : strrchr(url, '/') + 1;
@@ -185,9 +187,9 @@ static int read_url(const struct mu__gce_place *place, const char *url, const ch
     if (rv != 0)
         return rv;
     *ret_instance = (struct mu__gce_instance){.name = name};
-    if (!place->is_region) {
-        ret_instance->zone = place->where;
-        ret_instance->zone_size = strlen(place->where);
+    if (!location->is_region) {
+        ret_instance->zone = location->where;
+        ret_instance->zone_size = strlen(location->where);
         return 0;
     }
     zone = zone == NULL ? "" : zone + strlen("/zones/");
@@ -207,14 +209,14 @@ static int read_url(const struct mu__gce_place *place, const char *url, const ch
 static int take_member(void *user, const cJSON *item, size_t number, mu_error *ret_error)
 {
     struct members *members = user;
-    const struct mu__gce_place *place = members->place;
+    const struct mu__gce_location *location = members->location;
     struct mu__gce_instance instance;
     const char *status = NULL;
     const char *url = NULL;
     char what[600];
     int rv;
 
-    (void)snprintf(what, sizeof what, "%s: items[%zu]", place->what, number);
+    (void)snprintf(what, sizeof what, "%s: items[%zu]", location->what, number);
     if (!cJSON_IsObject(item))
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected an object", what);
     rv = mu__google_text(item, "instance", what, ret_error, &url);
@@ -226,42 +228,43 @@ static int take_member(void *user, const cJSON *item, size_t number, mu_error *r
         return mu_error_set(ret_error, -MU_EINVALID, "%s: instance is missing", what);
     if (status != NULL && strcmp(status, "RUNNING") != 0)
         return 0; /* it may have changed after the server's filter */
-    (void)snprintf(what, sizeof what, "%s: items[%zu]: instance", place->what, number);
-    rv = read_url(place, url, what, ret_error, &instance);
-    return rv != 0 ? rv : add_instance(place, members->all, &instance, ret_error);
+    (void)snprintf(what, sizeof what, "%s: items[%zu]: instance", location->what, number);
+    rv = read_url(location, url, what, ret_error, &instance);
+    return rv != 0 ? rv : add_instance(location, members->all, &instance, ret_error);
 }
 
-static int list_members(const struct mu__gce_place *place, struct mu__gce_instances *all,
-                        mu_error *ret_error)
+static int list_members(const struct mu__gce_location *location,
+                        struct mu__gce_instances *all, mu_error *ret_error)
 {
-    struct members members = {.place = place, .all = all};
+    struct members members = {.location = location, .all = all};
     char url[1200];
     int rv;
 
     (void)snprintf(url, sizeof url,
                    "%s/projects/%s/%s/%s/instanceGroups/%s/listInstances"
                    "?maxResults=500&orderBy=name",
-                   place->base, place->project, place->is_region ? "regions" : "zones",
-                   place->where, place->group);
-    rv = walk(place,
+                   location->base, location->project,
+                   location->is_region ? "regions" : "zones", location->where,
+                   location->group);
+    rv = walk(location,
               &(struct list){.url = url,
                              .method = "POST",
                              .body = "{\"instanceState\":\"RUNNING\"}",
-                             .what = place->what,
+                             .what = location->what,
                              .take = take_member,
                              .user = &members,
                              .refused = &all->refused},
               ret_error);
     if (rv == 0 && all->count == 0)
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
-                            "%s: no instance is running there", place->what);
+                            "%s: no instance is running there", location->what);
     if (rv != 0)
         return rv;
     qsort(all->items, all->count, sizeof *all->items, by_zone);
     for (size_t i = 1; i < all->count; i++)
         if (by_zone(&all->items[i - 1], &all->items[i]) == 0)
             return mu_error_set(ret_error, -MU_EINVALID,
-                                "%s: the instance %s is there twice", place->what,
+                                "%s: the instance %s is there twice", location->what,
                                 all->items[i].name);
     return 0;
 }
@@ -274,7 +277,7 @@ static bool is_empty(const char *text)
 }
 
 /* IPv4, or IPv6 where a network has no other. */
-static int read_address(const struct mu__gce_place *place, const cJSON *item,
+static int read_address(const struct mu__gce_location *location, const cJSON *item,
                         const char *name, mu_error *ret_error, const char **ret_address)
 {
     static const char *const keys[] = {"networkIP", "ipv6Address"};
@@ -283,8 +286,8 @@ static int read_address(const struct mu__gce_place *place, const cJSON *item,
     const char *address = NULL;
     char what[700];
 
-    (void)snprintf(what, sizeof what, "%s: instance %s: networkInterfaces", place->what,
-                   name);
+    (void)snprintf(what, sizeof what, "%s: instance %s: networkInterfaces",
+                   location->what, name);
     if (!cJSON_IsObject(first))
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected a list of objects",
                             what);
@@ -305,13 +308,13 @@ static int read_address(const struct mu__gce_place *place, const cJSON *item,
 static int take_address(void *user, const cJSON *item, size_t number, mu_error *ret_error)
 {
     struct members *members = user;
-    const struct mu__gce_place *place = members->place;
+    const struct mu__gce_location *location = members->location;
     struct mu__gce_instance wanted = *members->zone;
     struct mu__gce_instance *found;
     char what[600];
     int rv;
 
-    (void)snprintf(what, sizeof what, "%s: list of instances: items[%zu]", place->what,
+    (void)snprintf(what, sizeof what, "%s: list of instances: items[%zu]", location->what,
                    number);
     if (!cJSON_IsObject(item))
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected an object", what);
@@ -325,13 +328,13 @@ static int take_address(void *user, const cJSON *item, size_t number, mu_error *
                     by_zone);
     return found == NULL
                ? 0
-               : read_address(place, item, found->name, ret_error, &found->address);
+               : read_address(location, item, found->name, ret_error, &found->address);
 }
 
 /* name eq 'a|b|c' for those of one zone from a place on, as many as one url may have: a
  * regular expression of RE2 for the whole name. Names have no letter that means something
  * there, but for a dot. Returns where the next request begins. */
-static size_t build_filter(const struct mu__gce_place *place,
+static size_t build_filter(const struct mu__gce_location *location,
                            const struct mu__gce_instances *all, size_t from,
                            struct mu__build *url)
 {
@@ -342,7 +345,8 @@ static size_t build_filter(const struct mu__gce_place *place,
                      "%s/projects/%s/zones/%.*s/instances?maxResults=500"
                      "&fields=items(name%%2CnetworkInterfaces(networkIP%%2Cipv6Address))"
                      "%%2CnextPageToken&filter=name%%20eq%%20%%27",
-                     place->base, place->project, (int)first->zone_size, first->zone);
+                     location->base, location->project, (int)first->zone_size,
+                     first->zone);
     for (; i < all->count && compare_zones(&all->items[i], first) == 0 &&
            (i == from || url->size < FILTER_BYTES);
          i++) {
@@ -355,21 +359,21 @@ static size_t build_filter(const struct mu__gce_place *place,
 }
 
 /* All requests are made before the first answer is waited for. */
-static int list_addresses(const struct mu__gce_place *place,
+static int list_addresses(const struct mu__gce_location *location,
                           struct mu__gce_instances *all, mu_error *ret_error)
 {
     bool later = false;
 
     for (size_t i = 0; i < all->count;) {
-        struct members members = {place, all, &all->items[i]};
+        struct members members = {location, all, &all->items[i]};
         struct mu__build url = {0};
         int rv;
 
-        i = build_filter(place, all, i, &url);
+        i = build_filter(location, all, i, &url);
         rv = !mu__build_whole(&url) ? mu_error_set(ret_error, -MU_ENOMEM, "out of memory")
-                                    : walk(place,
+                                    : walk(location,
                                            &(struct list){.url = url.text,
-                                                          .what = place->what,
+                                                          .what = location->what,
                                                           .take = take_address,
                                                           .user = &members,
                                                           .refused = &all->refused},
@@ -384,10 +388,10 @@ static int list_addresses(const struct mu__gce_place *place,
 
 /* ---- Both ---- */
 
-int mu__gce_list(const struct mu__gce_place *place, mu_error *ret_error,
+int mu__gce_list(const struct mu__gce_location *location, mu_error *ret_error,
                  struct mu__gce_instances *all)
 {
-    int rv = list_members(place, all, ret_error);
+    int rv = list_members(location, all, ret_error);
 
-    return rv != 0 ? rv : list_addresses(place, all, ret_error);
+    return rv != 0 ? rv : list_addresses(location, all, ret_error);
 }

@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *mu__gce_text(const struct mu__gce_place *place,
+const char *mu__gce_text(const struct mu__gce_location *location,
                          const struct mu__settings *settings, unsigned number)
 {
-    return mu__setting(place->google.notes, settings, number);
+    return mu__setting(location->google.requests, settings, number);
 }
 
 static const struct mu__google_settings google_settings = {
@@ -26,7 +26,7 @@ static bool is_set(const char *text)
  * group has the same name and is at the same place. */
 struct maker {
     char scope[8]; /* "zone"; "": nobody, for the reason in `why` */
-    char place[MU__GOOGLE_NAME_BYTES];
+    char location[MU__GOOGLE_NAME_BYTES];
     const char *group;
     mu_error why;
 };
@@ -45,10 +45,10 @@ static bool read_maker(const char *text, struct maker *maker)
         at = strstr(text, word);
         at = at == NULL ? NULL : at + strlen(word);
         size = at == NULL || at > group ? 0 : (size_t)(group - at);
-        if (size == 0 || size >= sizeof maker->place)
+        if (size == 0 || size >= sizeof maker->location)
             continue;
-        memcpy(maker->place, at, size);
-        maker->place[size] = '\0';
+        memcpy(maker->location, at, size);
+        maker->location[size] = '\0';
         (void)snprintf(maker->scope, sizeof maker->scope, "%s", scopes[i]);
         maker->group = strrchr(group, '/') + 1;
         return true;
@@ -56,16 +56,17 @@ static bool read_maker(const char *text, struct maker *maker)
     return false;
 }
 
-static int ask_maker(const struct mu__gce_place *place, mu_error *ret_error,
-                     struct maker *ret_maker)
+static int request_maker(const struct mu__gce_location *location, mu_error *ret_error,
+                         struct maker *ret_maker)
 {
     struct maker maker = {.group = NULL};
     const char *text = NULL;
-    int rv = mu__google_here(place->google.notes, &maker.why);
+    int rv = mu__google_here(location->google.requests, &maker.why);
 
     if (rv == 1)
-        rv = mu__google_metadata(place->google.notes, "instance/attributes/created-by",
-                                 false, &maker.why, &text);
+        rv = mu__google_metadata(location->google.requests,
+                                 "instance/attributes/created-by", false, &maker.why,
+                                 &text);
     else if (rv == 0)
         rv = -MU_ENOTFOUND;
     if (rv == 0 && !read_maker(text, &maker))
@@ -82,7 +83,7 @@ static int ask_maker(const struct mu__gce_place *place, mu_error *ret_error,
 }
 
 /* The group by setting, else the one that made this machine. */
-static int take_group(struct mu__gce_place *place, const char *group,
+static int take_group(struct mu__gce_location *location, const char *group,
                       const struct maker *maker, mu_error *ret_error)
 {
     int rv;
@@ -95,17 +96,18 @@ static int take_group(struct mu__gce_place *place, const char *group,
     group = is_set(group) ? group : maker->group;
     rv = mu__google_name_check("setting instance_group", group, ret_error);
     if (rv == 0)
-        (void)snprintf(place->group, sizeof place->group, "%s", group);
+        (void)snprintf(location->group, sizeof location->group, "%s", group);
     return rv;
 }
 
 /* Its region or zone by setting, else as that of the group which made this machine, if it
  * is the same one, else this machine's zone. */
-static int take_scope(struct mu__gce_place *place, const struct mu__settings *settings,
-                      const struct maker *maker, mu_error *ret_error)
+static int take_scope(struct mu__gce_location *location,
+                      const struct mu__settings *settings, const struct maker *maker,
+                      mu_error *ret_error)
 {
-    const char *region = mu__gce_text(place, settings, MU__GCE_SET_REGION);
-    const char *zone = mu__gce_text(place, settings, MU__GCE_SET_ZONE);
+    const char *region = mu__gce_text(location, settings, MU__GCE_SET_REGION);
+    const char *zone = mu__gce_text(location, settings, MU__GCE_SET_ZONE);
     const char *scope = is_set(region) ? "region" : "zone";
     int rv = 0;
 
@@ -116,58 +118,59 @@ static int take_scope(struct mu__gce_place *place, const struct mu__settings *se
     if (is_set(region)) {
         rv = mu__google_name_check("setting region", region, ret_error);
         if (rv == 0)
-            (void)snprintf(place->where, sizeof place->where, "%s", region);
+            (void)snprintf(location->where, sizeof location->where, "%s", region);
     } else if (!is_set(zone) && maker->scope[0] != '\0' &&
-               strcmp(place->group, maker->group) == 0) {
+               strcmp(location->group, maker->group) == 0) {
         scope = maker->scope;
-        rv = mu__google_name_check("metadata created-by", maker->place, ret_error);
-        memcpy(place->where, maker->place, sizeof place->where);
+        rv = mu__google_name_check("metadata created-by", maker->location, ret_error);
+        memcpy(location->where, maker->location, sizeof location->where);
     } else {
-        rv = mu__google_zone(&place->google, zone, ret_error, place->where);
+        rv = mu__google_zone(&location->google, zone, ret_error, location->where);
     }
-    place->is_region = strcmp(scope, "region") == 0;
+    location->is_region = strcmp(scope, "region") == 0;
     if (rv == 0)
-        (void)snprintf(place->what, sizeof place->what,
-                       "instance group \"%s\" (project %s, %s %s)", place->group,
-                       place->project, scope, place->where);
+        (void)snprintf(location->what, sizeof location->what,
+                       "instance group \"%s\" (project %s, %s %s)", location->group,
+                       location->project, scope, location->where);
     return rv;
 }
 
-static int find_group(struct mu__gce_place *place, const struct mu__settings *settings,
-                      mu_error *ret_error)
+static int find_group(struct mu__gce_location *location,
+                      const struct mu__settings *settings, mu_error *ret_error)
 {
-    const char *group = mu__gce_text(place, settings, MU__GCE_SET_INSTANCE_GROUP);
-    bool is_placed = is_set(mu__gce_text(place, settings, MU__GCE_SET_ZONE)) ||
-                     is_set(mu__gce_text(place, settings, MU__GCE_SET_REGION));
+    const char *group = mu__gce_text(location, settings, MU__GCE_SET_INSTANCE_GROUP);
+    bool is_placed = is_set(mu__gce_text(location, settings, MU__GCE_SET_ZONE)) ||
+                     is_set(mu__gce_text(location, settings, MU__GCE_SET_REGION));
     struct maker maker = {.group = NULL};
     int rv = 0;
 
     if (!is_placed || !is_set(group))
-        rv = ask_maker(place, ret_error, &maker);
+        rv = request_maker(location, ret_error, &maker);
     if (rv == 0)
-        rv = take_group(place, group, &maker, ret_error);
-    return rv != 0 ? rv : take_scope(place, settings, &maker, ret_error);
+        rv = take_group(location, group, &maker, ret_error);
+    return rv != 0 ? rv : take_scope(location, settings, &maker, ret_error);
 }
 
 /* What the metadata server tells is asked for together. */
-int mu__gce_find_place(struct mu__notes *notes, const struct mu__settings *settings,
-                       mu_error *ret_error, struct mu__gce_place *place)
+int mu__gce_find_location(struct mu__requests *requests,
+                          const struct mu__settings *settings, mu_error *ret_error,
+                          struct mu__gce_location *location)
 {
     int project;
     int rv;
 
-    *place = (struct mu__gce_place){0};
-    mu__google_init(notes, settings, &google_settings, &place->google);
-    rv = mu__google_endpoint(&place->google,
-                             mu__gce_text(place, settings, MU__GCE_SET_API_ENDPOINT),
-                             ret_error, place->base, sizeof place->base);
+    *location = (struct mu__gce_location){0};
+    mu__google_init(requests, settings, &google_settings, &location->google);
+    rv = mu__google_endpoint(&location->google,
+                             mu__gce_text(location, settings, MU__GCE_SET_API_ENDPOINT),
+                             ret_error, location->base, sizeof location->base);
     if (rv != 0)
         return rv;
-    project = mu__google_project(&place->google,
-                                 mu__gce_text(place, settings, MU__GCE_SET_PROJECT),
-                                 ret_error, place->project);
+    project = mu__google_project(&location->google,
+                                 mu__gce_text(location, settings, MU__GCE_SET_PROJECT),
+                                 ret_error, location->project);
     if (project != 0 && project != MU__LATER)
         return project;
-    rv = find_group(place, settings, ret_error);
+    rv = find_group(location, settings, ret_error);
     return rv != 0 ? rv : project;
 }

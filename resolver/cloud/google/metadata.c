@@ -23,28 +23,29 @@ enum {
     CA_BYTES_MAX = 1 << 20
 };
 
-void mu__google_init(struct mu__notes *notes, const struct mu__settings *settings,
-                     const struct mu__google_settings *places,
+void mu__google_init(struct mu__requests *requests, const struct mu__settings *settings,
+                     const struct mu__google_settings *locations,
                      struct mu__google *ret_google)
 {
     *ret_google = (struct mu__google){
-        .notes = notes,
+        .requests = requests,
         .resolver = settings->resolver,
-        .credentials = mu__setting(notes, settings, places->credentials),
-        .access_token = mu__setting(notes, settings, places->access_token),
-        .access_token_file = mu__setting(notes, settings, places->access_token_file),
-        .ca_file = mu__setting(notes, settings, places->ca_file),
+        .credentials = mu__setting(requests, settings, locations->credentials),
+        .access_token = mu__setting(requests, settings, locations->access_token),
+        .access_token_file =
+            mu__setting(requests, settings, locations->access_token_file),
+        .ca_file = mu__setting(requests, settings, locations->ca_file),
     };
 }
 
 /* ---- Where we are ---- */
 
 /* Which host has the metadata: by variable, NULL when none says so. */
-static const char *told_host(struct mu__notes *notes)
+static const char *metadata_host(struct mu__requests *requests)
 {
-    const char *host = mu__ask_variable(notes, "GCE_METADATA_HOST");
+    const char *host = mu__request_variable(requests, "GCE_METADATA_HOST");
 
-    return host != NULL ? host : mu__ask_variable(notes, "GCE_METADATA_IP");
+    return host != NULL ? host : mu__request_variable(requests, "GCE_METADATA_IP");
 }
 
 /* "Google Compute Engine", or "Google" alone. */
@@ -55,19 +56,19 @@ static bool is_product(const char *text)
             text[6 + strspn(text + 6, " \r\n")] == '\0');
 }
 
-int mu__google_here(struct mu__notes *notes, mu_error *ret_why)
+int mu__google_here(struct mu__requests *requests, mu_error *ret_why)
 {
-    const char *no_check = mu__ask_variable(notes, "NO_GCE_CHECK");
+    const char *no_check = mu__request_variable(requests, "NO_GCE_CHECK");
     const struct mu__answer *answer;
 
-    if (told_host(notes) != NULL)
+    if (metadata_host(requests) != NULL)
         return 1;
     if (no_check != NULL && strcmp(no_check, "true") == 0) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                            "NO_GCE_CHECK says that this is no machine of Google's");
         return 0;
     }
-    answer = mu__ask_file(notes, PRODUCT_FILE);
+    answer = mu__request_file(requests, PRODUCT_FILE);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code == -MU_ENOMEM)
@@ -111,12 +112,12 @@ static int check_metadata(const struct mu__answer *answer, const char *host,
 }
 
 /* The answer, when it is a good one. */
-static int ask_metadata(struct mu__notes *notes, const char *path, bool probes,
-                        unsigned again, mu_error *ret_error,
-                        const struct mu__answer **ret_answer)
+static int request_metadata(struct mu__requests *requests, const char *path, bool probes,
+                            unsigned again, mu_error *ret_error,
+                            const struct mu__answer **ret_answer)
 {
     static const char *const headers[] = {FLAVOR ": Google", NULL};
-    const char *host = told_host(notes);
+    const char *host = metadata_host(requests);
     const struct mu__answer *answer;
     char url[512];
     int rv;
@@ -126,17 +127,17 @@ static int ask_metadata(struct mu__notes *notes, const char *path, bool probes,
     if (rv != 0)
         return rv;
     (void)snprintf(url, sizeof url, "http://%s/computeMetadata/v1/%.200s", host, path);
-    answer =
-        mu__ask(notes, &(struct mu__question){
-                           .kind = MU__ASK_HTTP,
-                           .name = url,
-                           .again = again,
-                           .headers = headers,
-                           .header = FLAVOR,
-                           .timeout_ms = probes ? PROBE_TIMEOUT_MS : METADATA_TIMEOUT_MS,
-                           .tries = probes ? 1 : METADATA_TRIES,
-                           .bytes_max = METADATA_BYTES_MAX,
-                       });
+    answer = mu__requests_get(
+        requests, &(struct mu__request){
+                      .kind = MU__REQUEST_HTTP,
+                      .name = url,
+                      .again = again,
+                      .headers = headers,
+                      .header = FLAVOR,
+                      .timeout_ms = probes ? PROBE_TIMEOUT_MS : METADATA_TIMEOUT_MS,
+                      .tries = probes ? 1 : METADATA_TRIES,
+                      .bytes_max = METADATA_BYTES_MAX,
+                  });
     if (answer == NULL)
         return MU__LATER;
     rv = check_metadata(answer, host, path, ret_error);
@@ -151,7 +152,7 @@ static bool is_blank(char c)
 }
 
 /* Keep the text of an answer without blanks at its ends. */
-static int keep_trimmed(const struct mu__answer *answer, mu_error *ret_error)
+static int trim(const struct mu__answer *answer, mu_error *ret_error)
 {
     const char *from = answer->data;
     size_t size;
@@ -164,30 +165,30 @@ static int keep_trimmed(const struct mu__answer *answer, mu_error *ret_error)
         size--;
     text = strndup(from, size);
     if (text != NULL)
-        mu__answer_keep(answer, text, free);
+        mu__answer_set_parsed(answer, text, free);
     if (answer->parsed == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     return 0;
 }
 
-int mu__google_metadata(struct mu__notes *notes, const char *path, bool probes,
+int mu__google_metadata(struct mu__requests *requests, const char *path, bool probes,
                         mu_error *ret_error, const char **ret_text)
 {
     const struct mu__answer *answer;
-    int rv = ask_metadata(notes, path, probes, 0, ret_error, &answer);
+    int rv = request_metadata(requests, path, probes, 0, ret_error, &answer);
 
     if (rv == 0 && answer->parsed == NULL)
-        rv = keep_trimmed(answer, ret_error);
+        rv = trim(answer, ret_error);
     if (rv == 0)
         *ret_text = answer->parsed;
     return rv;
 }
 
-int mu__google_metadata_json(struct mu__notes *notes, const char *path, unsigned again,
-                             mu_error *ret_error, const cJSON **ret_root)
+int mu__google_metadata_json(struct mu__requests *requests, const char *path,
+                             unsigned again, mu_error *ret_error, const cJSON **ret_root)
 {
     const struct mu__answer *answer;
-    int rv = ask_metadata(notes, path, false, again, ret_error, &answer);
+    int rv = request_metadata(requests, path, false, again, ret_error, &answer);
 
     return rv != 0 ? rv : mu__google_json(answer, path, ret_error, ret_root);
 }
@@ -223,7 +224,7 @@ static int from_metadata(const struct mu__google *google, const char *name,
                          const char *path, mu_error *ret_error, const char **ret_text)
 {
     mu_error inner;
-    int rv = mu__google_here(google->notes, &inner);
+    int rv = mu__google_here(google->requests, &inner);
 
     if (rv == MU__LATER)
         return rv;
@@ -232,7 +233,7 @@ static int from_metadata(const struct mu__google *google, const char *name,
                             "resolver %s: the %s is not known: set \"%s\"; %s",
                             google->resolver, name, name, inner.message);
     if (rv == 1)
-        rv = mu__google_metadata(google->notes, path, false, &inner, ret_text);
+        rv = mu__google_metadata(google->requests, path, false, &inner, ret_text);
     if (rv < 0 && rv != MU__LATER)
         return mu_error_set(ret_error, rv, "resolver %s: the %s is not known: %s",
                             google->resolver, name, inner.message);
@@ -247,7 +248,7 @@ int mu__google_project(const struct mu__google *google, const char *given,
 
     if (name != NULL && name[0] != '\0')
         return take_name("setting project", name, ret_error, ret_name);
-    name = mu__ask_variable(google->notes, "GOOGLE_CLOUD_PROJECT");
+    name = mu__request_variable(google->requests, "GOOGLE_CLOUD_PROJECT");
     if (name != NULL)
         return take_name("GOOGLE_CLOUD_PROJECT", name, ret_error, ret_name);
     rv = from_metadata(google, "project", "project/project-id", ret_error, &name);
@@ -304,16 +305,17 @@ int mu__google_endpoint(const struct mu__google *google, const char *url,
 }
 
 int mu__google_tls(const struct mu__google *google, mu_error *ret_error,
-                   struct mu__ask_tls *ret_tls)
+                   struct mu__request_tls *ret_tls)
 {
     const struct mu__answer *answer;
 
-    *ret_tls = (struct mu__ask_tls){0};
+    *ret_tls = (struct mu__request_tls){0};
     if (google->ca_file == NULL || google->ca_file[0] == '\0')
         return 0;
-    answer = mu__ask(google->notes, &(struct mu__question){.kind = MU__ASK_FILE,
-                                                           .name = google->ca_file,
-                                                           .bytes_max = CA_BYTES_MAX});
+    answer = mu__requests_get(google->requests,
+                              &(struct mu__request){.kind = MU__REQUEST_FILE,
+                                                    .name = google->ca_file,
+                                                    .bytes_max = CA_BYTES_MAX});
     if (answer == NULL)
         return MU__LATER;
     if (answer->code == 0)
@@ -323,7 +325,7 @@ int mu__google_tls(const struct mu__google *google, mu_error *ret_error,
 
 /* What goes into the headers of one request. */
 struct sent {
-    struct mu__ask_tls tls;
+    struct mu__request_tls tls;
     struct mu__build bearer;
     char charged[MU__GOOGLE_NAME_BYTES + 32];
 };
@@ -355,9 +357,9 @@ static int prepare(const struct mu__google *google, unsigned again, mu_error *re
 }
 
 /* One request with the given token. */
-static int ask_once(const struct mu__google *google,
-                    const struct mu__google_request *request, unsigned again,
-                    mu_error *ret_error, const struct mu__answer **ret_answer)
+static int request_once(const struct mu__google *google,
+                        const struct mu__google_request *request, unsigned again,
+                        mu_error *ret_error, const struct mu__answer **ret_answer)
 {
     const char *headers[5] = {"Accept: application/json"};
     struct sent sent = {0};
@@ -371,38 +373,38 @@ static int ask_once(const struct mu__google *google,
     if (request->body != NULL)
         headers[count++] = "Content-Type: application/json";
     if (rv == 0) {
-        *ret_answer =
-            mu__ask(google->notes,
-                    &(struct mu__question){
-                        .kind = MU__ASK_HTTP,
-                        .name = request->url,
-                        .again = again,
-                        .method = request->method,
-                        .headers = headers,
-                        .body = request->body,
-                        .body_size = request->body == NULL ? 0 : strlen(request->body),
-                        .tls = sent.tls.ca == NULL ? NULL : &sent.tls,
-                        .takes_proxy = true,
-                        .tries = request->tries,
-                    });
+        *ret_answer = mu__requests_get(
+            google->requests,
+            &(struct mu__request){
+                .kind = MU__REQUEST_HTTP,
+                .name = request->url,
+                .again = again,
+                .method = request->method,
+                .headers = headers,
+                .body = request->body,
+                .body_size = request->body == NULL ? 0 : strlen(request->body),
+                .tls = sent.tls.ca == NULL ? NULL : &sent.tls,
+                .uses_proxy = true,
+                .tries = request->tries,
+            });
         rv = *ret_answer == NULL ? MU__LATER : 0;
     }
     mu__build_done(&sent.bearer);
     return rv;
 }
 
-int mu__google_ask(const struct mu__google *google,
-                   const struct mu__google_request *request, mu_error *ret_error,
-                   const cJSON **ret_root)
+int mu__google_send(const struct mu__google *google,
+                    const struct mu__google_request *request, mu_error *ret_error,
+                    const cJSON **ret_root)
 {
     const struct mu__answer *answer = NULL;
     unsigned own = 0;
     unsigned *refused = request->refused == NULL ? &own : request->refused;
     mu_error inner;
-    int rv = ask_once(google, request, *refused, &inner, &answer);
+    int rv = request_once(google, request, *refused, &inner, &answer);
 
     if (rv == 0 && answer->code == 0 && answer->status == 401 && *refused == 0)
-        rv = ask_once(google, request, ++*refused, &inner, &answer);
+        rv = request_once(google, request, ++*refused, &inner, &answer);
     if (rv == MU__LATER)
         return rv;
     if (rv != 0)
@@ -444,7 +446,7 @@ int mu__google_parse(const struct mu__answer *answer, const char *what,
         rv = parse(answer, what, ret_error, &root);
         if (rv != 0)
             return rv;
-        mu__answer_keep(answer, root, root_free);
+        mu__answer_set_parsed(answer, root, root_free);
     }
     if (answer->parsed == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", what);

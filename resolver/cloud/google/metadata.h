@@ -17,7 +17,7 @@ enum {
 
 /* How requests are made. Texts are borrowed and may be NULL. */
 struct mu__google {
-    struct mu__notes *notes;
+    struct mu__requests *requests;
     const char *resolver;           /* for messages: "gce" */
     const char *credentials;        /* a file's path; "none": no token at all; NULL or
                                        "default": see mu__google_token */
@@ -33,23 +33,23 @@ struct mu__google_settings {
     unsigned access_token_file;
     unsigned ca_file;
 };
-void mu__google_init(struct mu__notes *notes, const struct mu__settings *settings,
-                     const struct mu__google_settings *places,
+void mu__google_init(struct mu__requests *requests, const struct mu__settings *settings,
+                     const struct mu__google_settings *locations,
                      struct mu__google *ret_google);
 
 /* 1: this is a machine of Google's; 0: it is not, with the reason; MU__LATER. Asks
  * nothing over the network. */
-int mu__google_here(struct mu__notes *notes, mu_error *ret_why);
+int mu__google_here(struct mu__requests *requests, mu_error *ret_why);
 
 /* What the metadata server says: path as in "project/project-id". Text without control
- * characters at its ends, the notes'. `probes`: once, and for a second at most; else six
- * times. -MU_ENOTFOUND: there is no such entry. MU__LATER. */
-int mu__google_metadata(struct mu__notes *notes, const char *path, bool probes,
+ * characters at its ends, the requests'. `probes`: once, and for a second at most; else
+ * six times. -MU_ENOTFOUND: there is no such entry. MU__LATER. */
+int mu__google_metadata(struct mu__requests *requests, const char *path, bool probes,
                         mu_error *ret_error, const char **ret_text);
 
 /* The same of an entry that is an object. */
-int mu__google_metadata_json(struct mu__notes *notes, const char *path, unsigned again,
-                             mu_error *ret_error, const cJSON **ret_root);
+int mu__google_metadata_json(struct mu__requests *requests, const char *path,
+                             unsigned again, mu_error *ret_error, const cJSON **ret_root);
 
 /* The project or zone: `given` if there is one, else the project from the variable
  * GOOGLE_CLOUD_PROJECT, else what the metadata server says, if this machine has one.
@@ -90,20 +90,20 @@ int mu__google_quota_project(const struct mu__google *google, mu_error *ret_erro
                              char *ret_name);
 
 /* A request to an API. `what` begins the messages ("TPU \"a\""); `body` is JSON or NULL.
- * The answer's root is the notes'. A token that is not accepted is replaced once.
+ * The answer's root is the requests'. A token that is not accepted is replaced once.
  * MU__LATER. Errors are those of mu__answer_check; JSON that is none: -MU_EINVALID. */
 struct mu__google_request {
     const char *url;
     const char *method;     /* NULL: GET */
     const char *body;
     const char *what;
-    unsigned tries;         /* as of a question */
+    unsigned tries;         /* as of a request */
     unsigned *refused;      /* how many tokens were, by requests before this one in the
                                same run: 0 at first. NULL: none */
 };
-int mu__google_ask(const struct mu__google *google,
-                   const struct mu__google_request *request, mu_error *ret_error,
-                   const cJSON **ret_root);
+int mu__google_send(const struct mu__google *google,
+                    const struct mu__google_request *request, mu_error *ret_error,
+                    const cJSON **ret_root);
 
 /* The JSON of an answer, kept with it; in messages its place, but nothing of its text.
  * `mu__google_json` also wants its type to be application/json, of what is no file. */
@@ -117,9 +117,9 @@ int mu__google_parse(const struct mu__answer *answer, const char *what,
 int mu__google_text(const cJSON *object, const char *key, const char *what,
                     mu_error *ret_error, const char **ret_text);
 
-/* Of ca_file: the tls part of questions; *ret_tls has no certificates without one.
+/* Of ca_file: the tls part of requests; *ret_tls has no certificates without one.
  * MU__LATER. */
 int mu__google_tls(const struct mu__google *google, mu_error *ret_error,
-                   struct mu__ask_tls *ret_tls);
+                   struct mu__request_tls *ret_tls);
 
 #endif

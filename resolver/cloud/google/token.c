@@ -69,11 +69,11 @@ int mu__google_token_read(const cJSON *root, const char *source, mu_error *ret_e
 static int from_file(const struct mu__google *google, unsigned again, mu_error *ret_error,
                      char **ret_token)
 {
-    const struct mu__answer *answer = mu__ask(
-        google->notes, &(struct mu__question){.kind = MU__ASK_FILE,
-                                              .name = google->access_token_file,
-                                              .again = again,
-                                              .bytes_max = MU__GOOGLE_FILE_BYTES});
+    const struct mu__answer *answer = mu__requests_get(
+        google->requests, &(struct mu__request){.kind = MU__REQUEST_FILE,
+                                                .name = google->access_token_file,
+                                                .again = again,
+                                                .bytes_max = MU__GOOGLE_FILE_BYTES});
     int rv;
 
     if (answer == NULL)
@@ -89,7 +89,7 @@ static int from_metadata(const struct mu__google *google, unsigned again,
 {
     const cJSON *root;
     mu_error inner;
-    int rv = mu__google_here(google->notes, &inner);
+    int rv = mu__google_here(google->requests, &inner);
 
     if (rv == MU__LATER)
         return rv;
@@ -101,7 +101,8 @@ static int from_metadata(const struct mu__google *google, unsigned again,
                             inner.message);
     if (rv < 0)
         return mu_error_set(ret_error, rv, "%s", inner.message);
-    rv = mu__google_metadata_json(google->notes, METADATA_TOKEN, again, ret_error, &root);
+    rv = mu__google_metadata_json(google->requests, METADATA_TOKEN, again, ret_error,
+                                  &root);
     return rv != 0 ? rv
                    : mu__google_token_read(root, "metadata " METADATA_TOKEN, ret_error,
                                            ret_token);
@@ -110,10 +111,10 @@ static int from_metadata(const struct mu__google *google, unsigned again,
 /* ---- Which of them ---- */
 
 /* Where gcloud leaves a person's credentials; false: nowhere. */
-static bool gcloud_path(struct mu__notes *notes, char *out, size_t size)
+static bool gcloud_path(struct mu__requests *requests, char *out, size_t size)
 {
-    const char *config = mu__ask_variable(notes, "CLOUDSDK_CONFIG");
-    const char *home = mu__ask_variable(notes, "HOME");
+    const char *config = mu__request_variable(requests, "CLOUDSDK_CONFIG");
+    const char *home = mu__request_variable(requests, "HOME");
     int used;
 
     if (config == NULL && home == NULL)
@@ -142,17 +143,17 @@ static int find_file(const struct mu__google *google, mu_error *ret_error,
 
     *ret_found = (struct found){0};
     if (path == NULL || path[0] == '\0' || strcmp(path, "default") == 0)
-        path = mu__ask_variable(google->notes, "GOOGLE_APPLICATION_CREDENTIALS");
+        path = mu__request_variable(google->requests, "GOOGLE_APPLICATION_CREDENTIALS");
     if (path == NULL) {
         named = false;
-        if (!gcloud_path(google->notes, own, sizeof own))
+        if (!gcloud_path(google->requests, own, sizeof own))
             return 0;
         path = own;
     }
-    answer = mu__ask(google->notes,
-                     &(struct mu__question){.kind = MU__ASK_FILE,
-                                            .name = path,
-                                            .bytes_max = MU__GOOGLE_FILE_BYTES});
+    answer = mu__requests_get(google->requests,
+                              &(struct mu__request){.kind = MU__REQUEST_FILE,
+                                                    .name = path,
+                                                    .bytes_max = MU__GOOGLE_FILE_BYTES});
     if (answer == NULL)
         return MU__LATER;
     if (!named && answer->code == -MU_ENOTFOUND)
@@ -230,7 +231,7 @@ int mu__google_quota_project(const struct mu__google *google, mu_error *ret_erro
     ret_name[0] = '\0';
     if (is_given(google))
         return 0;
-    name = mu__ask_variable(google->notes, what);
+    name = mu__request_variable(google->requests, what);
     if (name == NULL) {
         rv = find_file(google, ret_error, &found);
         if (rv == 0 && found.root != NULL)

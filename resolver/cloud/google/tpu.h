@@ -89,7 +89,7 @@ enum mu__tpu_source {
 
 struct mu__tpu_choice {
     enum mu__tpu_source source;
-    const char *text;       /* the notes', settings' or `name` */
+    const char *text;       /* the requests', settings' or `name` */
     char origin[128];       /* "TPU_NAME" */
     char name[MU__GOOGLE_NAME_BYTES * 3];
     char project[MU__GOOGLE_NAME_BYTES];    /* "": not said beside it */
@@ -100,19 +100,19 @@ struct mu__tpu_choice {
 
 /* -MU_EPRECONDITION: nothing says which; MU__LATER. `probes`: the metadata server is
  * asked once, for a second at most. */
-int mu__tpu_choose(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__tpu_choose(struct mu__requests *requests, const struct mu__settings *settings,
                    bool probes, mu_error *ret_error, struct mu__tpu_choice *ret_choice);
 
 /* Replace each queued resource ("projects/p/locations/z/queuedResources/q") by the full
  * names of its nodes; nothing else is changed. -MU_EUNAVAILABLE: one has no nodes yet.
  * MU__LATER. mu__tpu_choice_done() after it, whatever it returns. */
-int mu__tpu_expand(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__tpu_expand(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, struct mu__tpu_choice *choice);
 void mu__tpu_choice_done(struct mu__tpu_choice *choice);
 
 /* Whether the metadata server is not to be asked what TPU this is: on GKE it knows
  * another. */
-bool mu__tpu_skips_metadata(struct mu__notes *notes);
+bool mu__tpu_skips_metadata(struct mu__requests *requests);
 
 /* One entry of a list. */
 struct mu__tpu_entry {
@@ -128,7 +128,7 @@ bool mu__tpu_next(const char **at, struct mu__tpu_entry *entry);
 
 /* ---- Asking the API ---- */
 
-struct mu__tpu_place {
+struct mu__tpu_location {
     struct mu__google google;
     unsigned *refused;      /* the choice's */
     char name[MU__GOOGLE_NAME_BYTES];
@@ -139,30 +139,32 @@ struct mu__tpu_place {
 
 /* The node of an entry that is a name, or full name ("projects/p/locations/z/nodes/n").
  * `ret_place` is written when the node's own name is known. MU__LATER. */
-int mu__tpu_ask(struct mu__notes *notes, const struct mu__settings *settings,
-                struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
-                mu_error *ret_error, struct mu__tpu_place *ret_place,
-                struct mu__tpu_node *ret_node);
+int mu__tpu_send(struct mu__requests *requests, const struct mu__settings *settings,
+                 struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
+                 mu_error *ret_error, struct mu__tpu_location *ret_location,
+                 struct mu__tpu_node *ret_node);
 
 /* The parts of such a name: `kind` is "nodes/" or "queuedResources/". Writes project,
  * zone and name. */
 int mu__tpu_full_name(const struct mu__tpu_choice *choice,
                       const struct mu__tpu_entry *entry, const char *kind,
-                      mu_error *ret_error, struct mu__tpu_place *place);
+                      mu_error *ret_error, struct mu__tpu_location *location);
 
 /* `choice` is borrowed. */
-void mu__tpu_place_init(struct mu__notes *notes, const struct mu__settings *settings,
-                        struct mu__tpu_choice *choice, struct mu__tpu_place *ret_place);
+void mu__tpu_location_init(struct mu__requests *requests,
+                           const struct mu__settings *settings,
+                           struct mu__tpu_choice *choice,
+                           struct mu__tpu_location *ret_location);
 
-/* GET what stands behind ".../projects/P/locations/Z/". `tries` as of a question.
+/* GET what stands behind ".../projects/P/locations/Z/". `tries` as of a request.
  * MU__LATER. */
-int mu__tpu_get(const struct mu__tpu_place *place, const struct mu__settings *settings,
-                const char *rest, unsigned tries, mu_error *ret_error,
-                const cJSON **ret_root);
+int mu__tpu_get(const struct mu__tpu_location *location,
+                const struct mu__settings *settings, const char *rest, unsigned tries,
+                mu_error *ret_error, const cJSON **ret_root);
 
 /* Whether one of the queued resources in a list is to make this node, of which the API
  * knows nothing: 0: none; else an error: -MU_EUNAVAILABLE when it may come to be. */
-int mu__tpu_queue_find(const struct mu__tpu_place *place, const cJSON *list,
+int mu__tpu_queue_find(const struct mu__tpu_location *location, const cJSON *list,
                        mu_error *ret_error);
 
 /* ---- Settings ---- */

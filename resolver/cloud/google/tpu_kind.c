@@ -10,7 +10,7 @@
 
 /* What a run finds out. */
 struct found {
-    struct mu__notes *notes;
+    struct mu__requests *requests;
     const struct mu__settings *settings;
     struct mu__tpu_choice choice;
     struct mu__tpu_endpoints endpoints;
@@ -23,14 +23,14 @@ struct found {
 
 static const char *text_of(const struct found *found, unsigned number)
 {
-    return mu__setting(found->notes, found->settings, number);
+    return mu__setting(found->requests, found->settings, number);
 }
 
 static int default_port(const struct found *found, unsigned initial, mu_error *ret_error,
                         unsigned *ret_port)
 {
     long port = (long)initial;
-    int rv = mu__setting_number(found->notes, found->settings, MU__TPU_SET_PORT,
+    int rv = mu__setting_number(found->requests, found->settings, MU__TPU_SET_PORT,
                                 ret_error, &port);
 
     if (rv == 0)
@@ -57,20 +57,22 @@ static void take_type(struct found *found, const struct mu__tpu_node *node)
 static int add_node(struct found *found, const struct mu__tpu_entry *entry, unsigned port,
                     mu_error *ret_error)
 {
-    struct mu__tpu_place place;
+    struct mu__tpu_location location;
     struct mu__tpu_node node;
-    int rv = mu__tpu_ask(found->notes, found->settings, &found->choice, entry, ret_error,
-                         &place, &node);
+    int rv = mu__tpu_send(found->requests, found->settings, &found->choice, entry,
+                          ret_error, &location, &node);
 
     if (rv != 0)
         return rv;
-    rv = mu__tpu_node_check(&node, place.what, ret_error);
+    rv = mu__tpu_node_check(&node, location.what, ret_error);
     if (rv != 0)
         return rv;
     if (strcmp(node.health, "") != 0 && strcmp(node.health, "HEALTHY") != 0)
-        mu__notes_say(found->notes, "%s: health %.40s", place.what, node.health);
+        mu__requests_explain(found->requests, "%s: health %.40s", location.what,
+                             node.health);
     take_type(found, &node);
-    return mu__tpu_node_endpoints(&node, place.what, port, ret_error, &found->endpoints);
+    return mu__tpu_node_endpoints(&node, location.what, port, ret_error,
+                                  &found->endpoints);
 }
 
 /* A name says nothing about who asks: which host this is, its own address tells. Where
@@ -83,16 +85,17 @@ static int find_own(struct found *found, mu_error *ret_error)
     int rv;
 
     if (found->nodes == 0 || (coordinator != NULL && coordinator[0] != '\0') ||
-        mu__tpu_skips_metadata(found->notes))
+        mu__tpu_skips_metadata(found->requests))
         return 0;
-    rv = mu__google_here(found->notes, &why);
+    rv = mu__google_here(found->requests, &why);
     if (rv == 1)
-        rv = mu__google_metadata(found->notes, "instance/network-interfaces/0/ip", false,
-                                 &why, &address);
+        rv = mu__google_metadata(found->requests, "instance/network-interfaces/0/ip",
+                                 false, &why, &address);
     if (rv == -MU_ENOMEM)
         return mu_error_set(ret_error, rv, "out of memory");
     if (rv < 0 && rv != MU__LATER)
-        mu__notes_say(found->notes, "which host this is, is not known: %s", why.message);
+        mu__requests_explain(found->requests, "which host this is, is not known: %s",
+                             why.message);
     for (size_t i = 0; address != NULL && i < found->endpoints.count; i++)
         if (strcmp(found->endpoints.items[i].host, address) == 0)
             found->own = (int)i;
@@ -179,18 +182,20 @@ static int one_slice(const char *slices, mu_error *ret_error)
 
 static int add_hosts(struct found *found, mu_error *ret_error)
 {
-    const char *own = mu__ask_variable(found->notes, "TPU_WORKER_ID");
+    const char *own = mu__request_variable(found->requests, "TPU_WORKER_ID");
     struct mu__tpu_entry entry = {0};
     const char *at = found->choice.text;
     unsigned port = MU__TPU_HOST_PORT;
-    int rv = one_slice(mu__ask_variable(found->notes, "MEGASCALE_NUM_SLICES"), ret_error);
+    int rv = one_slice(mu__request_variable(found->requests, "MEGASCALE_NUM_SLICES"),
+                       ret_error);
 
     if (rv == 0)
         rv = default_port(found, MU__TPU_HOST_PORT, ret_error, &port);
     while (rv == 0 && mu__tpu_next(&at, &entry))
         rv = mu__tpu_endpoint_add(&found->endpoints, entry.text, entry.size, port,
                                   found->choice.origin, entry.number, ret_error);
-    found->accelerator_type = mu__ask_variable(found->notes, "TPU_ACCELERATOR_TYPE");
+    found->accelerator_type =
+        mu__request_variable(found->requests, "TPU_ACCELERATOR_TYPE");
     if (rv != 0)
         return rv;
     if (own == NULL)
@@ -267,7 +272,7 @@ static int add_metadata(struct found *found, mu_error *ret_error)
     int rv;
 
     for (size_t i = 0; i < 4; i++) {
-        rv = mu__google_metadata(found->notes, paths[i], false, ret_error, &texts[i]);
+        rv = mu__google_metadata(found->requests, paths[i], false, ret_error, &texts[i]);
         later |= rv == MU__LATER;
         if (rv != 0 && rv != MU__LATER && !(rv == -MU_ENOTFOUND && i > 1))
             return rv;
@@ -290,13 +295,14 @@ static int own_host(struct found *found, mu_error *ret_error, const char **ret_h
 {
     const struct mu__answer *name;
     mu_error why;
-    int rv = mu__google_here(found->notes, &why);
+    int rv = mu__google_here(found->requests, &why);
 
     if (rv == 1)
-        rv = mu__google_metadata(found->notes, "instance/network-interfaces/0/ip", false,
-                                 &why, ret_host);
+        rv = mu__google_metadata(found->requests, "instance/network-interfaces/0/ip",
+                                 false, &why, ret_host);
     else if (rv == 0) {
-        name = mu__ask(found->notes, &(struct mu__question){.kind = MU__ASK_HOST_NAME});
+        name = mu__requests_get(found->requests,
+                                &(struct mu__request){.kind = MU__REQUEST_HOST_NAME});
         rv = name->code;
         why = name->error;
         *ret_host = name->data;
@@ -329,7 +335,7 @@ static int add_coordinator(struct found *found, mu_error *ret_error,
         rv = mu__resolution_add(ret_resolution, "setting coordinator_address", name, 0,
                                 address, ret_error);
     else {
-        rv = mu__setting_number(found->notes, found->settings,
+        rv = mu__setting_number(found->requests, found->settings,
                                 MU__TPU_SET_COORDINATOR_PORT, ret_error, &port);
         if (rv == 0)
             rv = own_host(found, ret_error, &host);
@@ -434,14 +440,14 @@ static int resolve_cloud(struct found *found, mu_error *ret_error,
     return rv != 0 ? rv : add_coordinator(found, ret_error, ret_resolution);
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    struct found found = {.notes = notes, .settings = settings, .own = -1};
-    int rv = mu__tpu_choose(notes, settings, false, ret_error, &found.choice);
+    struct found found = {.requests = requests, .settings = settings, .own = -1};
+    int rv = mu__tpu_choose(requests, settings, false, ret_error, &found.choice);
 
     if (rv == 0)
-        rv = mu__tpu_expand(notes, settings, ret_error, &found.choice);
+        rv = mu__tpu_expand(requests, settings, ret_error, &found.choice);
     if (rv != 0)
         return rv;
     if (found.choice.source == MU__TPU_NONCLOUD)
@@ -453,16 +459,16 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
     return rv;
 }
 
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
     struct mu__tpu_choice choice;
     int rv;
 
-    if (mu__setting_given(notes, settings, MU__TPU_SET_TPU) ||
-        mu__ask_variable(notes, "TPU_CONFIG") != NULL)
+    if (mu__setting_given(requests, settings, MU__TPU_SET_TPU) ||
+        mu__request_variable(requests, "TPU_CONFIG") != NULL)
         return 1;
-    rv = mu__tpu_choose(notes, settings, true, ret_why, &choice);
+    rv = mu__tpu_choose(requests, settings, true, ret_why, &choice);
     if (rv == 0)
         return 1;
     return rv == MU__LATER || rv == -MU_ENOMEM ? rv : 0;

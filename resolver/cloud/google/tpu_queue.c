@@ -55,7 +55,7 @@ static int check_state(const cJSON *queue, const char *what, mu_error *ret_error
 /* ---- Its nodes ---- */
 
 struct names {
-    const struct mu__tpu_place *place;
+    const struct mu__tpu_location *location;
     const char *what;
     struct mu__build *text; /* full names with commas between */
     size_t count;
@@ -76,8 +76,8 @@ static int add_name(struct names *names, const char *name, mu_error *ret_error)
                             "many",
                             names->what, MU__TPU_NODES_MAX);
     mu__build_format(names->text, "%sprojects/%s/locations/%s/nodes/%s",
-                     names->text->size == 0 ? "" : ",", names->place->project,
-                     names->place->zone, name);
+                     names->text->size == 0 ? "" : ",", names->location->project,
+                     names->location->zone, name);
     return 0;
 }
 
@@ -132,31 +132,33 @@ static int add_nodes(struct names *names, const cJSON *queue, const char *queue_
 
 /* ---- In place of its name ---- */
 
-static int ask_queue(struct mu__notes *notes, const struct mu__settings *settings,
-                     struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
-                     mu_error *ret_error, struct mu__build *text)
+static int request_queue(struct mu__requests *requests,
+                         const struct mu__settings *settings,
+                         struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
+                         mu_error *ret_error, struct mu__build *text)
 {
-    struct mu__tpu_place place;
-    struct names names = {.place = &place, .what = place.what, .text = text};
+    struct mu__tpu_location location;
+    struct names names = {.location = &location, .what = location.what, .text = text};
     const cJSON *root = NULL;
     char rest[MU__GOOGLE_NAME_BYTES + sizeof KIND];
     int rv;
 
-    mu__tpu_place_init(notes, settings, choice, &place);
-    rv = mu__tpu_full_name(choice, entry, KIND, ret_error, &place);
+    mu__tpu_location_init(requests, settings, choice, &location);
+    rv = mu__tpu_full_name(choice, entry, KIND, ret_error, &location);
     if (rv != 0)
         return rv;
-    (void)snprintf(place.what, sizeof place.what,
-                   "queued resource \"%s\" (project %s, zone %s)", place.name,
-                   place.project, place.zone);
-    (void)snprintf(rest, sizeof rest, KIND "%s", place.name);
-    rv = mu__tpu_get(&place, settings, rest, 0, ret_error, &root);
+    (void)snprintf(location.what, sizeof location.what,
+                   "queued resource \"%s\" (project %s, zone %s)", location.name,
+                   location.project, location.zone);
+    (void)snprintf(rest, sizeof rest, KIND "%s", location.name);
+    rv = mu__tpu_get(&location, settings, rest, 0, ret_error, &root);
     if (rv == 0)
-        rv = check_state(root, place.what, ret_error);
+        rv = check_state(root, location.what, ret_error);
     if (rv == 0)
-        rv = add_nodes(&names, root, place.name, ret_error);
+        rv = add_nodes(&names, root, location.name, ret_error);
     if (rv == 0 && names.count == 0)
-        rv = mu_error_set(ret_error, -MU_EINVALID, "%s: it names no nodes", place.what);
+        rv =
+            mu_error_set(ret_error, -MU_EINVALID, "%s: it names no nodes", location.what);
     return rv;
 }
 
@@ -168,7 +170,7 @@ static bool is_queue(const struct mu__tpu_entry *entry)
 }
 
 /* All are asked before the first is waited for. */
-int mu__tpu_expand(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__tpu_expand(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, struct mu__tpu_choice *choice)
 {
     struct mu__tpu_entry entry = {0};
@@ -181,7 +183,7 @@ int mu__tpu_expand(struct mu__notes *notes, const struct mu__settings *settings,
         return 0;
     while (rv == 0 && mu__tpu_next(&at, &entry)) {
         if (is_queue(&entry)) {
-            rv = ask_queue(notes, settings, choice, &entry, ret_error, &text);
+            rv = request_queue(requests, settings, choice, &entry, ret_error, &text);
         } else {
             mu__build_add(&text, entry.number == 0 ? "" : ",");
             mu__build_bytes(&text, entry.text, entry.size);
@@ -226,21 +228,21 @@ static bool has_name(const char *names, const char *name)
 }
 
 /* What cannot be read here is passed over: that there is no such node is said anyway. */
-static int check_one(const struct mu__tpu_place *place, const cJSON *queue,
+static int check_one(const struct mu__tpu_location *location, const cJSON *queue,
                      mu_error *ret_error)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(queue, "name");
     const char *full = cJSON_IsString(item) ? item->valuestring : "";
     const char *name = strrchr(full, '/') == NULL ? full : strrchr(full, '/') + 1;
     struct mu__build text = {0};
-    struct names names = {.place = place, .text = &text};
+    struct names names = {.location = location, .text = &text};
     char what[800];
     int rv;
 
-    (void)snprintf(what, sizeof what, "%s: queued resource %.120s", place->what, name);
+    (void)snprintf(what, sizeof what, "%s: queued resource %.120s", location->what, name);
     names.what = what;
     rv = add_nodes(&names, queue, name, NULL);
-    if (rv == 0 && mu__build_whole(&text) && has_name(text.text, place->name))
+    if (rv == 0 && mu__build_whole(&text) && has_name(text.text, location->name))
         rv = check_state(queue, what, ret_error);
     else
         rv = 0;
@@ -248,7 +250,7 @@ static int check_one(const struct mu__tpu_place *place, const cJSON *queue,
     return rv;
 }
 
-int mu__tpu_queue_find(const struct mu__tpu_place *place, const cJSON *list,
+int mu__tpu_queue_find(const struct mu__tpu_location *location, const cJSON *list,
                        mu_error *ret_error)
 {
     const cJSON *items = cJSON_GetObjectItemCaseSensitive(list, "queuedResources");
@@ -256,6 +258,6 @@ int mu__tpu_queue_find(const struct mu__tpu_place *place, const cJSON *list,
 
     for (const cJSON *item = cJSON_IsArray(items) ? items->child : NULL;
          item != NULL && rv == 0; item = item->next)
-        rv = check_one(place, item, ret_error);
+        rv = check_one(location, item, ret_error);
     return rv;
 }

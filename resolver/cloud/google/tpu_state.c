@@ -6,10 +6,10 @@
 #include <string.h>
 
 /* A clock for the age of symptoms, of the machine that asks. */
-static int64_t clock_s(struct mu__notes *notes)
+static int64_t clock_s(struct mu__requests *requests)
 {
     const struct mu__answer *answer =
-        mu__ask(notes, &(struct mu__question){.kind = MU__ASK_CLOCK});
+        mu__requests_get(requests, &(struct mu__request){.kind = MU__REQUEST_CLOCK});
     int64_t now = 0;
 
     for (const char *at = answer->code == 0 ? answer->data : ""; *at >= '0' && *at <= '9';
@@ -25,23 +25,23 @@ static void copy(char *out, size_t size, const char *text)
 
 /* ---- Describing ---- */
 
-static int describe_node(struct mu__notes *notes, const struct mu__settings *settings,
-                         struct mu__tpu_choice *choice,
-                         const struct mu__tpu_entry *entry, mu_error *ret_error,
-                         mu_tpu_state *ret_state)
+static int describe_node(struct mu__requests *requests,
+                         const struct mu__settings *settings,
+                         struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
+                         mu_error *ret_error, mu_tpu_state *ret_state)
 {
     struct mu__tpu_endpoints endpoints = {0};
-    struct mu__tpu_place place;
+    struct mu__tpu_location location;
     struct mu__tpu_node node;
     mu_tpu_state state = {0};
     mu_error inner;
-    int rv = mu__tpu_ask(notes, settings, choice, entry, ret_error, &place, &node);
+    int rv = mu__tpu_send(requests, settings, choice, entry, ret_error, &location, &node);
 
     if (rv != 0)
         return rv;
-    copy(state.name, sizeof state.name, place.name);
-    copy(state.project, sizeof state.project, place.project);
-    copy(state.zone, sizeof state.zone, place.zone);
+    copy(state.name, sizeof state.name, location.name);
+    copy(state.project, sizeof state.project, location.project);
+    copy(state.zone, sizeof state.zone, location.zone);
     copy(state.state, sizeof state.state, node.state);
     copy(state.health, sizeof state.health, node.health);
     copy(state.health_description, sizeof state.health_description,
@@ -49,10 +49,10 @@ static int describe_node(struct mu__notes *notes, const struct mu__settings *set
     copy(state.accelerator_type, sizeof state.accelerator_type, node.accelerator_type);
     copy(state.runtime_version, sizeof state.runtime_version, node.runtime_version);
     copy(state.topology, sizeof state.topology, node.topology);
-    state.recoverable = mu__tpu_node_recoverable(&node, clock_s(notes), state.why);
+    state.recoverable = mu__tpu_node_recoverable(&node, clock_s(requests), state.why);
 
     /* One that is being made has none yet. */
-    rv = mu__tpu_node_endpoints(&node, place.what, 0, &inner, &endpoints);
+    rv = mu__tpu_node_endpoints(&node, location.what, 0, &inner, &endpoints);
     state.endpoints = (int)endpoints.count;
     mu__tpu_endpoints_done(&endpoints);
     if (rv != 0 && rv != -MU_EUNAVAILABLE)
@@ -61,13 +61,13 @@ static int describe_node(struct mu__notes *notes, const struct mu__settings *set
     return 0;
 }
 
-static int version_url(struct mu__notes *notes, const struct mu__settings *settings,
+static int version_url(struct mu__requests *requests, const struct mu__settings *settings,
                        const struct mu__tpu_endpoint *endpoint, const char *rest,
                        mu_error *ret_error, char *out, size_t size)
 {
     bool is_v6 = strchr(endpoint->host, ':') != NULL && endpoint->host[0] != '[';
     long port = MU__TPU_VERSION_PORT;
-    int rv = mu__setting_number(notes, settings, MU__TPU_SET_VERSION_PORT, ret_error,
+    int rv = mu__setting_number(requests, settings, MU__TPU_SET_VERSION_PORT, ret_error,
                                 &port);
 
     if (rv == 0)
@@ -77,7 +77,7 @@ static int version_url(struct mu__notes *notes, const struct mu__settings *setti
 }
 
 /* Hosts that are only known by address tell their version themselves, or not at all. */
-static int describe_addresses(struct mu__notes *notes,
+static int describe_addresses(struct mu__requests *requests,
                               const struct mu__settings *settings,
                               const struct mu__tpu_endpoints *endpoints,
                               mu_error *ret_error, mu_tpu_state *ret_state)
@@ -87,13 +87,14 @@ static int describe_addresses(struct mu__notes *notes,
     const cJSON *root;
     mu_error inner;
     char url[400];
-    int rv = version_url(notes, settings, &endpoints->items[0], "", ret_error, url,
+    int rv = version_url(requests, settings, &endpoints->items[0], "", ret_error, url,
                          sizeof url);
 
     if (rv != 0)
         return rv;
-    answer = mu__ask(notes, &(struct mu__question){
-                                .kind = MU__ASK_HTTP, .name = url, .tries = 1});
+    answer = mu__requests_get(
+        requests,
+        &(struct mu__request){.kind = MU__REQUEST_HTTP, .name = url, .tries = 1});
     if (answer == NULL)
         return MU__LATER;
     *ret_state = (mu_tpu_state){.recoverable = 1, .endpoints = (int)endpoints->count};
@@ -112,10 +113,10 @@ struct meant {
     struct mu__tpu_endpoints addresses;
 };
 
-static int choose(struct mu__notes *notes, const struct mu__settings *settings,
+static int choose(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_error, struct mu__tpu_choice *choice)
 {
-    int rv = mu__tpu_choose(notes, settings, false, ret_error, choice);
+    int rv = mu__tpu_choose(requests, settings, false, ret_error, choice);
 
     if (rv != 0)
         return rv;
@@ -127,12 +128,13 @@ static int choose(struct mu__notes *notes, const struct mu__settings *settings,
                                                                  "machine belongs to"
                                                                : "",
                             choice->text == NULL ? "" : choice->text);
-    return mu__tpu_expand(notes, settings, ret_error, choice);
+    return mu__tpu_expand(requests, settings, ret_error, choice);
 }
 
-static int describe_list(struct mu__notes *notes, const struct mu__settings *settings,
-                         struct meant *meant, mu_error *ret_error,
-                         mu_tpu_state *ret_states, size_t room, size_t *ret_count)
+static int describe_list(struct mu__requests *requests,
+                         const struct mu__settings *settings, struct meant *meant,
+                         mu_error *ret_error, mu_tpu_state *ret_states, size_t room,
+                         size_t *ret_count)
 {
     bool all_addresses = meant->choice.source == MU__TPU_HOSTS;
     struct mu__tpu_entry entry = {0};
@@ -152,7 +154,7 @@ static int describe_list(struct mu__notes *notes, const struct mu__settings *set
             return mu_error_set(ret_error, -MU_EEXHAUSTED,
                                 "%s: there are more TPUs than %zu", meant->choice.origin,
                                 room);
-        rv = describe_node(notes, settings, &meant->choice, &entry, ret_error,
+        rv = describe_node(requests, settings, &meant->choice, &entry, ret_error,
                            &ret_states[count]);
         count++;
         later |= rv == MU__LATER;
@@ -162,7 +164,7 @@ static int describe_list(struct mu__notes *notes, const struct mu__settings *set
         return mu_error_set(ret_error, -MU_EEXHAUSTED, "%s: there are more TPUs than %zu",
                             meant->choice.origin, room);
     if (rv == 0 && meant->addresses.count > 0) {
-        rv = describe_addresses(notes, settings, &meant->addresses, ret_error,
+        rv = describe_addresses(requests, settings, &meant->addresses, ret_error,
                                 &ret_states[count++]);
     }
     if (rv == 0 && !later)
@@ -170,15 +172,15 @@ static int describe_list(struct mu__notes *notes, const struct mu__settings *set
     return rv == 0 && later ? MU__LATER : rv;
 }
 
-int mu__tpu_describe(struct mu__notes *notes, const struct mu__settings *settings,
+int mu__tpu_describe(struct mu__requests *requests, const struct mu__settings *settings,
                      mu_error *ret_error, mu_tpu_state *ret_states, size_t room,
                      size_t *ret_count)
 {
     struct meant meant = {0};
-    int rv = choose(notes, settings, ret_error, &meant.choice);
+    int rv = choose(requests, settings, ret_error, &meant.choice);
 
     if (rv == 0)
-        rv = describe_list(notes, settings, &meant, ret_error, ret_states, room,
+        rv = describe_list(requests, settings, &meant, ret_error, ret_states, room,
                            ret_count);
     mu__tpu_endpoints_done(&meant.addresses);
     mu__tpu_choice_done(&meant.choice);
@@ -217,21 +219,22 @@ int mu__tpu_check_health(const mu_tpu_state *states, size_t count, mu_error *ret
 
 /* ---- Versions ---- */
 
-static int request_from(struct mu__notes *notes, const struct mu__settings *settings,
+static int request_from(struct mu__requests *requests,
+                        const struct mu__settings *settings,
                         const struct mu__tpu_endpoint *endpoint, const char *rest,
                         const char *version, mu_error *ret_error)
 {
     const struct mu__answer *answer;
     char what[400];
     char url[700];
-    int rv = version_url(notes, settings, endpoint, rest, ret_error, url, sizeof url);
+    int rv = version_url(requests, settings, endpoint, rest, ret_error, url, sizeof url);
 
     if (rv != 0)
         return rv;
-    answer = mu__ask(notes, &(struct mu__question){.kind = MU__ASK_HTTP,
-                                                   .name = url,
-                                                   .method = "POST",
-                                                   .body = ""});
+    answer = mu__requests_get(requests, &(struct mu__request){.kind = MU__REQUEST_HTTP,
+                                                              .name = url,
+                                                              .method = "POST",
+                                                              .body = ""});
     if (answer == NULL)
         return MU__LATER;
     (void)snprintf(what, sizeof what, "TPU host %s", endpoint->host);
@@ -242,16 +245,16 @@ static int request_from(struct mu__notes *notes, const struct mu__settings *sett
 }
 
 /* All endpoints of what is meant; nodes have to be ready. */
-static int find_hosts(struct mu__notes *notes, const struct mu__settings *settings,
+static int find_hosts(struct mu__requests *requests, const struct mu__settings *settings,
                       mu_error *ret_error, struct mu__tpu_endpoints *endpoints)
 {
     struct mu__tpu_choice choice = {0};
     struct mu__tpu_entry entry = {0};
-    struct mu__tpu_place place;
+    struct mu__tpu_location location;
     struct mu__tpu_node node;
     bool later = false;
     const char *at;
-    int rv = choose(notes, settings, ret_error, &choice);
+    int rv = choose(requests, settings, ret_error, &choice);
 
     at = rv == 0 ? choice.text : NULL;
     while (rv == 0 && mu__tpu_next(&at, &entry)) {
@@ -260,11 +263,12 @@ static int find_hosts(struct mu__notes *notes, const struct mu__settings *settin
                                       choice.origin, entry.number, ret_error);
             continue;
         }
-        rv = mu__tpu_ask(notes, settings, &choice, &entry, ret_error, &place, &node);
+        rv = mu__tpu_send(requests, settings, &choice, &entry, ret_error, &location,
+                          &node);
         if (rv == 0)
-            rv = mu__tpu_node_check(&node, place.what, ret_error);
+            rv = mu__tpu_node_check(&node, location.what, ret_error);
         if (rv == 0)
-            rv = mu__tpu_node_endpoints(&node, place.what, 0, ret_error, endpoints);
+            rv = mu__tpu_node_endpoints(&node, location.what, 0, ret_error, endpoints);
         later |= rv == MU__LATER;
         rv = rv == MU__LATER ? 0 : rv;
     }
@@ -289,9 +293,9 @@ static int check_version(const char *version, const char *restart_type,
 }
 
 /* All are asked before the first is waited for. */
-int mu__tpu_request_version(struct mu__notes *notes, const struct mu__settings *settings,
-                            const char *version, const char *restart_type,
-                            mu_error *ret_error)
+int mu__tpu_request_version(struct mu__requests *requests,
+                            const struct mu__settings *settings, const char *version,
+                            const char *restart_type, mu_error *ret_error)
 {
     struct mu__tpu_endpoints endpoints = {0};
     bool later = false;
@@ -299,10 +303,11 @@ int mu__tpu_request_version(struct mu__notes *notes, const struct mu__settings *
     int rv = check_version(version, restart_type, ret_error);
 
     if (rv == 0)
-        rv = find_hosts(notes, settings, ret_error, &endpoints);
+        rv = find_hosts(requests, settings, ret_error, &endpoints);
     (void)snprintf(rest, sizeof rest, "/%.150s?restartType=%.20s", version, restart_type);
     for (size_t i = 0; i < endpoints.count && rv == 0; i++) {
-        rv = request_from(notes, settings, &endpoints.items[i], rest, version, ret_error);
+        rv = request_from(requests, settings, &endpoints.items[i], rest, version,
+                          ret_error);
         later |= rv == MU__LATER;
         rv = rv == MU__LATER ? 0 : rv;
     }

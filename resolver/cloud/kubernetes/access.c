@@ -15,10 +15,10 @@ static int no_memory(mu_error *ret_error)
     return mu_error_set(ret_error, -MU_ENOMEM, "kubernetes: out of memory");
 }
 
-int mu__kubernetes_is_within(struct mu__notes *notes, const char *location,
+int mu__kubernetes_is_within(struct mu__requests *requests, const char *location,
                              mu_error *ret_error, bool *ret_within)
 {
-    bool has_service = mu__ask_variable(notes, "KUBERNETES_SERVICE_HOST") != NULL;
+    bool has_service = mu__request_variable(requests, "KUBERNETES_SERVICE_HOST") != NULL;
     char shown[MU__QUOTE_BYTES];
 
     if (strcmp(location, "auto") == 0) {
@@ -43,13 +43,14 @@ int mu__kubernetes_is_within(struct mu__notes *notes, const char *location,
 /* ---- Files ---- */
 
 /* The content of a small text file, copied. `what` is what it is, for messages. */
-static int read_text(struct mu__notes *notes, const char *path, const char *what,
+static int read_text(struct mu__requests *requests, const char *path, const char *what,
                      unsigned again, mu_error *ret_error, char **ret_text)
 {
-    const struct mu__question question = {.kind = MU__ASK_FILE, .name = path,
-                                          .again = again,
-                                          .bytes_max = ACCOUNT_BYTES_MAX};
-    const struct mu__answer *answer = mu__ask(notes, &question);
+    const struct mu__request request = {.kind = MU__REQUEST_FILE,
+                                        .name = path,
+                                        .again = again,
+                                        .bytes_max = ACCOUNT_BYTES_MAX};
+    const struct mu__answer *answer = mu__requests_get(requests, &request);
     int rv;
 
     if (answer == NULL)
@@ -62,12 +63,12 @@ static int read_text(struct mu__notes *notes, const char *path, const char *what
 }
 
 /* Replace the path of a content by what is in the file. */
-static int load(struct mu__notes *notes, struct mu__kube_content *content,
+static int load(struct mu__requests *requests, struct mu__kube_content *content,
                 const char *what, mu_error *ret_error)
 {
     if (content->path == NULL || content->text != NULL)
         return 0;
-    return read_text(notes, content->path, what, 0, ret_error, &content->text);
+    return read_text(requests, content->path, what, 0, ret_error, &content->text);
 }
 
 /* Replace a content by one of these. */
@@ -125,7 +126,7 @@ static int set_authorization(struct mu__kubernetes_access *access, const char *o
 }
 
 /* Token and certificate by a program, where nobody has given a token. */
-static int load_made(struct mu__notes *notes, unsigned again, mu_error *ret_error,
+static int load_made(struct mu__requests *requests, unsigned again, mu_error *ret_error,
                      struct mu__kubernetes_access *access)
 {
     const struct mu__kube_exec *exec = access->tls.exec;
@@ -138,7 +139,7 @@ static int load_made(struct mu__notes *notes, unsigned again, mu_error *ret_erro
     if (exec == NULL || access->authorization != NULL)
         return 0;
     access->token_is_new = true;
-    rv = mu__kube_exec_ask(notes, exec, &cluster, again, ret_error, &made);
+    rv = mu__kube_exec_request(requests, exec, &cluster, again, ret_error, &made);
     if (rv == 0 && made->certificate != NULL)
         rv = set_content(&access->tls.certificate, NULL, made->certificate, ret_error);
     if (rv == 0 && made->certificate != NULL)
@@ -149,7 +150,7 @@ static int load_made(struct mu__notes *notes, unsigned again, mu_error *ret_erro
     return rv == 0 ? set_authorization(access, exec->where, ret_error) : rv;
 }
 
-static int load_token(struct mu__notes *notes, unsigned again, mu_error *ret_error,
+static int load_token(struct mu__requests *requests, unsigned again, mu_error *ret_error,
                       struct mu__kubernetes_access *access)
 {
     struct mu__kube_content *token = &access->tls.token;
@@ -159,7 +160,8 @@ static int load_token(struct mu__notes *notes, unsigned again, mu_error *ret_err
     if (token->path != NULL) {
         (void)snprintf(origin, sizeof origin, "token %.300s", token->path);
         access->token_is_new = true;
-        rv = read_text(notes, token->path, "the token", again, ret_error, &token->text);
+        rv =
+            read_text(requests, token->path, "the token", again, ret_error, &token->text);
     }
     if (rv != 0 || token->text == NULL)
         return rv;
@@ -168,10 +170,11 @@ static int load_token(struct mu__notes *notes, unsigned again, mu_error *ret_err
 
 /* ---- From within ---- */
 
-static int service_url(struct mu__notes *notes, mu_error *ret_error, char **ret_server)
+static int service_url(struct mu__requests *requests, mu_error *ret_error,
+                       char **ret_server)
 {
-    const char *host = mu__ask_variable(notes, "KUBERNETES_SERVICE_HOST");
-    const char *port = mu__ask_variable(notes, "KUBERNETES_SERVICE_PORT");
+    const char *host = mu__request_variable(requests, "KUBERNETES_SERVICE_HOST");
+    const char *port = mu__request_variable(requests, "KUBERNETES_SERVICE_PORT");
     bool is_v6 = host != NULL && strchr(host, ':') != NULL;
     char url[320];
     int size;
@@ -191,10 +194,12 @@ static int service_url(struct mu__notes *notes, mu_error *ret_error, char **ret_
 }
 
 /* The pod's namespace; a pod may be without a service account, and its files. */
-static int own_name_space(struct mu__notes *notes, mu_error *ret_error, char **ret_name)
+static int own_name_space(struct mu__requests *requests, mu_error *ret_error,
+                          char **ret_name)
 {
     mu_error inner;
-    int rv = read_text(notes, ACCOUNT "/namespace", "the namespace", 0, &inner, ret_name);
+    int rv =
+        read_text(requests, ACCOUNT "/namespace", "the namespace", 0, &inner, ret_name);
 
     if (rv == -MU_ENOTFOUND)
         return 0;
@@ -204,16 +209,16 @@ static int own_name_space(struct mu__notes *notes, mu_error *ret_error, char **r
     return 0;
 }
 
-static int from_within(struct mu__notes *notes, mu_error *ret_error,
+static int from_within(struct mu__requests *requests, mu_error *ret_error,
                        struct mu__kubernetes_access *access)
 {
-    int rv = service_url(notes, ret_error, &access->server);
+    int rv = service_url(requests, ret_error, &access->server);
 
     if (rv == 0)
         rv = set_content(&access->tls.ca, ACCOUNT "/ca.crt", NULL, ret_error);
     if (rv == 0)
         rv = set_content(&access->tls.token, ACCOUNT "/token", NULL, ret_error);
-    return rv == 0 ? own_name_space(notes, ret_error, &access->name_space) : rv;
+    return rv == 0 ? own_name_space(requests, ret_error, &access->name_space) : rv;
 }
 
 /* ---- From outside ---- */
@@ -225,12 +230,12 @@ static void tree_free(void *tree)
 
 /* One kubeconfig file, parsed once for all runs. *ret_root NULL: there is no such
  * file. */
-static int read_kubeconfig(struct mu__notes *notes, const char *path, mu_error *ret_error,
-                           const cJSON **ret_root)
+static int read_kubeconfig(struct mu__requests *requests, const char *path,
+                           mu_error *ret_error, const cJSON **ret_root)
 {
-    const struct mu__question question = {.kind = MU__ASK_FILE, .name = path,
-                                          .bytes_max = KUBECONFIG_BYTES_MAX};
-    const struct mu__answer *answer = mu__ask(notes, &question);
+    const struct mu__request request = {
+        .kind = MU__REQUEST_FILE, .name = path, .bytes_max = KUBECONFIG_BYTES_MAX};
+    const struct mu__answer *answer = mu__requests_get(requests, &request);
     cJSON *root;
     int rv;
 
@@ -243,7 +248,7 @@ static int read_kubeconfig(struct mu__notes *notes, const char *path, mu_error *
     if (rv == 0 && answer->parsed == NULL) {
         rv = mu__kubeconfig_parse(answer->data, answer->size, path, ret_error, &root);
         if (rv == 0)
-            mu__answer_keep(answer, root, tree_free);
+            mu__answer_set_parsed(answer, root, tree_free);
     }
     if (rv != 0)
         return rv;
@@ -261,7 +266,7 @@ static int no_files(const char *paths, mu_error *ret_error)
 }
 
 /* `paths` is cut at its colons. */
-static int find_in_files(struct mu__notes *notes, char *paths,
+static int find_in_files(struct mu__requests *requests, char *paths,
                          const struct mu__kubernetes_wish *wish, mu_error *ret_error,
                          struct mu__kube_access *ret_access)
 {
@@ -283,7 +288,7 @@ static int find_in_files(struct mu__notes *notes, char *paths,
             return mu_error_set(ret_error, -MU_EEXHAUSTED,
                                 "KUBECONFIG: expected at most %d files",
                                 (int)MU__KUBECONFIG_FILES_MAX);
-        rv = read_kubeconfig(notes, path, ret_error, &root);
+        rv = read_kubeconfig(requests, path, ret_error, &root);
         if (rv != 0 && rv != MU__LATER)
             return rv;
         later = rv != 0 ? rv : later;
@@ -300,16 +305,16 @@ static int find_in_files(struct mu__notes *notes, char *paths,
 }
 
 /* The setting, KUBECONFIG, or the file in the home folder. The caller frees. */
-static int kubeconfig_paths(struct mu__notes *notes,
+static int kubeconfig_paths(struct mu__requests *requests,
                             const struct mu__kubernetes_wish *wish, mu_error *ret_error,
                             char **ret_paths)
 {
     const char *paths = wish->kubeconfig;
-    const char *home = mu__ask_variable(notes, "HOME");
+    const char *home = mu__request_variable(requests, "HOME");
     char own[512];
 
     if (paths == NULL)
-        paths = mu__ask_variable(notes, "KUBECONFIG");
+        paths = mu__request_variable(requests, "KUBECONFIG");
     if (paths == NULL && home == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "neither KUBECONFIG nor HOME is set; expected a kubeconfig "
@@ -322,15 +327,15 @@ static int kubeconfig_paths(struct mu__notes *notes,
     return *ret_paths == NULL ? no_memory(ret_error) : 0;
 }
 
-static int from_kubeconfig(struct mu__notes *notes,
+static int from_kubeconfig(struct mu__requests *requests,
                            const struct mu__kubernetes_wish *wish, mu_error *ret_error,
                            struct mu__kubernetes_access *access)
 {
     char *paths = NULL;
-    int rv = kubeconfig_paths(notes, wish, ret_error, &paths);
+    int rv = kubeconfig_paths(requests, wish, ret_error, &paths);
 
     if (rv == 0)
-        rv = find_in_files(notes, paths, wish, ret_error, &access->tls);
+        rv = find_in_files(requests, paths, wish, ret_error, &access->tls);
     free(paths);
     if (rv != 0)
         return rv;
@@ -385,14 +390,14 @@ static int apply(const struct mu__kubernetes_wish *wish, mu_error *ret_error,
 }
 
 /* All files are asked for before one is waited for. */
-static int load_all(struct mu__notes *notes, unsigned again, mu_error *ret_error,
+static int load_all(struct mu__requests *requests, unsigned again, mu_error *ret_error,
                     struct mu__kubernetes_access *access)
 {
     int rvs[] = {
-        load(notes, &access->tls.ca, "the API's certificate authority", ret_error),
-        load(notes, &access->tls.certificate, "the client's certificate", ret_error),
-        load(notes, &access->tls.key, "the client's key", ret_error),
-        load_token(notes, again, ret_error, access),
+        load(requests, &access->tls.ca, "the API's certificate authority", ret_error),
+        load(requests, &access->tls.certificate, "the client's certificate", ret_error),
+        load(requests, &access->tls.key, "the client's key", ret_error),
+        load_token(requests, again, ret_error, access),
     };
 
     for (size_t i = 0; i < sizeof rvs / sizeof rvs[0]; i++)
@@ -404,26 +409,27 @@ static int load_all(struct mu__notes *notes, unsigned again, mu_error *ret_error
     return 0;
 }
 
-int mu__kubernetes_access(struct mu__notes *notes, const struct mu__kubernetes_wish *wish,
-                          unsigned again, mu_error *ret_error,
-                          struct mu__kubernetes_access *ret_access)
+int mu__kubernetes_access(struct mu__requests *requests,
+                          const struct mu__kubernetes_wish *wish, unsigned again,
+                          mu_error *ret_error, struct mu__kubernetes_access *ret_access)
 {
     struct mu__kubernetes_access access = {0};
-    int rv = mu__kubernetes_is_within(notes, wish->location, ret_error, &access.within);
+    int rv =
+        mu__kubernetes_is_within(requests, wish->location, ret_error, &access.within);
 
     if (strcmp(wish->location, "auto") == 0 &&
         (wish->kubeconfig != NULL || wish->context != NULL))
         access.within = false;  /* who names a kubeconfig in a pod wants it */
     if (rv == 0 && access.within)
-        rv = from_within(notes, ret_error, &access);
+        rv = from_within(requests, ret_error, &access);
     else if (rv == 0 && wish->api_server == NULL)
-        rv = from_kubeconfig(notes, wish, ret_error, &access);
+        rv = from_kubeconfig(requests, wish, ret_error, &access);
     if (rv == 0)
         rv = apply(wish, ret_error, &access);
     if (rv == 0)
-        rv = load_all(notes, again, ret_error, &access);
+        rv = load_all(requests, again, ret_error, &access);
     if (rv == 0)
-        rv = load_made(notes, again, ret_error, &access);
+        rv = load_made(requests, again, ret_error, &access);
     if (rv != 0)
         mu__kubernetes_access_done(&access);
     else

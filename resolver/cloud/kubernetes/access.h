@@ -32,16 +32,16 @@ struct mu__kubernetes_access {
  * Owns:    the caller calls mu__kubernetes_access_done() after success.
  * Returns: MU__LATER; -MU_EINVALID, -MU_ENOTFOUND and others, naming the setting,
  *          variable or file; -MU_ENOMEM. */
-int mu__kubernetes_access(struct mu__notes *notes, const struct mu__kubernetes_wish *wish,
-                          unsigned again, mu_error *ret_error,
-                          struct mu__kubernetes_access *ret_access);
+int mu__kubernetes_access(struct mu__requests *requests,
+                          const struct mu__kubernetes_wish *wish, unsigned again,
+                          mu_error *ret_error, struct mu__kubernetes_access *ret_access);
 
 /* A zeroed one is fine. */
 void mu__kubernetes_access_done(struct mu__kubernetes_access *access);
 
 /* Whether `location` and the variables say that this is a pod; -MU_EINVALID: another
  * location. */
-int mu__kubernetes_is_within(struct mu__notes *notes, const char *location,
+int mu__kubernetes_is_within(struct mu__requests *requests, const char *location,
                              mu_error *ret_error, bool *ret_within);
 
 #endif

@@ -3,8 +3,8 @@
 #ifndef MU_RESOLVER_KUBE_EXEC_H
 #define MU_RESOLVER_KUBE_EXEC_H
 
-#include "resolver/engine/ask.h"
 #include "resolver/engine/build.h"
+#include "resolver/engine/requests.h"
 
 #include <cjson/cJSON.h>
 
@@ -14,8 +14,8 @@
 
 enum {
     MU__KUBE_EXEC_TIMEOUT_MS = 60000,
-    MU__KUBE_EXEC_BYTES_MAX = 1 << 20,      /* of what it prints */
-    MU__KUBE_EXEC_KEEP_MS = 3600000
+    MU__KUBE_EXEC_BYTES_MAX = 1 << 20, /* of what it prints */
+    MU__KUBE_EXEC_CACHE_MS = 3600000
 };
 
 /* All texts are owned; NULL: not given. */
@@ -25,7 +25,7 @@ struct mu__kube_exec {
     char *command;              /* a path with a slash, or a name */
     char *hint;                 /* how to install it, one line */
     char *config;               /* JSON that the cluster has for it */
-    struct mu__build words;     /* arguments and variables, as MU__ASK_PROGRAM has them */
+    struct mu__build words; /* arguments and variables, as MU__REQUEST_PROGRAM has them */
     bool tells_cluster;
 };
 
@@ -47,8 +47,8 @@ struct mu__kube_exec_cluster {
     bool insecure;
 };
 
-/* The words for MU__ASK_PROGRAM: those of `exec`, and KUBERNETES_EXEC_INFO. The caller
- * calls mu__build_done() and asks mu__build_whole(). */
+/* The words for MU__REQUEST_PROGRAM: those of `exec`, and KUBERNETES_EXEC_INFO. The
+ * caller calls mu__build_done() and asks mu__build_whole(). */
 void mu__kube_exec_words(const struct mu__kube_exec *exec,
                          const struct mu__kube_exec_cluster *cluster,
                          struct mu__build *words);
@@ -69,12 +69,12 @@ int mu__kube_credential_parse(const struct mu__kube_exec *exec, const char *text
 
 /* Have the program run, or take what it printed before as long as that is good (at most
  * MU__KUBE_EXEC_KEEP_MS, when it does not say). `again`: how often its credential was
- * refused, since then it is run anew. *ret_credential is the notes'. MU__LATER, the
- * errors of MU__ASK_PROGRAM and those of above. */
-int mu__kube_exec_ask(struct mu__notes *notes, const struct mu__kube_exec *exec,
-                      const struct mu__kube_exec_cluster *cluster, unsigned again,
-                      mu_error *ret_error,
-                      const struct mu__kube_credential **ret_credential);
+ * refused, since then it is run anew. *ret_credential is the requests'. MU__LATER, the
+ * errors of MU__REQUEST_PROGRAM and those of above. */
+int mu__kube_exec_request(struct mu__requests *requests, const struct mu__kube_exec *exec,
+                          const struct mu__kube_exec_cluster *cluster, unsigned again,
+                          mu_error *ret_error,
+                          const struct mu__kube_credential **ret_credential);
 
 /* Overwrites what is secret. Of a struct mu__kube_credential as void, so that it can be
  * kept with an answer. NULL is fine. */

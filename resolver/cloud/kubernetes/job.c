@@ -62,14 +62,15 @@ static int no_such_host(const char *host, const char *words, mu_error *ret_error
                         host, words);
 }
 
-/* The addresses of a name; *ret_lines is the notes'. */
-static int look_up(struct mu__notes *notes, const char *host, mu_error *ret_error,
+/* The addresses of a name; *ret_lines is the requests'. */
+static int look_up(struct mu__requests *requests, const char *host, mu_error *ret_error,
                    const char **ret_lines)
 {
-    const struct mu__question question = {.kind = MU__ASK_ADDRESSES, .name = host,
-                                          .timeout_ms = WAIT_MS,
-                                          .missing_is_passing = true};
-    const struct mu__answer *answer = mu__ask(notes, &question);
+    const struct mu__request request = {.kind = MU__REQUEST_ADDRESSES,
+                                        .name = host,
+                                        .timeout_ms = WAIT_MS,
+                                        .retry_missing = true};
+    const struct mu__answer *answer = mu__requests_get(requests, &request);
 
     if (answer == NULL)
         return MU__LATER;
@@ -103,7 +104,7 @@ static void place_of(const struct cursor *cursor, const struct mu__kube_job_grou
     *ret_index = (int)mu_cluster_task_count(resolution->cluster, group->type);
 }
 
-static int add_pod(struct mu__notes *notes, const struct mu__kube_job_plan *plan,
+static int add_pod(struct mu__requests *requests, const struct mu__kube_job_plan *plan,
                    const struct mu__kube_job_group *group, unsigned i,
                    struct cursor *cursor, mu_error *ret_error, mu_resolution *resolution)
 {
@@ -115,7 +116,7 @@ static int add_pod(struct mu__notes *notes, const struct mu__kube_job_plan *plan
     int rv = make_host(plan, group, i, ret_error, host);
 
     if (rv == 0 && (plan->by_ip || cursor->rank < plan->waits_for))
-        rv = look_up(notes, host, ret_error, &lines);
+        rv = look_up(requests, host, ret_error, &lines);
     if (rv != 0)
         return rv;
     place_of(cursor, group, resolution, &type, &index);
@@ -132,7 +133,8 @@ static int add_pod(struct mu__notes *notes, const struct mu__kube_job_plan *plan
 }
 
 /* Ask for all names that are waited for, before one of them is. */
-static void ask_ahead(struct mu__notes *notes, const struct mu__kube_job_plan *plan)
+static void request_ahead(struct mu__requests *requests,
+                          const struct mu__kube_job_plan *plan)
 {
     unsigned rank = 0;
 
@@ -143,12 +145,12 @@ static void ask_ahead(struct mu__notes *notes, const struct mu__kube_job_plan *p
 
             if (rank++ < plan->waits_for &&
                 make_host(plan, &plan->groups[k], i, NULL, host) == 0)
-                (void)look_up(notes, host, NULL, &lines);
+                (void)look_up(requests, host, NULL, &lines);
         }
     }
 }
 
-static int add_groups(struct mu__notes *notes, const struct mu__settings *settings,
+static int add_groups(struct mu__requests *requests, const struct mu__settings *settings,
                       const struct mu__kube_job_plan *plan, mu_error *ret_error,
                       mu_resolution *resolution)
 {
@@ -156,15 +158,15 @@ static int add_groups(struct mu__notes *notes, const struct mu__settings *settin
     char origin[128];
     int rv = 0;
 
-    mu__setting_origin(notes, settings, MU__KUBE_JOB_JOBS, origin);
+    mu__setting_origin(requests, settings, MU__KUBE_JOB_JOBS, origin);
     if (plan->groups[0].type[0] == '\0')
-        rv = mu__jobs_parse(mu__setting(notes, settings, MU__KUBE_JOB_JOBS), origin,
+        rv = mu__jobs_parse(mu__setting(requests, settings, MU__KUBE_JOB_JOBS), origin,
                             count_tasks(plan), ret_error, &cursor.jobs);
     if (rv == 0)
-        ask_ahead(notes, plan);
+        request_ahead(requests, plan);
     for (size_t k = 0; rv == 0 && k < plan->groups_count; k++)
         for (unsigned i = 0; rv == 0 && i < group_size(&plan->groups[k]); i++)
-            rv = add_pod(notes, plan, &plan->groups[k], i, &cursor, ret_error,
+            rv = add_pod(requests, plan, &plan->groups[k], i, &cursor, ret_error,
                          resolution);
     return rv;
 }
@@ -184,17 +186,17 @@ static bool has_line(const char *lines, const char *line, size_t size)
 }
 
 /* The own addresses: POD_IP, else what the own name stands for in the pod. */
-static int own_addresses(struct mu__notes *notes, const char **ret_lines)
+static int own_addresses(struct mu__requests *requests, const char **ret_lines)
 {
-    const char *host_name = mu__kube_job_host_name(notes);
-    const struct mu__question question = {.kind = MU__ASK_ADDRESSES, .name = host_name,
-                                          .tries = 1};
+    const char *host_name = mu__kube_job_host_name(requests);
+    const struct mu__request request = {
+        .kind = MU__REQUEST_ADDRESSES, .name = host_name, .tries = 1};
     const struct mu__answer *answer;
 
-    *ret_lines = mu__ask_variable(notes, "POD_IP");
+    *ret_lines = mu__request_variable(requests, "POD_IP");
     if (*ret_lines != NULL || host_name == NULL)
         return 0;
-    answer = mu__ask(notes, &question);
+    answer = mu__requests_get(requests, &request);
     if (answer == NULL)
         return MU__LATER;
     *ret_lines = answer->code == 0 ? answer->data : NULL;
@@ -241,7 +243,7 @@ static int add_lines(const char *lines, const char *own, const struct mu__jobs *
     return 0;
 }
 
-static int add_service(struct mu__notes *notes, const struct mu__settings *settings,
+static int add_service(struct mu__requests *requests, const struct mu__settings *settings,
                        const struct mu__kube_job_plan *plan, mu_error *ret_error,
                        mu_resolution *resolution)
 {
@@ -251,9 +253,9 @@ static int add_service(struct mu__notes *notes, const struct mu__settings *setti
     struct mu__jobs jobs;
     char origin[128];
     unsigned found;
-    int rv = look_up(notes, plan->suffix + 1, ret_error, &lines);
+    int rv = look_up(requests, plan->suffix + 1, ret_error, &lines);
 
-    if (own_addresses(notes, &own) == MU__LATER)
+    if (own_addresses(requests, &own) == MU__LATER)
         rv = rv == 0 ? MU__LATER : rv;
     if (rv != 0)
         return rv;
@@ -263,42 +265,42 @@ static int add_service(struct mu__notes *notes, const struct mu__settings *setti
                             found < wanted ? -MU_EUNAVAILABLE : -MU_EPRECONDITION,
                             "%s: expected %u addresses (tasks), but there are %u",
                             plan->suffix + 1, wanted, found);
-    mu__setting_origin(notes, settings, MU__KUBE_JOB_JOBS, origin);
-    rv = mu__jobs_parse(mu__setting(notes, settings, MU__KUBE_JOB_JOBS), origin, found,
+    mu__setting_origin(requests, settings, MU__KUBE_JOB_JOBS, origin);
+    rv = mu__jobs_parse(mu__setting(requests, settings, MU__KUBE_JOB_JOBS), origin, found,
                         ret_error, &jobs);
     return rv == 0 ? add_lines(lines, own, &jobs, plan, ret_error, resolution) : rv;
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct mu__kube_job_plan plan = {.own_group = 0};
-    int rv = mu__kube_job_read(notes, settings, ret_error, &plan);
+    int rv = mu__kube_job_read(requests, settings, ret_error, &plan);
 
     (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
-                   mu__setting(notes, settings, MU__KUBE_JOB_RPC_LAYER));
+                   mu__setting(requests, settings, MU__KUBE_JOB_RPC_LAYER));
     if (rv != 0)
         return rv;
     if (plan.mode == MU__KUBE_MODE_SERVICE)
-        return add_service(notes, settings, &plan, ret_error, ret_resolution);
-    return add_groups(notes, settings, &plan, ret_error, ret_resolution);
+        return add_service(requests, settings, &plan, ret_error, ret_resolution);
+    return add_groups(requests, settings, &plan, ret_error, ret_resolution);
 }
 
 /* Many Indexed Jobs have tasks that know nothing of each other: only with their number
  * (or the groups) it is known that these here do. */
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
-    bool indexed = mu__setting(notes, settings, MU__KUBE_JOB_INDEX) != NULL;
+    bool indexed = mu__setting(requests, settings, MU__KUBE_JOB_INDEX) != NULL;
 
-    if (!indexed && !mu__setting_given(notes, settings, MU__KUBE_JOB_SERVICE)) {
+    if (!indexed && !mu__setting_given(requests, settings, MU__KUBE_JOB_SERVICE)) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                            "neither JOB_COMPLETION_INDEX nor "
                            "MUSTER_KUBERNETES_JOB_SERVICE is set");
         return 0;
     }
-    if (mu__setting_given(notes, settings, MU__KUBE_JOB_TASKS) ||
-        mu__setting_given(notes, settings, MU__KUBE_JOB_GROUPS))
+    if (mu__setting_given(requests, settings, MU__KUBE_JOB_TASKS) ||
+        mu__setting_given(requests, settings, MU__KUBE_JOB_GROUPS))
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                        "neither MUSTER_KUBERNETES_JOB_TASKS nor "

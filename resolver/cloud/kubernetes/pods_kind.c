@@ -85,7 +85,7 @@ struct selector {
     char source[300];           /* for messages */
 };
 
-/* All that an evaluation goes by. */
+/* All that an query goes by. */
 struct plan {
     struct selector selectors[SELECTORS_MAX];
     size_t selectors_count;
@@ -94,11 +94,11 @@ struct plan {
     const char *port_name;
     bool host;
     struct mu__kubernetes_access access;
-    struct mu__ask_tls tls;
+    struct mu__request_tls tls;
     const char *headers[3];
 };
 
-static int read_type(const char *origin, size_t place, const char *text, size_t size,
+static int read_type(const char *origin, size_t position, const char *text, size_t size,
                      mu_error *ret_error, char *ret_type)
 {
     char name[32];
@@ -108,14 +108,14 @@ static int read_type(const char *origin, size_t place, const char *text, size_t 
     (void)snprintf(name, sizeof name, "%.*s", (int)(size < 31 ? size : 31), text);
     rv = mu__task_type_check(name, &inner);
     if (rv != 0)
-        return mu_error_set(ret_error, rv, "%s: at %zu: %s", origin, place,
+        return mu_error_set(ret_error, rv, "%s: at %zu: %s", origin, position,
                             inner.message);
     (void)snprintf(ret_type, 16, "%.15s", name);
     return 0;
 }
 
-static int bad_selector(const char *origin, size_t place, const char *text, size_t size,
-                        mu_error *ret_error)
+static int bad_selector(const char *origin, size_t position, const char *text,
+                        size_t size, mu_error *ret_error)
 {
     char shown[MU__QUOTE_BYTES];
 
@@ -123,12 +123,12 @@ static int bad_selector(const char *origin, size_t place, const char *text, size
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: at %zu: expected TYPE:LABELS, as in "
                         "\"worker:app=a,role=w;ps:app=b\", got %s",
-                        origin, place, shown);
+                        origin, position, shown);
 }
 
 /* "worker:app=a" or "worker=app=a": the type ends at the first of both. */
-static int read_selector(const char *origin, size_t place, const char *text, size_t size,
-                         mu_error *ret_error, struct selector *selector)
+static int read_selector(const char *origin, size_t position, const char *text,
+                         size_t size, mu_error *ret_error, struct selector *selector)
 {
     size_t type = 0;
     size_t labels;
@@ -138,22 +138,23 @@ static int read_selector(const char *origin, size_t place, const char *text, siz
         type++;
     labels = size - type;
     if (type == 0 || labels < 2 || labels > SELECTOR_BYTES)
-        return bad_selector(origin, place, text, size, ret_error);
-    rv = read_type(origin, place, text, type, ret_error, selector->type);
+        return bad_selector(origin, position, text, size, ret_error);
+    rv = read_type(origin, position, text, type, ret_error, selector->type);
     if (rv == 0)
         (void)snprintf(selector->labels, sizeof selector->labels, "%.*s",
                        (int)labels - 1, text + type + 1);
     return rv;
 }
 
-static int read_selectors(struct mu__notes *notes, const struct mu__settings *settings,
-                          mu_error *ret_error, struct plan *plan)
+static int read_selectors(struct mu__requests *requests,
+                          const struct mu__settings *settings, mu_error *ret_error,
+                          struct plan *plan)
 {
-    const char *text = mu__setting(notes, settings, SELECTORS);
+    const char *text = mu__setting(requests, settings, SELECTORS);
     const char *at = text;
     char origin[128];
 
-    mu__setting_origin(notes, settings, SELECTORS, origin);
+    mu__setting_origin(requests, settings, SELECTORS, origin);
     while (*at != '\0') {
         size_t size = strcspn(at, ";");
         int rv;
@@ -173,7 +174,7 @@ static int read_selectors(struct mu__notes *notes, const struct mu__settings *se
 }
 
 /* "worker=4". */
-static int read_count(const char *origin, size_t place, const char *text, size_t size,
+static int read_count(const char *origin, size_t position, const char *text, size_t size,
                       mu_error *ret_error, char *ret_type, size_t *ret_count)
 {
     size_t type = strcspn(text, "=,");
@@ -185,19 +186,19 @@ static int read_count(const char *origin, size_t place, const char *text, size_t
     if (mu__index_parse(digits, &count) != 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: at %zu: expected TYPE=COUNT, as in \"worker=4,ps=2\"",
-                            origin, place);
+                            origin, position);
     *ret_count = (size_t)count;
-    return read_type(origin, place, text, type, ret_error, ret_type);
+    return read_type(origin, position, text, type, ret_error, ret_type);
 }
 
 /* What the setting `tasks` says has to be there. */
-static int check_tasks(struct mu__notes *notes, const struct mu__settings *settings,
+static int check_tasks(struct mu__requests *requests, const struct mu__settings *settings,
                        const mu_resolution *resolution, mu_error *ret_error)
 {
-    const char *text = mu__setting(notes, settings, TASKS);
+    const char *text = mu__setting(requests, settings, TASKS);
     char origin[128];
 
-    mu__setting_origin(notes, settings, TASKS, origin);
+    mu__setting_origin(requests, settings, TASKS, origin);
     for (const char *at = text; at != NULL && *at != '\0'; at += *at == ',') {
         size_t size = strcspn(at, ",");
         char type[16];
@@ -221,26 +222,28 @@ static int check_tasks(struct mu__notes *notes, const struct mu__settings *setti
 
 /* ---- Settings ---- */
 
-static int read_address(struct mu__notes *notes, const struct mu__settings *settings,
-                        mu_error *ret_error, bool *ret_host)
+static int read_address(struct mu__requests *requests,
+                        const struct mu__settings *settings, mu_error *ret_error,
+                        bool *ret_host)
 {
-    const char *text = mu__setting(notes, settings, ADDRESS);
+    const char *text = mu__setting(requests, settings, ADDRESS);
     char shown[MU__QUOTE_BYTES];
     char origin[128];
 
     *ret_host = strcmp(text, "host_ip") == 0;
     if (*ret_host || strcmp(text, "pod_ip") == 0)
         return 0;
-    mu__setting_origin(notes, settings, ADDRESS, origin);
+    mu__setting_origin(requests, settings, ADDRESS, origin);
     mu__quote(shown, sizeof shown, text, strlen(text));
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: expected \"pod_ip\" or \"host_ip\", got %s", origin, shown);
 }
 
-static int read_name_space(struct mu__notes *notes, const struct mu__settings *settings,
-                           mu_error *ret_error, struct plan *plan)
+static int read_name_space(struct mu__requests *requests,
+                           const struct mu__settings *settings, mu_error *ret_error,
+                           struct plan *plan)
 {
-    const char *text = mu__setting(notes, settings, NAMESPACE);
+    const char *text = mu__setting(requests, settings, NAMESPACE);
     char shown[MU__QUOTE_BYTES];
 
     if (text == NULL)
@@ -262,15 +265,16 @@ static int read_name_space(struct mu__notes *notes, const struct mu__settings *s
     return 0;
 }
 
-static int read_settings(struct mu__notes *notes, const struct mu__settings *settings,
-                         mu_error *ret_error, struct plan *plan)
+static int read_settings(struct mu__requests *requests,
+                         const struct mu__settings *settings, mu_error *ret_error,
+                         struct plan *plan)
 {
-    int rv = read_selectors(notes, settings, ret_error, plan);
+    int rv = read_selectors(requests, settings, ret_error, plan);
 
-    plan->port_name = mu__setting(notes, settings, PORT_NAME);
+    plan->port_name = mu__setting(requests, settings, PORT_NAME);
     if (rv == 0)
-        rv = mu__setting_number(notes, settings, PORT, ret_error, &plan->port);
-    return rv == 0 ? read_address(notes, settings, ret_error, &plan->host) : rv;
+        rv = mu__setting_number(requests, settings, PORT, ret_error, &plan->port);
+    return rv == 0 ? read_address(requests, settings, ret_error, &plan->host) : rv;
 }
 
 /* ---- One list of pods ---- */
@@ -359,7 +363,7 @@ static int read_page(const struct plan *plan, const struct selector *selector,
         rv = mu__pods_parse(answer->data, answer->size, plan->port_name != NULL,
                             selector->source, ret_error, &pods);
         if (rv == 0)
-            mu__answer_keep(answer, pods, mu__pods_free);
+            mu__answer_set_parsed(answer, pods, mu__pods_free);
     }
     if (rv != 0)
         return rv;
@@ -400,15 +404,18 @@ static int too_large(const struct selector *selector, mu_error *ret_error)
 
 /* All pages of one round. *ret_status is the last answer's: 410 says that the list has
  * expired meanwhile, 401 that the token has. */
-static int read_pages(struct mu__notes *notes, const struct plan *plan,
+static int read_pages(struct mu__requests *requests, const struct plan *plan,
                       const struct selector *selector, unsigned again,
                       mu_error *ret_error, struct list *list, int *ret_status)
 {
     char url[URL_BYTES];
-    struct mu__question question = {.kind = MU__ASK_HTTP, .name = url, .again = again,
-                                    .bytes_max = PAGE_BYTES_MAX, .tls = &plan->tls,
-                                    .headers = plan->headers,
-                                    .takes_proxy = !plan->access.within};
+    struct mu__request request = {.kind = MU__REQUEST_HTTP,
+                                  .name = url,
+                                  .again = again,
+                                  .bytes_max = PAGE_BYTES_MAX,
+                                  .tls = &plan->tls,
+                                  .headers = plan->headers,
+                                  .uses_proxy = !plan->access.within};
     const char *next = "";
 
     list->count = 0;
@@ -420,7 +427,7 @@ static int read_pages(struct mu__notes *notes, const struct plan *plan,
 
         if (rv != 0)
             return rv;
-        answer = mu__ask(notes, &question);
+        answer = mu__requests_get(requests, &request);
         if (answer == NULL)
             return MU__LATER;
         *ret_status = answer->code == 0 ? answer->status : 0;
@@ -440,13 +447,13 @@ static int read_pages(struct mu__notes *notes, const struct plan *plan,
 }
 
 /* `token` is how often the token was read anew. */
-static int read_list(struct mu__notes *notes, const struct plan *plan,
-                     const struct selector *selector, unsigned token,
-                     mu_error *ret_error, struct list *list, int *ret_status)
+static int read_list(struct mu__requests *requests, const struct plan *plan,
+                     const struct selector *selector, unsigned token, mu_error *ret_error,
+                     struct list *list, int *ret_status)
 {
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
-        int rv = read_pages(notes, plan, selector, token * ROUNDS_MAX + round, ret_error,
-                            list, ret_status);
+        int rv = read_pages(requests, plan, selector, token * ROUNDS_MAX + round,
+                            ret_error, list, ret_status);
 
         if (rv == 0 || rv == MU__LATER || *ret_status != 410)
             return rv;
@@ -499,18 +506,18 @@ static bool find_self(const struct plan *plan, const struct list *lists,
 }
 
 /* Names are only unique within the own namespace; addresses everywhere. */
-static void who_am_i(struct mu__notes *notes, const struct plan *plan,
+static void who_am_i(struct mu__requests *requests, const struct plan *plan,
                      const struct list *lists, const size_t *firsts,
                      mu_resolution *resolution)
 {
-    const struct mu__question host = {.kind = MU__ASK_HOST_NAME};
-    const struct mu__answer *answer = mu__ask(notes, &host);
-    const char *host_name = mu__ask_variable(notes, "HOSTNAME");
+    const struct mu__request host = {.kind = MU__REQUEST_HOST_NAME};
+    const struct mu__answer *answer = mu__requests_get(requests, &host);
+    const char *host_name = mu__request_variable(requests, "HOSTNAME");
     const char *own = plan->access.name_space;
     bool same = own == NULL || strcmp(own, plan->name_space) == 0;
     struct self ways[] = {
-        {mu__ask_variable(notes, "POD_NAME"), offsetof(struct mu__pod, name)},
-        {mu__ask_variable(notes, "POD_IP"), offsetof(struct mu__pod, pod_ip)},
+        {mu__request_variable(requests, "POD_NAME"), offsetof(struct mu__pod, name)},
+        {mu__request_variable(requests, "POD_IP"), offsetof(struct mu__pod, pod_ip)},
         {host_name, offsetof(struct mu__pod, name)},
         {host_name, offsetof(struct mu__pod, host_name)},
         {answer->code == 0 ? answer->data : NULL, offsetof(struct mu__pod, name)},
@@ -523,22 +530,25 @@ static void who_am_i(struct mu__notes *notes, const struct plan *plan,
         if ((same || ways[i].offset == offsetof(struct mu__pod, pod_ip)) &&
             find_self(plan, lists, firsts, &ways[i], resolution))
             return;
-    mu__notes_say(notes, "this process is in none of these pods (by POD_NAME, POD_IP and "
+    mu__requests_explain(requests,
+                         "this process is in none of these pods (by POD_NAME, POD_IP and "
                          "HOSTNAME)");
 }
 
 /* ---- All together ---- */
 
-static void say_left_out(struct mu__notes *notes, const struct selector *selector,
-                         size_t count)
+static void explain_left_out(struct mu__requests *requests,
+                             const struct selector *selector, size_t count)
 {
     if (count > 0)
-        mu__notes_say(notes, "%s: %zu left out that have ended or are being deleted",
-                      selector->source, count);
+        mu__requests_explain(requests,
+                             "%s: %zu left out that have ended or are being deleted",
+                             selector->source, count);
 }
 
-static int add_all(struct mu__notes *notes, const struct plan *plan, struct list *lists,
-                   size_t *firsts, mu_error *ret_error, mu_resolution *resolution)
+static int add_all(struct mu__requests *requests, const struct plan *plan,
+                   struct list *lists, size_t *firsts, mu_error *ret_error,
+                   mu_resolution *resolution)
 {
     for (size_t i = 0; i < plan->selectors_count; i++) {
         const struct mu__pods_rule rule = {
@@ -550,7 +560,7 @@ static int add_all(struct mu__notes *notes, const struct plan *plan, struct list
         int rv = mu__pods_add(lists[i].pods, &lists[i].count, &rule, ret_error,
                               resolution, &firsts[i]);
 
-        say_left_out(notes, &plan->selectors[i], count - lists[i].count);
+        explain_left_out(requests, &plan->selectors[i], count - lists[i].count);
         if (rv != 0)
             return rv;
     }
@@ -558,15 +568,16 @@ static int add_all(struct mu__notes *notes, const struct plan *plan, struct list
 }
 
 /* All lists; MU__LATER when one is not there yet, after all were asked for. */
-static int read_lists(struct mu__notes *notes, const struct plan *plan, unsigned token,
-                      mu_error *ret_error, struct list *lists, bool *ret_refused)
+static int read_lists(struct mu__requests *requests, const struct plan *plan,
+                      unsigned token, mu_error *ret_error, struct list *lists,
+                      bool *ret_refused)
 {
     int result = 0;
 
     for (size_t i = 0; i < plan->selectors_count; i++) {
         int status = 0;
-        int rv = read_list(notes, plan, &plan->selectors[i], token, ret_error, &lists[i],
-                           &status);
+        int rv = read_list(requests, plan, &plan->selectors[i], token, ret_error,
+                           &lists[i], &status);
 
         if (rv != 0 && rv != MU__LATER) {
             *ret_refused = status == 401;
@@ -581,9 +592,11 @@ static void prepare(struct plan *plan)
 {
     const struct mu__kube_access *tls = &plan->access.tls;
 
-    plan->tls = (struct mu__ask_tls){
-        .ca = tls->ca.text, .certificate = tls->certificate.text, .key = tls->key.text,
-        .server_name = tls->server_name, .insecure = tls->insecure};
+    plan->tls = (struct mu__request_tls){.ca = tls->ca.text,
+                                         .certificate = tls->certificate.text,
+                                         .key = tls->key.text,
+                                         .server_name = tls->server_name,
+                                         .insecure = tls->insecure};
     plan->headers[0] = "Accept: application/json";
     plan->headers[1] = plan->access.authorization;
     for (size_t i = 0; i < plan->selectors_count; i++)
@@ -593,53 +606,54 @@ static void prepare(struct plan *plan)
 }
 
 /* With a token that is fresh, or that was read anew. */
-static int resolve_with(struct mu__notes *notes, const struct mu__settings *settings,
-                        struct plan *plan, unsigned token, mu_error *ret_error,
-                        mu_resolution *resolution, bool *ret_refused)
+static int resolve_with(struct mu__requests *requests,
+                        const struct mu__settings *settings, struct plan *plan,
+                        unsigned token, mu_error *ret_error, mu_resolution *resolution,
+                        bool *ret_refused)
 {
     struct list lists[SELECTORS_MAX] = {{0}};
     size_t firsts[SELECTORS_MAX] = {0};
-    int rv = read_name_space(notes, settings, ret_error, plan);
+    int rv = read_name_space(requests, settings, ret_error, plan);
 
     if (rv == 0) {
         prepare(plan);
-        rv = read_lists(notes, plan, token, ret_error, lists, ret_refused);
+        rv = read_lists(requests, plan, token, ret_error, lists, ret_refused);
     }
     if (rv == 0)
-        rv = add_all(notes, plan, lists, firsts, ret_error, resolution);
+        rv = add_all(requests, plan, lists, firsts, ret_error, resolution);
     if (rv == 0)
-        rv = check_tasks(notes, settings, resolution, ret_error);
+        rv = check_tasks(requests, settings, resolution, ret_error);
     if (rv == 0)
-        who_am_i(notes, plan, lists, firsts, resolution);
+        who_am_i(requests, plan, lists, firsts, resolution);
     for (size_t i = 0; i < plan->selectors_count; i++)
         free(lists[i].pods);
     return rv;
 }
 
-static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     const struct mu__kubernetes_wish wish = {
-        .location = mu__setting(notes, settings, LOCATION),
-        .api_server = mu__setting(notes, settings, API_SERVER),
-        .token = mu__setting(notes, settings, TOKEN),
-        .token_file = mu__setting(notes, settings, TOKEN_FILE),
-        .ca_file = mu__setting(notes, settings, CA_FILE),
-        .kubeconfig = mu__setting(notes, settings, KUBECONFIG),
-        .context = mu__setting(notes, settings, CONTEXT),
+        .location = mu__setting(requests, settings, LOCATION),
+        .api_server = mu__setting(requests, settings, API_SERVER),
+        .token = mu__setting(requests, settings, TOKEN),
+        .token_file = mu__setting(requests, settings, TOKEN_FILE),
+        .ca_file = mu__setting(requests, settings, CA_FILE),
+        .kubeconfig = mu__setting(requests, settings, KUBECONFIG),
+        .context = mu__setting(requests, settings, CONTEXT),
     };
     struct plan plan = {.port = 8470};
     bool again = true;
-    int rv = read_settings(notes, settings, ret_error, &plan);
+    int rv = read_settings(requests, settings, ret_error, &plan);
 
     (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
-                   mu__setting(notes, settings, RPC_LAYER));
+                   mu__setting(requests, settings, RPC_LAYER));
     for (unsigned token = 0; rv == 0 && token < 2 && again; token++) {
         again = false;
-        rv = mu__kubernetes_access(notes, &wish, token, ret_error, &plan.access);
+        rv = mu__kubernetes_access(requests, &wish, token, ret_error, &plan.access);
         if (rv != 0)
             return rv;
-        rv = resolve_with(notes, settings, &plan, token, ret_error, ret_resolution,
+        rv = resolve_with(requests, settings, &plan, token, ret_error, ret_resolution,
                           &again);
         again = again && plan.access.token_is_new;
         mu__kubernetes_access_done(&plan.access);
@@ -651,16 +665,16 @@ static int resolve(struct mu__notes *notes, const struct mu__settings *settings,
 
 /* Every pod has KUBERNETES_SERVICE_HOST, whatever it is: only with selectors is it known
  * that pods are to be found. */
-static int detect(struct mu__notes *notes, const struct mu__settings *settings,
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
                   mu_error *ret_why)
 {
     bool within = false;
-    int rv = mu__kubernetes_is_within(notes, mu__setting(notes, settings, LOCATION),
+    int rv = mu__kubernetes_is_within(requests, mu__setting(requests, settings, LOCATION),
                                       ret_why, &within);
 
     if (rv != 0)
         return rv;
-    if (!mu__setting_given(notes, settings, SELECTORS)) {
+    if (!mu__setting_given(requests, settings, SELECTORS)) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND,
                            within ? "this is a pod, but MUSTER_KUBERNETES_SELECTORS is "
                                     "not set"

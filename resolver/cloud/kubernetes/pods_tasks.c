@@ -45,7 +45,7 @@ static int by_controller(const void *a, const void *b)
     return strcmp(first->controller, second->controller);
 }
 
-static int by_place(const void *a, const void *b)
+static int by_location(const void *a, const void *b)
 {
     int difference = by_controller(a, b);
 
@@ -76,12 +76,12 @@ static bool is_left_over(const struct living *living, const struct mu__pod *pod)
 
 /* An Indexed Job or a StatefulSet makes another pod with the same index: until it is
  * there, one is missing. */
-static bool is_awaited(const struct living *living, const struct mu__pod *gone)
+static bool is_awaited(const struct living *living, const struct mu__pod *removed)
 {
-    return gone->index >= 0 && gone->controller[0] != '\0' &&
-           strcmp(gone->phase, "Succeeded") != 0 && has_kin(living, gone) &&
-           bsearch(&gone, living->pods, living->count, sizeof *living->pods, by_place) ==
-               NULL;
+    return removed->index >= 0 && removed->controller[0] != '\0' &&
+           strcmp(removed->phase, "Succeeded") != 0 && has_kin(living, removed) &&
+           bsearch(&removed, living->pods, living->count, sizeof *living->pods,
+                   by_location) == NULL;
 }
 
 static int not_running(const struct mu__pods_rule *rule, const struct mu__pod *pod,
@@ -126,7 +126,7 @@ static int leave_out(const struct mu__pod **pods, size_t *count,
     for (size_t i = 0; i < *count; i++)
         if (lives(pods[i]))
             living.pods[living.count++] = pods[i];
-    qsort(living.pods, living.count, sizeof *living.pods, by_place);
+    qsort(living.pods, living.count, sizeof *living.pods, by_location);
     rv = leave_out_of(pods, count, &living, rule, ret_error);
     free(living.pods);
     return rv;

@@ -1,10 +1,10 @@
 /* Addresses and services, looked up on a thread: by the system, or by asking DNS servers.
- * A system's look-up cannot be ended; servers are asked until the question's limit. */
+ * A system's look-up cannot be ended; servers are asked until the request's limit. */
 #define _GNU_SOURCE /* resolv.h, EAI_NODATA */
 
-#include "resolver/engine/question.h"
-#include "resolver/engine/uv/asker_inner.h"
+#include "resolver/engine/request.h"
 #include "resolver/engine/uv/dns_exchange.h"
+#include "resolver/engine/uv/requester_internal.h"
 #include "runtime/uv/look_up.h"
 
 #include <locale.h>
@@ -18,10 +18,10 @@
 enum { CANDIDATES_MAX = MAXDNSRCH + 2 };
 
 struct look_up {
-    struct mu__ask_task *task;
+    struct mu__request_work *task;
     const char *name;
-    enum mu__ask_kind kind;
-    struct mu__dns_servers servers; /* what the question says; none: the system's */
+    enum mu__request_kind kind;
+    struct mu__dns_servers servers; /* what the request says; none: the system's */
     struct mu__dns_records records; /* what was found */
 };
 
@@ -32,7 +32,7 @@ static int fails(struct look_up *look_up, int code, const char *words)
 
 static int out_of_memory(struct look_up *look_up)
 {
-    return mu__task_fails(look_up->task, -MU_ENOMEM, "out of memory");
+    return mu__work_fail(look_up->task, -MU_ENOMEM, "out of memory");
 }
 
 /* ---- The system's look-up ---- */
@@ -110,7 +110,7 @@ static int get_addresses_of_name(const char *name, struct addrinfo **ret_found)
 }
 #endif
 
-static int ask_system(struct look_up *look_up)
+static int request_system(struct look_up *look_up)
 {
     struct addrinfo *found = NULL;
     int rv = get_addresses_of_name(look_up->name, &found);
@@ -163,8 +163,8 @@ static int read_configuration(struct look_up *look_up, struct candidates *candid
 
     memset(&state, 0, sizeof state);
     if (res_ninit(&state) != 0)
-        return mu__task_fails(look_up->task, -MU_EUNAVAILABLE,
-                              "the system's DNS configuration cannot be read");
+        return mu__work_fail(look_up->task, -MU_EUNAVAILABLE,
+                             "the system's DNS configuration cannot be read");
     for (int i = 0; i < state.nscount && servers->count < MU__DNS_SERVERS_MAX; i++) {
         if (state.nsaddr_list[i].sin_family == AF_INET)
             memcpy(&servers->items[servers->count++], &state.nsaddr_list[i],
@@ -178,14 +178,14 @@ static int read_configuration(struct look_up *look_up, struct candidates *candid
     return 0;
 }
 
-static int ask_type(struct look_up *look_up, const char *name, int type,
-                    mu_error *ret_error)
+static int request_type(struct look_up *look_up, const char *name, int type,
+                        mu_error *ret_error)
 {
     struct mu__dns_exchange exchange = {.servers = &look_up->servers,
                                         .name = name,
                                         .type = type,
                                         .due_ns = look_up->task->due_ns,
-                                        .cancelled = &look_up->task->is_unwanted};
+                                        .cancelled = &look_up->task->is_cancelled};
     int code = MU__DNS_FINE;
     int rv = mu__dns_exchange(&exchange, ret_error, &look_up->records, &code);
 
@@ -196,18 +196,18 @@ static int ask_type(struct look_up *look_up, const char *name, int type,
 
 /* Of a name with IPv4 addresses the others may be missing: some servers fail where there
  * is none. -MU_ENOTFOUND has no words yet. */
-static int ask_name(struct look_up *look_up, const char *name, mu_error *ret_error)
+static int request_name(struct look_up *look_up, const char *name, mu_error *ret_error)
 {
     size_t count;
     int rv;
 
-    if (look_up->kind == MU__ASK_SERVICES)
-        return ask_type(look_up, name, MU__DNS_SRV, ret_error);
-    rv = ask_type(look_up, name, MU__DNS_A, ret_error);
+    if (look_up->kind == MU__REQUEST_SERVICES)
+        return request_type(look_up, name, MU__DNS_SRV, ret_error);
+    rv = request_type(look_up, name, MU__DNS_A, ret_error);
     if (rv != 0)
         return rv;
     count = look_up->records.count;
-    rv = ask_type(look_up, name, MU__DNS_AAAA, ret_error);
+    rv = request_type(look_up, name, MU__DNS_AAAA, ret_error);
     return count > 0 && rv != -MU_ENOMEM && rv != -MU_ECANCELLED ? 0 : rv;
 }
 
@@ -232,7 +232,7 @@ static void words_of_server(const struct look_up *look_up, char *out, size_t siz
                    look_up->servers.count > 1 ? " and others" : "");
 }
 
-static int ask_servers(struct look_up *look_up)
+static int request_servers(struct look_up *look_up)
 {
     struct candidates candidates = {.count = 0};
     char server[80];
@@ -245,7 +245,7 @@ static int ask_servers(struct look_up *look_up)
     else if (read_configuration(look_up, &candidates) != 0)
         return look_up->task->error.code;
     for (unsigned i = 0; i < candidates.count; i++) {
-        int rv = ask_name(look_up, candidates.names[i], &error);
+        int rv = request_name(look_up, candidates.names[i], &error);
 
         if (rv != 0 && rv != -MU_ENOTFOUND)
             return mu_error_set(&look_up->task->error, rv, "%.256s: %s",
@@ -257,9 +257,9 @@ static int ask_servers(struct look_up *look_up)
     words_of_server(look_up, server, sizeof server);
     return mu_error_set(&look_up->task->error, -MU_ENOTFOUND, "%.256s: %s knows %s%s",
                         look_up->name, server, exists ? "no " : "no such name",
-                        !exists                             ? ""
-                        : look_up->kind == MU__ASK_SERVICES ? "services (SRV) of it"
-                                                            : "addresses of it");
+                        !exists                                 ? ""
+                        : look_up->kind == MU__REQUEST_SERVICES ? "services (SRV) of it"
+                                                                : "addresses of it");
 }
 
 
@@ -267,7 +267,7 @@ static int ask_servers(struct look_up *look_up)
 
 static int write_records(struct look_up *look_up)
 {
-    size_t bytes_max = mu__question_bytes_max(&look_up->task->question);
+    size_t bytes_max = mu__request_bytes_max(&look_up->task->request);
     size_t size;
     char *text = mu__dns_records_text(&look_up->records, &size);
 
@@ -286,26 +286,27 @@ static int write_records(struct look_up *look_up)
 
 static int find_out(struct look_up *look_up)
 {
-    const char *server = look_up->task->question.dns_server;
+    const char *server = look_up->task->request.dns_server;
     int rv = 0;
 
     if (look_up->name[0] == '\0')
-        return mu__task_fails(look_up->task, -MU_EINVALID,
-                              "expected a name to look up, got none");
+        return mu__work_fail(look_up->task, -MU_EINVALID,
+                             "expected a name to look up, got none");
     if (strlen(look_up->name) >= MU__DNS_NAME_BYTES)
         return fails(look_up, -MU_EINVALID, "expected a name of at most 255 bytes");
     if (server != NULL)
         rv = mu__dns_server_parse(server, &look_up->task->error, &look_up->servers);
     if (rv != 0)
         return rv;
-    return server == NULL && look_up->kind == MU__ASK_ADDRESSES ? ask_system(look_up)
-                                                                : ask_servers(look_up);
+    return server == NULL && look_up->kind == MU__REQUEST_ADDRESSES
+               ? request_system(look_up)
+               : request_servers(look_up);
 }
 
-int mu__task_names(struct mu__ask_task *task)
+int mu__work_names(struct mu__request_work *task)
 {
-    struct look_up look_up = {.task = task, .name = task->question.name,
-                              .kind = task->question.kind};
+    struct look_up look_up = {
+        .task = task, .name = task->request.name, .kind = task->request.kind};
     int rv = find_out(&look_up);
 
     if (rv == 0)
@@ -333,14 +334,14 @@ static int number_text(const char *name, char **ret_text, size_t *ret_size)
     return rv;
 }
 
-bool mu__asker_give_number(struct mu__note *note)
+bool mu__requester_answer_number(struct mu__exchange *exchange)
 {
     char *text = NULL;
     size_t size = 0;
 
-    if (note->question.kind != MU__ASK_ADDRESSES ||
-        number_text(note->question.name, &text, &size) == -MU_ENOTFOUND)
+    if (exchange->request.kind != MU__REQUEST_ADDRESSES ||
+        number_text(exchange->request.name, &text, &size) == -MU_ENOTFOUND)
         return false;
-    mu__asker_give_data(note, text, size);
+    mu__requester_answer(exchange, text, size);
     return true;
 }

@@ -221,7 +221,7 @@ static int talk_tcp(struct attempt *attempt, int fd)
     return rv;
 }
 
-/* What is no answer to the question is from somebody else, and ignored. */
+/* What is no answer to the request is from somebody else, and ignored. */
 static int talk_udp(struct attempt *attempt, int fd)
 {
     for (;;) {
@@ -266,8 +266,8 @@ static int over_tcp(struct attempt *attempt)
     return rv;
 }
 
-static int ask_server(struct attempt *attempt, struct mu__dns_records *records,
-                      int *ret_code)
+static int request_server(struct attempt *attempt, struct mu__dns_records *records,
+                          int *ret_code)
 {
     mu_error inner;
     int code;
@@ -295,7 +295,7 @@ static int ask_server(struct attempt *attempt, struct mu__dns_records *records,
 
 /* ---- All servers ---- */
 
-/* The number of a question cannot be guessed by whoever would answer in the server's
+/* The number of a request cannot be guessed by whoever would answer in the server's
  * place. */
 static int begin(struct attempt *attempt, unsigned server, uint64_t try_ms)
 {
@@ -318,8 +318,8 @@ static bool is_final(int rv)
 
 /* Each server once. What one of them that was silent might say outweighs the others'
  * refusals: it is asked again. */
-static int ask_round(struct attempt *attempt, uint64_t try_ms,
-                     struct mu__dns_records *records, int *ret_code)
+static int request_round(struct attempt *attempt, uint64_t try_ms,
+                         struct mu__dns_records *records, int *ret_code)
 {
     mu_error *out = attempt->error;
     mu_error error;
@@ -330,7 +330,7 @@ static int ask_round(struct attempt *attempt, uint64_t try_ms,
         int rv = begin(attempt, i, try_ms);
 
         if (rv == 0)
-            rv = ask_server(attempt, records, ret_code);
+            rv = request_server(attempt, records, ret_code);
         if (rv != 0 && worst != -MU_EDEADLINE)
             *out = error;
         if (is_final(rv)) {
@@ -357,7 +357,7 @@ int mu__dns_exchange(const struct mu__dns_exchange *exchange, mu_error *ret_erro
     if (attempt.bytes == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     do {
-        rv = ask_round(&attempt, try_ms, records, ret_code);
+        rv = request_round(&attempt, try_ms, records, ret_code);
         try_ms *= 2;
     } while (rv == -MU_EDEADLINE && uv_hrtime() < exchange->due_ns);
     free(attempt.bytes);

@@ -1,4 +1,4 @@
-/* One question put to servers of DNS, over UDP and, where the answer is larger, TCP.
+/* One request put to servers of DNS, over UDP and, where the answer is larger, TCP.
  *
  * Blocks, on a thread of its own, until there is an answer, `due_ns` is there, or it is
  * cancelled. */

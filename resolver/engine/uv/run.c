@@ -258,7 +258,7 @@ static int read_out(struct program *p)
     return 0;
 }
 
-static void keep_last(struct program *p, const char *bytes, size_t size)
+static void store_last(struct program *p, const char *bytes, size_t size)
 {
     size_t drop;
 
@@ -286,7 +286,7 @@ static void read_error(struct program *p)
             p->error = -1;
             return;
         }
-        keep_last(p, bytes, (size_t)count);
+        store_last(p, bytes, (size_t)count);
     }
 }
 
@@ -376,11 +376,11 @@ static int judge(struct program *p, int status)
 }
 
 /* What a child of it may go on to print is not waited for. */
-static int attend(struct program *p, const atomic_bool *unwanted)
+static int attend(struct program *p, const atomic_bool *cancelled)
 {
     int status = 0;
 
-    while (!atomic_load(unwanted)) {
+    while (!atomic_load(cancelled)) {
         struct pollfd ends[] = {{.fd = p->out, .events = POLLIN},
                                 {.fd = p->error, .events = POLLIN}};
         bool ended;
@@ -408,7 +408,7 @@ static void program_done(struct program *p)
 }
 
 int mu__run_program(const char *program, const void *words, size_t words_size,
-                    size_t bytes_max, const atomic_bool *unwanted, mu_error *ret_error,
+                    size_t bytes_max, const atomic_bool *cancelled, mu_error *ret_error,
                     char **ret_data, size_t *ret_size)
 {
     struct program p = {.out = -1, .error = -1, .bytes_max = bytes_max,
@@ -417,7 +417,7 @@ int mu__run_program(const char *program, const void *words, size_t words_size,
     char **environment = make_environment(words, words_size);
     int rv = ENOMEM;
 
-    if (atomic_load(unwanted))
+    if (atomic_load(cancelled))
         rv = ECANCELED;
     else if (arguments != NULL && environment != NULL)
         rv = begin(&p, arguments, environment);
@@ -426,7 +426,7 @@ int mu__run_program(const char *program, const void *words, size_t words_size,
     if (rv != 0)
         rv = fail(&p, code_of(rv), strerror(rv));
     else
-        rv = attend(&p, unwanted);
+        rv = attend(&p, cancelled);
     if (rv == 0) {
         p.data[p.size] = '\0';
         *ret_data = p.data;

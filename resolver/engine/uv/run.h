@@ -12,7 +12,7 @@
 #include <stddef.h>
 
 /* Run `program`: a path when it has a slash, else a name that is looked for in PATH.
- * `words` are its arguments and variables as MU__ASK_PROGRAM has them; it has the
+ * `words` are its arguments and variables as MU__REQUEST_PROGRAM has them; it has the
  * environment of this process, no input, and a process group of its own. It may print
  * `bytes_max` bytes. When *unwanted becomes true, it is killed with its group.
  *
@@ -22,7 +22,7 @@
  *          standard error; -MU_EEXHAUSTED, -MU_ECANCELLED, -MU_EUNAVAILABLE,
  *          -MU_ENOMEM. Nothing of what it printed is in the words. */
 int mu__run_program(const char *program, const void *words, size_t words_size,
-                    size_t bytes_max, const atomic_bool *unwanted, mu_error *ret_error,
+                    size_t bytes_max, const atomic_bool *cancelled, mu_error *ret_error,
                     char **ret_data, size_t *ret_size);
 
 #endif

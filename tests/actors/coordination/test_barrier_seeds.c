@@ -10,6 +10,7 @@
  * COUNT. */
 #include "tests/support/service.h"
 
+#include "actors/coordination/barrier_requests.h"
 #include "actors/coordination/barrier_table.h"
 #include "tests/sim/random.h"
 #include "tests/support/seeds.h"

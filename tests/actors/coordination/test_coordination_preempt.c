@@ -3,6 +3,8 @@
  * 300 ms of silence and dead after 900, or after 600 with a broken link. */
 #include "tests/support/service.h"
 
+#include "actors/coordination/preemption.h"
+
 enum { MINUTE_MS = 60 * 1000 };
 
 static uint64_t notice(struct service_agent *agent, const char *reason, uint64_t grace_ms)

@@ -15,6 +15,8 @@
 #include "tests/sim/storage.h"
 #include "tests/support/seeds.h"
 
+#include "actors/coordination/keys/keys.h"
+
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,8 @@
 /* Transactions over several keys: all of it or nothing, once, and never half of it. */
 #include "tests/support/service_keys.h"
 
+#include "actors/coordination/preemption.h"
+
 static struct mu__txn txn;
 
 static void begin_txn(void)

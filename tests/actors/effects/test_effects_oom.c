@@ -5,7 +5,7 @@
 #include "actors/effects/effects.h"
 #include "actors/ps/ps.h"
 #include "actors/ps/variable_store.h"
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "tests/support/bare_world.h"
 #include "tests/support/fault.h"
 

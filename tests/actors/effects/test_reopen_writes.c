@@ -1,7 +1,7 @@
 /* Writes of runs that were made with a handle from before their server was restarted. */
 #include "actors/effects/effects.h"
 #include "actors/variables/opened_variable.h"
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "tests/support/var_net.h"
 
 #include <setjmp.h>

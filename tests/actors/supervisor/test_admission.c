@@ -396,9 +396,9 @@ static uint32_t node_of(struct cluster *cluster, const struct cluster_task *task
 {
     const struct supervisor *s = supervisor_of(cluster);
 
-    for (uint32_t i = 0; i < s->peers_count; i++)
-        if (strcmp(s->peers[i].address, task->address) == 0)
-            return s->peers[i].node;
+    for (uint32_t i = 0; i < s->nodes.count; i++)
+        if (strcmp(s->nodes.items[i].address, task->address) == 0)
+            return s->nodes.items[i].node;
     fail_msg("%s is not linked", task->name);
     return 0;
 }
@@ -442,7 +442,7 @@ static void test_tokens_of_any_size(void **state)
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1, .clients = 1);
     struct supervisor *s = supervisor_of(cluster);
     struct mu__cancel_closure cancel = {.token = UINT64_MAX - 1};
-    const struct client *client;
+    const struct supervisor_client *client;
 
     (void)state;
     set_work_ms(cluster, 100);
@@ -450,7 +450,7 @@ static void test_tokens_of_any_size(void **state)
     forge_schedule(cluster, cluster->clients[0], UINT64_MAX);
     forge_schedule(cluster, cluster->clients[0], UINT64_MAX - 1);
     run_for(cluster, 20);
-    client = &s->clients[s->clients_count - 1];
+    client = &s->clients.items[s->clients.count - 1];
     assert_int_equal(client->closures, 3);
     assert_int_equal(client->slots_count, 0);
     assert_int_equal(client->tokens.count, 3);

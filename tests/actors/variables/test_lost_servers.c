@@ -1,7 +1,7 @@
 /* A parameter server that goes away: calls and writes of runs wait for it for as long as
  * `server_lost_ms`, then all of them say at once that it is unavailable. */
 #include "actors/effects/effects.h"
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "tests/support/var_net.h"
 
 #include <setjmp.h>

@@ -271,16 +271,19 @@ static void test_offer_usage(void **state)
     cli_expect_code(&asker, 2);
     assert_string_equal(asker.text, "muster assign: --tasks: the cluster has no "
                                     "/job:worker/task:7\n");
-    cli_start(&asker, NULL, "assign", "--cluster", nodes.json, "--tasks", "worker:", NULL);
+    cli_start(&asker, NULL, "assign", "--cluster", nodes.json, "--tasks",
+              "worker:", NULL);
     cli_expect_code(&asker, 2);
     start_waiting(&tasks[0], &nodes, "worker", 0);
-    cli_start(&asker, NULL, "assign", "--cluster", nodes.json, "--tasks", "worker:0", "-o",
-              "json", NULL);
+    cli_start(&asker, NULL, "assign", "--cluster", nodes.json, "--tasks", "worker:0",
+              "-o", "json", NULL);
     cli_expect_code(&asker, 0);
     root = cJSON_Parse(asker.text);
-    assert_string_equal(cJSON_GetObjectItem(cJSON_GetArrayItem(root, 0),
-                                            "task")->valuestring, "/job:worker/task:0");
-    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetArrayItem(root, 0), "assigned")));
+    assert_string_equal(
+        cJSON_GetObjectItem(cJSON_GetArrayItem(root, 0), "task")->valuestring,
+        "/job:worker/task:0");
+    assert_true(
+        cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetArrayItem(root, 0), "assigned")));
     cJSON_Delete(root);
     kill_task(&tasks[0]);
     nodes_done(&nodes);

@@ -1,5 +1,5 @@
 /* Iterators with many threads at them; lines that functions log from their threads. */
-#include "actors/worker/run.h"
+#include "actors/worker/function_run.h"
 #include "tests/real/nodes.h"
 
 #include <stdatomic.h>

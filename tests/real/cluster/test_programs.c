@@ -1,5 +1,5 @@
 /* Programs that resolvers have run: what they get, what they print, and their end. */
-#include "resolver/engine/uv/asker.h"
+#include "resolver/engine/uv/requester.h"
 #include "runtime/uv/errands.h"
 
 #include <errno.h>
@@ -20,8 +20,8 @@ enum { SOON_MS = 20000 };
 
 struct asking {
     uv_loop_t loop;
-    struct mu__asker_uv *asker;
-    struct mu__notes *notes;
+    struct mu__requester_uv *requester;
+    struct mu__requests *requests;
     bool closed;
 };
 
@@ -34,16 +34,17 @@ static void begin(struct asking *a)
 {
     *a = (struct asking){.closed = false};
     assert_int_equal(uv_loop_init(&a->loop), 0);
-    assert_int_equal(mu__asker_uv_open(&a->loop, &a->asker), 0);
+    assert_int_equal(mu__requester_uv_open(&a->loop, &a->requester), 0);
     assert_int_equal(
-        mu__notes_new(mu__asker_uv_asker(a->asker), NULL, NULL, &a->notes), 0);
+        mu__requests_new(mu__requester_uv_base(a->requester), NULL, NULL, &a->requests),
+        0);
 }
 
 /* Nobody waits for a program that still runs: it is killed. */
 static void end(struct asking *a)
 {
-    mu__notes_free(a->notes);
-    mu__asker_uv_close(a->asker, on_closed, a);
+    mu__requests_free(a->requests);
+    mu__requester_uv_close(a->requester, on_closed, a);
     while (!a->closed)
         (void)uv_run(&a->loop, UV_RUN_ONCE);
     assert_int_equal(uv_loop_close(&a->loop), 0);
@@ -52,36 +53,36 @@ static void end(struct asking *a)
 }
 
 /* The words of a shell script, "a-c" and the script. */
-static struct mu__question shell(const char *script)
+static struct mu__request shell(const char *script)
 {
     static char words[2048];
     int size =
         snprintf(words, sizeof words, "a-c%ca%s%cvOURS=one two%c", 0, script, 0, 0);
 
-    return (struct mu__question){.kind = MU__ASK_PROGRAM,
-                                 .name = "sh",
-                                 .body = words,
-                                 .body_size = (size_t)size,
-                                 .timeout_ms = SOON_MS};
+    return (struct mu__request){.kind = MU__REQUEST_PROGRAM,
+                                .name = "sh",
+                                .body = words,
+                                .body_size = (size_t)size,
+                                .timeout_ms = SOON_MS};
 }
 
-static const struct mu__answer *ask(struct asking *a, const struct mu__question *question)
+static const struct mu__answer *ask(struct asking *a, const struct mu__request *request)
 {
     const struct mu__answer *answer;
 
-    while ((answer = mu__ask(a->notes, question)) == NULL)
+    while ((answer = mu__requests_get(a->requests, request)) == NULL)
         (void)uv_run(&a->loop, UV_RUN_ONCE);
     return answer;
 }
 
 static void expect(const char *script, const char *output)
 {
-    struct mu__question question = shell(script);
+    struct mu__request request = shell(script);
     const struct mu__answer *answer;
     struct asking a;
 
     begin(&a);
-    answer = ask(&a, &question);
+    answer = ask(&a, &request);
     if (answer->code != 0)
         fail_msg("%s", answer->error.message);
     assert_string_equal(answer->data, output);
@@ -89,13 +90,13 @@ static void expect(const char *script, const char *output)
     end(&a);
 }
 
-static void expect_error(const struct mu__question *question, int code, const char *words)
+static void expect_error(const struct mu__request *request, int code, const char *words)
 {
     const struct mu__answer *answer;
     struct asking a;
 
     begin(&a);
-    answer = ask(&a, question);
+    answer = ask(&a, request);
     assert_int_equal(answer->code, code);
     if (strstr(answer->error.message, words) == NULL)
         fail_msg("\"%s\" is not in \"%s\"", words, answer->error.message);
@@ -105,7 +106,7 @@ static void expect_error(const struct mu__question *question, int code, const ch
 
 static void test_what_it_gets(void **state)
 {
-    struct mu__question question;
+    struct mu__request request;
 
     (void)state;
     (void)setenv("THEIRS", "three", 1);
@@ -114,8 +115,8 @@ static void test_what_it_gets(void **state)
     expect("exit 0", "");
     /* Signals that this process blocks or ignores are as usual there. */
     (void)signal(SIGPIPE, SIG_IGN);
-    question = shell("kill -PIPE $$; echo alive");
-    expect_error(&question, -MU_EPRECONDITION, "it has ended with signal 13");
+    request = shell("kill -PIPE $$; echo alive");
+    expect_error(&request, -MU_EPRECONDITION, "it has ended with signal 13");
 }
 
 /* A socket of the host that it lets any child have, say. */
@@ -150,31 +151,31 @@ static void test_failures(void **state)
         {"printf 'is %0230dsecret and old' 1 >&2; exit 1", "status 1:  and old"},
         {"printf '%0600dsecret' 1 >&2; exit 1", "it has ended with status 1"},
     };
-    struct mu__question question;
+    struct mu__request request;
 
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        question = shell(rows[i].script);
-        expect_error(&question, -MU_EPRECONDITION, rows[i].words);
+        request = shell(rows[i].script);
+        expect_error(&request, -MU_EPRECONDITION, rows[i].words);
     }
-    question = shell("exit 0");
-    question.name = "no-such-program";
-    expect_error(&question, -MU_ENOTFOUND, "program no-such-program: ");
-    question.name = "/dev/null";
-    expect_error(&question, -MU_EPERMISSION, "program /dev/null: ");
+    request = shell("exit 0");
+    request.name = "no-such-program";
+    expect_error(&request, -MU_ENOTFOUND, "program no-such-program: ");
+    request.name = "/dev/null";
+    expect_error(&request, -MU_EPERMISSION, "program /dev/null: ");
 }
 
 /* What goes on printing is killed, on either side. */
 static void test_bounds(void **state)
 {
-    struct mu__question question = shell("exec yes secret");
+    struct mu__request request = shell("exec yes secret");
 
     (void)state;
-    question.bytes_max = 100000;
-    expect_error(&question, -MU_EEXHAUSTED, "it prints more than 100000 bytes");
-    question = shell("exec yes secret >&2");
-    question.timeout_ms = 300;
-    expect_error(&question, -MU_EDEADLINE, "program sh: no answer within 300 ms");
+    request.bytes_max = 100000;
+    expect_error(&request, -MU_EEXHAUSTED, "it prints more than 100000 bytes");
+    request = shell("exec yes secret >&2");
+    request.timeout_ms = 300;
+    expect_error(&request, -MU_EDEADLINE, "program sh: no answer within 300 ms");
 }
 
 static bool lives(pid_t pid)
@@ -185,13 +186,13 @@ static bool lives(pid_t pid)
 /* A child of it has its output, and goes on: that is not waited for, nor killed. */
 static void test_child_that_stays(void **state)
 {
-    struct mu__question question = shell("sleep 300 & echo $!");
+    struct mu__request request = shell("sleep 300 & echo $!");
     struct asking a;
     pid_t child;
 
     (void)state;
     begin(&a);
-    child = atoi(ask(&a, &question)->data);
+    child = atoi(ask(&a, &request)->data);
     assert_true(child > 1 && lives(child));
     end(&a);
     assert_int_equal(kill(child, SIGKILL), 0);
@@ -202,7 +203,7 @@ static void test_killed_with_its_children(void **state)
 {
     char path[] = "/tmp/muster-program-XXXXXX";
     char script[160];
-    struct mu__question question;
+    struct mu__request request;
     struct asking a;
     FILE *file;
     int child = 0;
@@ -210,9 +211,9 @@ static void test_killed_with_its_children(void **state)
     (void)state;
     assert_int_equal(close(mkstemp(path)), 0);
     (void)snprintf(script, sizeof script, "sleep 300 & echo $! > %s; wait", path);
-    question = shell(script);
+    request = shell(script);
     begin(&a);
-    assert_null(mu__ask(a.notes, &question));
+    assert_null(mu__requests_get(a.requests, &request));
     for (int i = 0; i < 2000 && child == 0; i++) {
         (void)uv_run(&a.loop, UV_RUN_NOWAIT);
         uv_sleep(10);
@@ -239,7 +240,7 @@ static void test_taken_back(void **state)
     char path[64];
     char script[160];
     const struct mu__answer *answer;
-    struct mu__question question;
+    struct mu__request request;
     struct asking a;
 
     (void)state;
@@ -247,14 +248,14 @@ static void test_taken_back(void **state)
     begin(&a);
     for (int i = 0; i < MU__LANE_THREADS_MAX; i++) {
         (void)snprintf(script, sizeof script, "exec sleep 30%d", i);
-        question = shell(script);
-        assert_null(mu__ask(a.notes, &question));
+        request = shell(script);
+        assert_null(mu__requests_get(a.requests, &request));
     }
     (void)snprintf(path, sizeof path, "%s/it-was-started", folder);
     (void)snprintf(script, sizeof script, "echo x > %s", path);
-    question = shell(script);
-    question.timeout_ms = 200;
-    answer = ask(&a, &question);
+    request = shell(script);
+    request.timeout_ms = 200;
+    answer = ask(&a, &request);
     assert_int_equal(answer->code, -MU_EDEADLINE);
     assert_non_null(strstr(answer->error.message,
                            "it has not begun, since 8 others have not ended"));
@@ -267,27 +268,28 @@ static void test_taken_back(void **state)
 static void test_pinned(void **state)
 {
     char path[] = "/tmp/muster-program-XXXXXX";
-    struct mu__question question;
+    struct mu__request request;
     struct asking a;
     char script[160];
 
     (void)state;
     assert_int_equal(close(mkstemp(path)), 0);
     (void)snprintf(script, sizeof script, "echo x >> %s; wc -l < %s", path, path);
-    question = shell(script);
-    question.keep_ms = 600000;
+    request = shell(script);
+    request.cache_ms = 600000;
     begin(&a);
     for (unsigned i = 0; i < 3; i++) {
         const char *const numbers[] = {"1\n", "1\n", "2\n"};
 
-        question.again = i == 2;
-        assert_string_equal(ask(&a, &question)->data, numbers[i]);
-        mu__notes_free(a.notes);
+        request.again = i == 2;
+        assert_string_equal(ask(&a, &request)->data, numbers[i]);
+        mu__requests_free(a.requests);
         assert_int_equal(
-            mu__notes_new(mu__asker_uv_asker(a.asker), NULL, NULL, &a.notes), 0);
+            mu__requests_new(mu__requester_uv_base(a.requester), NULL, NULL, &a.requests),
+            0);
     }
-    question.again = 0;
-    assert_string_equal(ask(&a, &question)->data, "2\n");
+    request.again = 0;
+    assert_string_equal(ask(&a, &request)->data, "2\n");
     end(&a);
     assert_int_equal(unlink(path), 0);
 }

@@ -1,8 +1,8 @@
 /* What a run may write: checks, shards and bounds of mu_run_assign, mu_run_add and
  * mu_run_apply. No node runs: a run and variables that are made by hand are enough. */
 #include "actors/ps/variable_store.h"
-#include "actors/worker/run.h"
-#include "api/variable.h"
+#include "actors/worker/function_run.h"
+#include "api/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Results as maps and as bytes: what another process wrote is believed only if it is
  * whole. */
-#include "api/distribute/distribute.h"
+#include "api/distribute/internal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

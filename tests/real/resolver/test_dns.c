@@ -1,5 +1,5 @@
 /* Names, asked of a real DNS server (dnsmasq), and of one that lies. */
-#include "resolver/engine/uv/asker.h"
+#include "resolver/engine/uv/requester.h"
 #include "tests/real/dnsmasq.h"
 
 #include <muster/resolver.h>
@@ -10,8 +10,8 @@
 
 struct desk {
     uv_loop_t loop;
-    struct mu__asker_uv *asker;
-    struct mu__notes *notes;
+    struct mu__requester_uv *requester;
+    struct mu__requests *requests;
     char server[32];
 };
 
@@ -20,9 +20,10 @@ static void desk_open(struct desk *desk, int port)
     memset(desk, 0, sizeof *desk);
     (void)snprintf(desk->server, sizeof desk->server, "127.0.0.1:%d", port);
     assert_int_equal(uv_loop_init(&desk->loop), 0);
-    assert_int_equal(mu__asker_uv_open(&desk->loop, &desk->asker), 0);
-    assert_int_equal(
-        mu__notes_new(mu__asker_uv_asker(desk->asker), NULL, NULL, &desk->notes), 0);
+    assert_int_equal(mu__requester_uv_open(&desk->loop, &desk->requester), 0);
+    assert_int_equal(mu__requests_new(mu__requester_uv_base(desk->requester), NULL, NULL,
+                                      &desk->requests),
+                     0);
 }
 
 static void on_closed(void *arg)
@@ -35,37 +36,37 @@ static void desk_close(struct desk *desk)
 {
     bool closed = false;
 
-    mu__notes_free(desk->notes);
-    mu__asker_uv_close(desk->asker, on_closed, &closed);
+    mu__requests_free(desk->requests);
+    mu__requester_uv_close(desk->requester, on_closed, &closed);
     assert_int_equal(uv_run(&desk->loop, UV_RUN_DEFAULT), 0);
     assert_true(closed);
     assert_int_equal(uv_loop_close(&desk->loop), 0);
 }
 
-static const struct mu__answer *desk_ask(struct desk *desk,
-                                         const struct mu__question *question)
+static const struct mu__answer *desk_request(struct desk *desk,
+                                             const struct mu__request *request)
 {
     const struct mu__answer *answer;
 
-    while ((answer = mu__ask(desk->notes, question)) == NULL)
+    while ((answer = mu__requests_get(desk->requests, request)) == NULL)
         assert_int_not_equal(uv_run(&desk->loop, UV_RUN_ONCE) +
-                                 (mu__ask(desk->notes, question) != NULL),
+                                 (mu__requests_get(desk->requests, request) != NULL),
                              0);
     return answer;
 }
 
-/* One question with notes of its own; the caller frees the text. */
-static char *ask_once(int port, enum mu__ask_kind kind, const char *name,
-                      uint32_t timeout_ms, mu_error *ret_error)
+/* One request with requests of its own; the caller frees the text. */
+static char *request_once(int port, enum mu__request_kind kind, const char *name,
+                          uint32_t timeout_ms, mu_error *ret_error)
 {
-    struct mu__question question = {.kind = kind, .name = name, .timeout_ms = timeout_ms};
+    struct mu__request request = {.kind = kind, .name = name, .timeout_ms = timeout_ms};
     const struct mu__answer *answer;
     char *text = NULL;
     struct desk desk;
 
     desk_open(&desk, port);
-    question.dns_server = desk.server;
-    answer = desk_ask(&desk, &question);
+    request.dns_server = desk.server;
+    answer = desk_request(&desk, &request);
     *ret_error = answer->error;
     assert_int_equal(ret_error->code, answer->code);
     if (answer->code == 0) {
@@ -77,11 +78,11 @@ static char *ask_once(int port, enum mu__ask_kind kind, const char *name,
     return text;
 }
 
-static void expect(int port, enum mu__ask_kind kind, const char *name,
+static void expect(int port, enum mu__request_kind kind, const char *name,
                    const char *expected)
 {
     mu_error error = {0};
-    char *text = ask_once(port, kind, name, 0, &error);
+    char *text = request_once(port, kind, name, 0, &error);
 
     if (text == NULL)
         fail_msg("%s", error.message);
@@ -89,11 +90,11 @@ static void expect(int port, enum mu__ask_kind kind, const char *name,
     free(text);
 }
 
-static void expect_error(int port, enum mu__ask_kind kind, const char *name,
+static void expect_error(int port, enum mu__request_kind kind, const char *name,
                          uint32_t timeout_ms, int code, const char *words)
 {
     mu_error error = {0};
-    char *text = ask_once(port, kind, name, timeout_ms, &error);
+    char *text = request_once(port, kind, name, timeout_ms, &error);
 
     if (text != NULL)
         fail_msg("%s is \"%s\"", name, text);
@@ -142,14 +143,14 @@ static void test_both_kinds_of_records(void **state)
 {
     const struct dnsmasq *dnsmasq = *state;
 
-    expect(dnsmasq->port, MU__ASK_ADDRESSES, "workers.test",
+    expect(dnsmasq->port, MU__REQUEST_ADDRESSES, "workers.test",
            "10.0.0.2\n10.0.0.10\nfd00::2\n");
-    expect(dnsmasq->port, MU__ASK_ADDRESSES, "WORKERS.test.",
+    expect(dnsmasq->port, MU__REQUEST_ADDRESSES, "WORKERS.test.",
            "10.0.0.2\n10.0.0.10\nfd00::2\n");
-    expect(dnsmasq->port, MU__ASK_ADDRESSES, "other.test",
+    expect(dnsmasq->port, MU__REQUEST_ADDRESSES, "other.test",
            "10.0.0.2\n10.0.0.10\nfd00::2\n");
-    expect(dnsmasq->port, MU__ASK_ADDRESSES, "six.test", "fd00::3\n");
-    expect(dnsmasq->port, MU__ASK_SERVICES, "_ps._tcp.test",
+    expect(dnsmasq->port, MU__REQUEST_ADDRESSES, "six.test", "fd00::3\n");
+    expect(dnsmasq->port, MU__REQUEST_SERVICES, "_ps._tcp.test",
            "0 0 2222 ps-9.test\n1 7 2222 ps-0.test\n1 5 2222 ps-1.test\n");
 }
 
@@ -157,15 +158,15 @@ static void test_what_is_not_there(void **state)
 {
     const struct dnsmasq *dnsmasq = *state;
 
-    expect_error(dnsmasq->port, MU__ASK_ADDRESSES, "nobody.test", 0, -MU_ENOTFOUND,
+    expect_error(dnsmasq->port, MU__REQUEST_ADDRESSES, "nobody.test", 0, -MU_ENOTFOUND,
                  "DNS server 127.0.0.1 knows no such name");
-    expect_error(dnsmasq->port, MU__ASK_SERVICES, "_nobody._tcp.test", 0, -MU_ENOTFOUND,
-                 "knows no such name");
-    expect_error(dnsmasq->port, MU__ASK_SERVICES, "workers.test", 0, -MU_ENOTFOUND,
+    expect_error(dnsmasq->port, MU__REQUEST_SERVICES, "_nobody._tcp.test", 0,
+                 -MU_ENOTFOUND, "knows no such name");
+    expect_error(dnsmasq->port, MU__REQUEST_SERVICES, "workers.test", 0, -MU_ENOTFOUND,
                  "knows no services (SRV) of it");
-    expect_error(dnsmasq->port, MU__ASK_SERVICES, "_none._tcp.test", 0, -MU_ENOTFOUND,
+    expect_error(dnsmasq->port, MU__REQUEST_SERVICES, "_none._tcp.test", 0, -MU_ENOTFOUND,
                  "knows no services (SRV) of it");
-    expect_error(dnsmasq->port, MU__ASK_ADDRESSES, "elsewhere.example", 0,
+    expect_error(dnsmasq->port, MU__REQUEST_ADDRESSES, "elsewhere.example", 0,
                  -MU_EUNAVAILABLE, "says REFUSED");
 }
 
@@ -173,11 +174,11 @@ static void test_what_is_no_name(void **state)
 {
     const struct dnsmasq *dnsmasq = *state;
 
-    expect_error(dnsmasq->port, MU__ASK_ADDRESSES, "two words", 0, -MU_EINVALID,
+    expect_error(dnsmasq->port, MU__REQUEST_ADDRESSES, "two words", 0, -MU_EINVALID,
                  "at 4: expected a letter, a digit");
-    expect_error(dnsmasq->port, MU__ASK_SERVICES, "a..test", 0, -MU_EINVALID,
+    expect_error(dnsmasq->port, MU__REQUEST_SERVICES, "a..test", 0, -MU_EINVALID,
                  "at 3: expected a part of a name");
-    expect_error(dnsmasq->port, MU__ASK_ADDRESSES, "", 0, -MU_EINVALID,
+    expect_error(dnsmasq->port, MU__REQUEST_ADDRESSES, "", 0, -MU_EINVALID,
                  "expected a name to look up, got none");
 }
 
@@ -185,8 +186,8 @@ static void test_what_is_no_name(void **state)
 static void test_numbers(void **state)
 {
     (void)state;
-    expect(1, MU__ASK_ADDRESSES, "10.1.2.3", "10.1.2.3\n");
-    expect(1, MU__ASK_ADDRESSES, "FD00:0::1", "fd00::1\n");
+    expect(1, MU__REQUEST_ADDRESSES, "10.1.2.3", "10.1.2.3\n");
+    expect(1, MU__REQUEST_ADDRESSES, "FD00:0::1", "fd00::1\n");
 }
 
 static void test_bad_server(void **state)
@@ -198,12 +199,12 @@ static void test_bad_server(void **state)
 
     (void)state;
     for (size_t i = 0; i < sizeof servers / sizeof servers[0]; i++) {
-        const struct mu__question question = {
-            .kind = MU__ASK_SERVICES, .name = "a.test", .dns_server = servers[i]};
+        const struct mu__request request = {
+            .kind = MU__REQUEST_SERVICES, .name = "a.test", .dns_server = servers[i]};
         struct desk desk;
 
         desk_open(&desk, 1);
-        answer = desk_ask(&desk, &question);
+        answer = desk_request(&desk, &request);
         assert_int_equal(answer->code, -MU_EINVALID);
         assert_non_null(
             strstr(answer->error.message, "expected ADDRESS or ADDRESS:PORT"));
@@ -220,7 +221,8 @@ static void test_changed_answers(void **state)
 
     dnsmasq_change(dnsmasq, "127.0.0.1 ready.test\n10.0.0.77 workers.test\n");
     do {
-        text = ask_once(dnsmasq->port, MU__ASK_ADDRESSES, "workers.test", 0, &error);
+        text =
+            request_once(dnsmasq->port, MU__REQUEST_ADDRESSES, "workers.test", 0, &error);
         assert_non_null(text);
         if (strcmp(text, "10.0.0.77\n") == 0)
             break;
@@ -253,21 +255,21 @@ static void test_large_answer(void **state)
                              "10.1.%u.%u\n", i / 256, i % 256);
     }
     dnsmasq_open(&dnsmasq, 0, "", many);
-    expect(dnsmasq.port, MU__ASK_ADDRESSES, "many.test", expected);
+    expect(dnsmasq.port, MU__REQUEST_ADDRESSES, "many.test", expected);
     dnsmasq_close(&dnsmasq);
 }
 
 static void test_answer_beyond_bound(void **state)
 {
     const struct dnsmasq *dnsmasq = *state;
-    struct mu__question question = {
-        .kind = MU__ASK_ADDRESSES, .name = "workers.test", .bytes_max = 10};
+    struct mu__request request = {
+        .kind = MU__REQUEST_ADDRESSES, .name = "workers.test", .bytes_max = 10};
     const struct mu__answer *answer;
     struct desk desk;
 
     desk_open(&desk, dnsmasq->port);
-    question.dns_server = desk.server;
-    answer = desk_ask(&desk, &question);
+    request.dns_server = desk.server;
+    answer = desk_request(&desk, &request);
     assert_int_equal(answer->code, -MU_EEXHAUSTED);
     assert_string_equal(answer->error.message,
                         "workers.test: expected at most 10 bytes of records, got 27");
@@ -281,28 +283,28 @@ static void test_stopped_server(void **state)
     uint64_t begun_ms = now_ms();
 
     assert_int_equal(kill(dnsmasq->pid, SIGSTOP), 0);
-    expect_error(dnsmasq->port, MU__ASK_ADDRESSES, "workers.test", 300, -MU_EDEADLINE,
+    expect_error(dnsmasq->port, MU__REQUEST_ADDRESSES, "workers.test", 300, -MU_EDEADLINE,
                  "127.0.0.1:");
     assert_in_range(now_ms() - begun_ms, 299, 5000);
     assert_int_equal(kill(dnsmasq->pid, SIGCONT), 0);
-    expect(dnsmasq->port, MU__ASK_ADDRESSES, "six.test", "fd00::3\n");
+    expect(dnsmasq->port, MU__REQUEST_ADDRESSES, "six.test", "fd00::3\n");
 }
 
-/* A question that was lost is put again. */
+/* A request that was lost is put again. */
 static void test_question_is_put_again(void **state)
 {
     const struct dnsmasq *dnsmasq = *state;
-    struct mu__question question = {.kind = MU__ASK_SERVICES, .name = "_ps._tcp.test"};
+    struct mu__request request = {.kind = MU__REQUEST_SERVICES, .name = "_ps._tcp.test"};
     const struct mu__answer *answer;
     struct desk desk;
 
     assert_int_equal(kill(dnsmasq->pid, SIGSTOP), 0);
     desk_open(&desk, dnsmasq->port);
-    question.dns_server = desk.server;
-    assert_null(mu__ask(desk.notes, &question));
+    request.dns_server = desk.server;
+    assert_null(mu__requests_get(desk.requests, &request));
     (void)uv_run(&desk.loop, UV_RUN_NOWAIT);
     assert_int_equal(kill(dnsmasq->pid, SIGCONT), 0);
-    answer = desk_ask(&desk, &question);
+    answer = desk_request(&desk, &request);
     assert_int_equal(answer->code, 0);
     desk_close(&desk);
 }
@@ -319,14 +321,14 @@ static void test_cancelled(void **state)
     assert_int_equal(kill(dnsmasq->pid, SIGSTOP), 0);
     desk_open(&desk, dnsmasq->port);
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
-        const struct mu__question question = {
-            .kind = MU__ASK_ADDRESSES, .name = names[i], .dns_server = desk.server};
+        const struct mu__request request = {
+            .kind = MU__REQUEST_ADDRESSES, .name = names[i], .dns_server = desk.server};
 
-        assert_null(mu__ask(desk.notes, &question));
+        assert_null(mu__requests_get(desk.requests, &request));
     }
     (void)uv_run(&desk.loop, UV_RUN_NOWAIT);
     desk_close(&desk);
-    assert_true(now_ms() - begun_ms < MU__ASK_TIMEOUT_MS / 2);
+    assert_true(now_ms() - begun_ms < MU__REQUEST_TIMEOUT_MS / 2);
     assert_int_equal(kill(dnsmasq->pid, SIGCONT), 0);
 }
 
@@ -336,23 +338,24 @@ static void test_killed_server(void **state)
     uint64_t begun_ms = now_ms();
 
     dnsmasq_kill(dnsmasq);
-    expect_error(dnsmasq->port, MU__ASK_ADDRESSES, "workers.test", 0, -MU_EUNAVAILABLE,
-                 "connection refused");
-    assert_true(now_ms() - begun_ms < MU__ASK_TIMEOUT_MS / 2);
+    expect_error(dnsmasq->port, MU__REQUEST_ADDRESSES, "workers.test", 0,
+                 -MU_EUNAVAILABLE, "connection refused");
+    assert_true(now_ms() - begun_ms < MU__REQUEST_TIMEOUT_MS / 2);
     dnsmasq_start(dnsmasq);
-    expect(dnsmasq->port, MU__ASK_ADDRESSES, "six.test", "fd00::3\n");
+    expect(dnsmasq->port, MU__REQUEST_ADDRESSES, "six.test", "fd00::3\n");
 }
 
 /* The system's own look-up, of the one name that needs no server. */
 static void test_system(void **state)
 {
-    const struct mu__question question = {.kind = MU__ASK_ADDRESSES, .name = "localhost"};
+    const struct mu__request request = {.kind = MU__REQUEST_ADDRESSES,
+                                        .name = "localhost"};
     const struct mu__answer *answer;
     struct desk desk;
 
     (void)state;
     desk_open(&desk, 1);
-    answer = desk_ask(&desk, &question);
+    answer = desk_request(&desk, &request);
     assert_int_equal(answer->code, 0);
     assert_non_null(strstr(answer->data, "127.0.0.1\n"));
     desk_close(&desk);
@@ -421,7 +424,7 @@ static void test_resolver_waits_for_tasks(void **state)
 
 /* ---- One that lies ---- */
 
-/* What it does with a question: its bytes are changed, and what follows is added. */
+/* What it does with a request: its bytes are changed, and what follows is added. */
 struct lie {
     const char *what;
     size_t at;  /* this byte of the answer */
@@ -548,7 +551,7 @@ static void test_lies(void **state)
 
         print_message("%s\n", lies[i].what);
         liar_open(&liar, &lies[i]);
-        expect_error(liar.port, MU__ASK_ADDRESSES, "abc.test", 300, lies[i].code,
+        expect_error(liar.port, MU__REQUEST_ADDRESSES, "abc.test", 300, lies[i].code,
                      lies[i].words);
         liar_close(&liar);
     }

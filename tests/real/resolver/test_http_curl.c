@@ -827,7 +827,7 @@ static void test_proxy(void **state)
     (void)ask(f, request);
     assert_memory_equal(request->answer->data, "GET /head ", 10);
     request = prepare(f, 1, "/head");
-    request->takes_proxy = true;
+    request->uses_proxy = true;
     (void)ask(f, request);
     assert_int_equal(unsetenv("http_proxy"), 0);
     expect_answer(request, 404, "none");    /* its path is a whole url */

@@ -32,7 +32,7 @@ static void on_progress(void *user, const char *line)
 }
 
 /* All texts of a value. */
-static void note_value(struct outcome *outcome, const mu_value *value)
+static void record_value(struct outcome *outcome, const mu_value *value)
 {
     const char *text;
     size_t size;
@@ -44,7 +44,7 @@ static void note_value(struct outcome *outcome, const mu_value *value)
     if (mu_value_type(value) != MU_VALUE_LIST && mu_value_type(value) != MU_VALUE_MAP)
         return;
     for (size_t i = 0; i < mu_value_count(value); i++)
-        note_value(outcome, mu_value_at(value, i));
+        record_value(outcome, mu_value_at(value, i));
 }
 
 static const char *const secrets[] = {"secret-", "PRIVATE KEY", "eyJ", "Bearer", NULL};
@@ -86,8 +86,9 @@ static void set_one(mu_resolver *resolver, const struct https *https, const char
         fail_msg("%s", error.message);
 }
 
-static void ask(const char *name, const struct https *https, const char *const *settings,
-                const char *const *more, int64_t timeout_ms, struct outcome *ret_outcome)
+static void request(const char *name, const struct https *https,
+                    const char *const *settings, const char *const *more,
+                    int64_t timeout_ms, struct outcome *ret_outcome)
 {
     mu_resolution resolution;
     mu_resolver *resolver;
@@ -112,7 +113,7 @@ static void ask(const char *name, const struct https *https, const char *const *
         mu_cluster_free(resolution.cluster);
     }
     explained = mu_resolver_explain(resolver);
-    note_value(ret_outcome, explained);
+    record_value(ret_outcome, explained);
     mu_value_free(explained);
     mu_resolver_free(resolver);
     assert_true(ret_outcome->said[0] != '\0');
@@ -149,7 +150,7 @@ static void check_row(const char *resolver, const char *const *usual, const char
     (void)snprintf(name, sizeof name, "row%u", number++);
     https_start(&https, folder, name, script);
     free(script);
-    ask(resolver, &https, usual, row->more, row->timeout_ms, &outcome);
+    request(resolver, &https, usual, row->more, row->timeout_ms, &outcome);
     https_stop(&https);
     if (outcome.rv != row->code)
         fail_msg("%d \"%s\" instead of %d; said:\n%s", outcome.rv, outcome.error.message,
@@ -277,7 +278,7 @@ static void test_new_token(void **state)
         (void)execlp("sh", "sh", "-c", command, (char *)NULL);
         _exit(127);
     }
-    ask("kubernetes", &https, in_cluster, NULL, 0, &outcome);
+    request("kubernetes", &https, in_cluster, NULL, 0, &outcome);
     https_stop(&https);
     assert_int_equal(waitpid(pid, NULL, 0), pid);
     if (outcome.rv != 0)
@@ -302,7 +303,7 @@ static void test_in_cluster(void **state)
     (void)snprintf(port, sizeof port, "%d", https.port);
     (void)setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1", 1);
     (void)setenv("KUBERNETES_SERVICE_PORT", port, 1);
-    ask("kubernetes", &https, settings, NULL, 0, &outcome);
+    request("kubernetes", &https, settings, NULL, 0, &outcome);
     (void)unsetenv("KUBERNETES_SERVICE_HOST");
     (void)unsetenv("KUBERNETES_SERVICE_PORT");
     https_stop(&https);
@@ -348,7 +349,7 @@ static const char kubeconfig[] =
 
 /* A server that does not want us may have hung up before its reason is read: so there is
  * time for another try. */
-static void ask_with_certificate(const char *name, struct outcome *outcome)
+static void request_with_certificate(const char *name, struct outcome *outcome)
 {
     static const char *const settings[] = {"kubeconfig=%F/kubeconfig",
                                            "executable_location=off_cluster", NULL};
@@ -359,7 +360,7 @@ static void ask_with_certificate(const char *name, struct outcome *outcome)
                 "{" TLS " 'client_ca': '%F/ca.pem', 'routes': [" ROUTE(FINE) "]}");
     (void)snprintf(text, sizeof text, kubeconfig, https.port, name, name);
     https_write(folder, "kubeconfig", text);
-    ask("kubernetes", &https, settings, NULL, 20000, outcome);
+    request("kubernetes", &https, settings, NULL, 20000, outcome);
     https_stop(&https);
 }
 
@@ -368,14 +369,14 @@ static void test_client_certificate(void **state)
     static struct outcome outcome;
 
     (void)state;
-    ask_with_certificate("client", &outcome);
+    request_with_certificate("client", &outcome);
     if (outcome.rv != 0)
         fail_msg("%s", outcome.error.message);
     assert_string_equal(outcome.cluster, ONE_POD);
 
     /* The server's alert comes behind the handshake: where it hangs up before the alert
      * is read, that is all that is seen. */
-    ask_with_certificate("other", &outcome);
+    request_with_certificate("other", &outcome);
     if (outcome.rv != -MU_EUNAVAILABLE && outcome.rv != -MU_EDEADLINE)
         assert_int_equal(outcome.rv, -MU_EUNAUTHENTICATED);
 }
@@ -469,8 +470,8 @@ static void write_account(int port, const char *key_name)
 
 /* The server takes the token only for an assertion that was signed with the key, and a
  * second token for one that has expired. */
-static void ask_with_account(const char *key_name, const char *name,
-                             struct outcome *outcome, struct https *https)
+static void request_with_account(const char *key_name, const char *name,
+                                 struct outcome *outcome, struct https *https)
 {
     static const char *const more[] = {"credentials=%F/account.json", NULL};
 
@@ -483,7 +484,7 @@ static void ask_with_account(const char *key_name, const char *name,
                                                             "'Bearer secret-4'}, "
                                                             "'body': " NODE "}") "]}");
     write_account(https->port, key_name);
-    ask("tpu", https, tpu, more, 0, outcome);
+    request("tpu", https, tpu, more, 0, outcome);
     https_stop(https);
 }
 
@@ -493,7 +494,7 @@ static void test_service_account(void **state)
     struct https https;
 
     (void)state;
-    ask_with_account("jwt.key", "account", &outcome, &https);
+    request_with_account("jwt.key", "account", &outcome, &https);
     if (outcome.rv != 0)
         fail_msg("%s", outcome.error.message);
     assert_string_equal(outcome.cluster, TWO_TPUS);
@@ -518,15 +519,15 @@ static void test_wrong_key(void **state)
                    "rsa_keygen_bits:2048 -out wrong.key 2> /dev/null",
                    folder);
     assert_int_equal(system(command), 0);
-    ask_with_account("wrong.key", "wrong_account", &outcome, &https);
+    request_with_account("wrong.key", "wrong_account", &outcome, &https);
     assert_int_not_equal(outcome.rv, 0);
     assert_non_null(strstr(outcome.error.message, "status 400"));
     assert_int_equal(https_asked(&https, "nodes/n", NULL), 0);
 }
 
 /* A person's credentials, as gcloud writes them. */
-static void ask_with_user(const char *answers, const char *name, struct outcome *outcome,
-                          struct https *https)
+static void request_with_user(const char *answers, const char *name,
+                              struct outcome *outcome, struct https *https)
 {
     static const char *const more[] = {"credentials=%F/user.json", NULL};
     char script[2048];
@@ -544,7 +545,7 @@ static void ask_with_user(const char *answers, const char *name, struct outcome 
                    " \"token_uri\": \"https://127.0.0.1:%d/token\"}",
                    https->port);
     https_write(folder, "user.json", text);
-    ask("tpu", https, tpu, more, 0, outcome);
+    request("tpu", https, tpu, more, 0, outcome);
     https_stop(https);
 }
 
@@ -555,8 +556,8 @@ static void test_refresh_token(void **state)
     struct https https;
 
     (void)state;
-    ask_with_user("{'body': " TOKEN("secret-3") "}, {'body': " TOKEN("secret-4") "}",
-                  "user", &outcome, &https);
+    request_with_user("{'body': " TOKEN("secret-3") "}, {'body': " TOKEN("secret-4") "}",
+                      "user", &outcome, &https);
     if (outcome.rv != 0)
         fail_msg("%s", outcome.error.message);
     assert_string_equal(outcome.cluster, TWO_TPUS);
@@ -576,8 +577,8 @@ static void test_revoked_refresh_token(void **state)
     struct https https;
 
     (void)state;
-    ask_with_user("{'status': 400, 'body': {'error': 'invalid_grant'}}", "revoked",
-                  &outcome, &https);
+    request_with_user("{'status': 400, 'body': {'error': 'invalid_grant'}}", "revoked",
+                      &outcome, &https);
     assert_int_not_equal(outcome.rv, 0);
     assert_non_null(strstr(outcome.error.message, "status 400"));
     assert_non_null(strstr(outcome.error.message, "user.json"));
@@ -618,7 +619,7 @@ static void test_metadata_server(void **state)
     (void)snprintf(host, sizeof host, "127.0.0.1:%d", metadata.port);
     (void)setenv("GCE_METADATA_HOST", host, 1);
     (void)setenv("HOME", folder, 1); /* without what gcloud has left there */
-    ask("tpu", &api, settings, NULL, 0, &outcome);
+    request("tpu", &api, settings, NULL, 0, &outcome);
     (void)unsetenv("GCE_METADATA_HOST");
     https_stop(&metadata);
     https_stop(&api);
@@ -706,8 +707,8 @@ static void test_redirects(void **state)
                        "'https://127.0.0.1:%d/taken'}, 'body': ''}]}]}",
                        TLS, rows[which].route, status, second.port);
         https_start(&first, folder, name, script);
-        ask(rows[which].resolver, &first, rows[which].settings, rows[which].more, 0,
-            &outcome);
+        request(rows[which].resolver, &first, rows[which].settings, rows[which].more, 0,
+                &outcome);
         https_stop(&first);
         assert_int_equal(outcome.rv, -MU_EINVALID);
         if (strstr(outcome.error.message, "a redirect, which is not followed") == NULL)
@@ -734,7 +735,7 @@ static void test_redirected_refresh_token(void **state)
                    "{'status': 307, 'headers': {'Location': "
                    "'https://127.0.0.1:%d/taken'}}",
                    second.port);
-    ask_with_user(answer, "redirected", &outcome, &first);
+    request_with_user(answer, "redirected", &outcome, &first);
     https_stop(&second);
     assert_int_equal(outcome.rv, -MU_EINVALID);
     assert_non_null(strstr(outcome.error.message, "a redirect, which is not followed"));

@@ -158,7 +158,7 @@ static void test_expired_list(void **state)
 }
 
 /* The token is not accepted any more, and its file has still the same: said so, and the
- * file is read again with each evaluation. */
+ * file is read again with each query. */
 static void test_expired_token(void **state)
 {
     struct fixture *f = *state;

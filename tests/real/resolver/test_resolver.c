@@ -1,9 +1,9 @@
 /* The public calls of muster/resolver.h in the real world: variables, files, and a server
  * for HTTP on loopback. */
+#include "node/discovery/loop_query.h"
 #include "node/discovery/resolver_devices.h"
-#include "node/discovery/resolving.h"
-#include "resolver/engine/evaluation.h"
-#include "resolver/engine/uv/asker.h"
+#include "resolver/engine/query.h"
+#include "resolver/engine/uv/requester.h"
 
 #include <muster/resolver.h>
 
@@ -90,12 +90,12 @@ static void server_stop(void)
     (void)close(server.listener);
 }
 
-/* ---- One question to the asker, and what comes of it ---- */
+/* ---- One request to the requester, and what comes of it ---- */
 
 struct asking {
     uv_loop_t loop;
-    struct mu__asker_uv *asker;
-    struct mu__notes *notes;
+    struct mu__requester_uv *requester;
+    struct mu__requests *requests;
     bool closed;
 };
 
@@ -108,16 +108,17 @@ static void asking_begin(struct asking *a)
 {
     *a = (struct asking){.closed = false};
     assert_int_equal(uv_loop_init(&a->loop), 0);
-    assert_int_equal(mu__asker_uv_open(&a->loop, &a->asker), 0);
+    assert_int_equal(mu__requester_uv_open(&a->loop, &a->requester), 0);
     assert_int_equal(
-        mu__notes_new(mu__asker_uv_asker(a->asker), NULL, NULL, &a->notes), 0);
+        mu__requests_new(mu__requester_uv_base(a->requester), NULL, NULL, &a->requests),
+        0);
 }
 
-static const struct mu__answer *ask(struct asking *a, const struct mu__question *question)
+static const struct mu__answer *fetch(struct asking *a, const struct mu__request *request)
 {
     const struct mu__answer *answer;
 
-    while ((answer = mu__ask(a->notes, question)) == NULL)
+    while ((answer = mu__requests_get(a->requests, request)) == NULL)
         (void)uv_run(&a->loop, UV_RUN_ONCE);
     return answer;
 }
@@ -125,8 +126,8 @@ static const struct mu__answer *ask(struct asking *a, const struct mu__question 
 /* Nothing is left in the loop. */
 static void asking_end(struct asking *a)
 {
-    mu__notes_free(a->notes);
-    mu__asker_uv_close(a->asker, on_closed, a);
+    mu__requests_free(a->requests);
+    mu__requester_uv_close(a->requester, on_closed, a);
     (void)uv_run(&a->loop, UV_RUN_DEFAULT);
     assert_true(a->closed);
     assert_int_equal(uv_loop_close(&a->loop), 0);
@@ -157,31 +158,33 @@ static void test_files_and_folders(void **state)
     assert_int_equal(mkfifo(paths[3], 0600), 0);
     asking_begin(&a);
 
-    answer = ask(&a, &(struct mu__question){.kind = MU__ASK_FILE, .name = paths[0]});
+    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = paths[0]});
     assert_int_equal(answer->code, 0);
     assert_string_equal(answer->data, "content\n");
-    answer = ask(&a, &(struct mu__question){.kind = MU__ASK_FILE, .name = paths[1]});
+    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = paths[1]});
     assert_int_equal(answer->size, 0);
-    answer = ask(&a, &(struct mu__question){.kind = MU__ASK_FILE, .name = paths[2]});
+    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = paths[2]});
     assert_int_equal(answer->code, -MU_ENOTFOUND);
     assert_non_null(strstr(answer->error.message, paths[2]));
 
     /* Nobody writes into it: it is empty, and does not block. */
-    answer = ask(&a, &(struct mu__question){.kind = MU__ASK_FILE, .name = paths[3]});
+    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = paths[3]});
     assert_int_equal(answer->code, 0);
     assert_int_equal(answer->size, 0);
-    answer = ask(&a, &(struct mu__question){.kind = MU__ASK_FILE, .name = "/dev/zero"});
+    answer =
+        fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = "/dev/zero"});
     assert_int_equal(answer->code, -MU_EEXHAUSTED);
-    answer = ask(&a, &(struct mu__question){.kind = MU__ASK_FILE, .name = folder});
+    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = folder});
     assert_int_equal(answer->code, -MU_EINVALID);
 
-    answer = ask(&a, &(struct mu__question){.kind = MU__ASK_FOLDER, .name = folder});
+    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FOLDER, .name = folder});
     assert_int_equal(answer->code, 0);
     assert_string_equal(answer->data, "a\nb\np\n");
-    answer = ask(&a, &(struct mu__question){
-                         .kind = MU__ASK_FOLDER, .name = folder, .bytes_max = 5});
+    answer = fetch(&a, &(struct mu__request){
+                           .kind = MU__REQUEST_FOLDER, .name = folder, .bytes_max = 5});
     assert_int_equal(answer->code, -MU_EEXHAUSTED);
-    answer = ask(&a, &(struct mu__question){.kind = MU__ASK_FOLDER, .name = paths[2]});
+    answer =
+        fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FOLDER, .name = paths[2]});
     assert_int_equal(answer->code, -MU_ENOTFOUND);
 
     asking_end(&a);
@@ -207,7 +210,7 @@ static void test_names_with_newlines(void **state)
     for (int i = 0; i < 3; i++)
         write_file(paths[i], "");
     asking_begin(&a);
-    answer = ask(&a, &(struct mu__question){.kind = MU__ASK_FOLDER, .name = folder});
+    answer = fetch(&a, &(struct mu__request){.kind = MU__REQUEST_FOLDER, .name = folder});
     assert_int_equal(answer->code, 0);
     assert_string_equal(answer->data, "\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\na\nb\nc\n");
     asking_end(&a);
@@ -216,11 +219,11 @@ static void test_names_with_newlines(void **state)
     assert_int_equal(rmdir(folder), 0);
 }
 
-/* A limit begins with its question, however long the loop was kept from its rounds. */
+/* A limit begins with its request, however long the loop was kept from its rounds. */
 static void test_limit_begins_with_question(void **state)
 {
-    const struct mu__question question = {.kind = MU__ASK_FILE, .name = "/dev/null",
-                                          .timeout_ms = 1000};
+    const struct mu__request request = {
+        .kind = MU__REQUEST_FILE, .name = "/dev/null", .timeout_ms = 1000};
     const struct timespec pause = {.tv_sec = 1, .tv_nsec = 300000000};
     struct asking a;
 
@@ -228,7 +231,7 @@ static void test_limit_begins_with_question(void **state)
     asking_begin(&a);
     uv_update_time(&a.loop);
     (void)nanosleep(&pause, NULL);
-    assert_int_equal(ask(&a, &question)->code, 0);
+    assert_int_equal(fetch(&a, &request)->code, 0);
     asking_end(&a);
 }
 
@@ -242,13 +245,15 @@ static void test_what_is_known_at_once(void **state)
     assert_int_equal(setenv("MUSTER_TEST_SET", "value", 1), 0);
     assert_int_equal(setenv("MUSTER_TEST_EMPTY", "", 1), 0);
     asking_begin(&a);
-    assert_string_equal(mu__ask_variable(a.notes, "MUSTER_TEST_SET"), "value");
-    assert_null(mu__ask_variable(a.notes, "MUSTER_TEST_EMPTY"));
-    assert_null(mu__ask_variable(a.notes, "MUSTER_TEST_UNSET"));
-    answer = mu__ask(a.notes, &(struct mu__question){.kind = MU__ASK_CLOCK});
+    assert_string_equal(mu__request_variable(a.requests, "MUSTER_TEST_SET"), "value");
+    assert_null(mu__request_variable(a.requests, "MUSTER_TEST_EMPTY"));
+    assert_null(mu__request_variable(a.requests, "MUSTER_TEST_UNSET"));
+    answer =
+        mu__requests_get(a.requests, &(struct mu__request){.kind = MU__REQUEST_CLOCK});
     assert_true(strtoll(answer->data, &end, 10) > 1600000000);
     assert_int_equal(*end, '\0');
-    answer = mu__ask(a.notes, &(struct mu__question){.kind = MU__ASK_HOST_NAME});
+    answer = mu__requests_get(a.requests,
+                              &(struct mu__request){.kind = MU__REQUEST_HOST_NAME});
     assert_true(answer->size > 0);
     asking_end(&a);
 }
@@ -265,17 +270,17 @@ static void test_http(void **state)
     };
     static const char *const headers[] = {"Authorization: Bearer sesame", NULL};
     const struct mu__answer *answer;
-    struct mu__question question;
+    struct mu__request request;
     struct asking a;
     char url[80];
 
     (void)state;
     server_start(answers);
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/x?key=sesame", server.port);
-    question = (struct mu__question){.kind = MU__ASK_HTTP, .name = url,
-                                     .headers = headers, .header = "etag"};
+    request = (struct mu__request){
+        .kind = MU__REQUEST_HTTP, .name = url, .headers = headers, .header = "etag"};
     asking_begin(&a);
-    answer = ask(&a, &question);
+    answer = fetch(&a, &request);
     assert_int_equal(answer->status, 200);
     assert_string_equal(answer->data, "hello");
     assert_string_equal(answer->content_type, "text/plain");
@@ -283,23 +288,23 @@ static void test_http(void **state)
     (void)pthread_mutex_lock(&server.lock);
     assert_non_null(strstr(server.head, "Bearer sesame"));
     (void)pthread_mutex_unlock(&server.lock);
-    question.again++;
-    answer = ask(&a, &question);
+    request.again++;
+    answer = fetch(&a, &request);
     assert_int_equal(answer->status, 503);
     assert_int_equal(answer->retry_after_ms, 3000);
-    question.again++;
-    answer = ask(&a, &question);
+    request.again++;
+    answer = fetch(&a, &request);
     assert_int_equal(answer->code, -MU_EUNAVAILABLE);
     assert_null(strstr(answer->error.message, "sesame"));
     assert_non_null(strstr(answer->error.message, "/x: "));
     server_stop();
-    question.again++;
-    answer = ask(&a, &question);
+    request.again++;
+    answer = fetch(&a, &request);
     assert_int_equal(answer->code, -MU_EUNAVAILABLE);
     asking_end(&a);
 }
 
-/* Notes that are freed while everything is on its way. */
+/* Requests that are freed while everything is on its way. */
 static void test_cancelled(void **state)
 {
     static const char *const answers[] = {"HTTP/1.1 200 OK\r\n", NULL};
@@ -311,12 +316,14 @@ static void test_cancelled(void **state)
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/", server.port);
     asking_begin(&a);
     for (unsigned i = 0; i < 50; i++)
-        assert_null(mu__ask(a.notes, &(struct mu__question){
-                                         .kind = MU__ASK_HTTP, .name = url, .again = i}));
+        assert_null(mu__requests_get(
+            a.requests,
+            &(struct mu__request){.kind = MU__REQUEST_HTTP, .name = url, .again = i}));
     for (unsigned i = 0; i < 10; i++)
-        assert_null(mu__ask(a.notes, &(struct mu__question){
-                                         .kind = MU__ASK_FILE, .name = "/etc/hostname",
-                                         .again = i}));
+        assert_null(
+            mu__requests_get(a.requests, &(struct mu__request){.kind = MU__REQUEST_FILE,
+                                                               .name = "/etc/hostname",
+                                                               .again = i}));
     asking_end(&a);
     server_stop();
 }

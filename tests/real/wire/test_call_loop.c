@@ -1,7 +1,7 @@
 /* Calls that run a loop on the program's thread leave its signals as they were: what they
  * write to may have hung up, and SIGPIPE is not to end the program. */
 #include "node/call_loop.h"
-#include "node/discovery/resolving.h"
+#include "node/discovery/loop_query.h"
 #include "tests/real/nodes.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static bool is_pending(void)
     return sigismember(&pending, SIGPIPE) == 1;
 }
 
-static int run(void *owner, struct mu__notes *notes, mu_error *ret_error)
+static int run(void *owner, struct mu__requests *notes, mu_error *ret_error)
 {
     (void)owner;
     (void)notes;
@@ -58,11 +58,11 @@ static int run(void *owner, struct mu__notes *notes, mu_error *ret_error)
 
 static int call(void)
 {
-    const struct mu__resolving_config config = {
-        .run = run, .what = MU__RESOLVING_RESOLVE, .timeout_ms = SOON_MS};
-    struct mu__resolved resolved;
+    const struct mu__loop_query_config config = {
+        .run = run, .what = MU__QUERY_RESOLVE, .timeout_ms = SOON_MS};
+    struct mu__query_result resolved;
 
-    return mu__resolving_call(&config, &error, &resolved);
+    return mu__loop_query_call(&config, &error, &resolved);
 }
 
 static int set_up(void **state)

@@ -169,14 +169,15 @@ static void test_product_names(void **state)
                 : (struct script_row)SCRIPT_VARIABLE("NO_GCE_CHECK", rows[i].no_check),
             SCRIPT_END,
         };
-        struct mu__notes *notes;
-        struct script asker;
+        struct mu__requests *requests;
+        struct script requester;
 
-        script_init(&asker, script);
-        assert_int_equal(mu__notes_new(&asker.asker, NULL, NULL, &notes), 0);
-        mu__notes_begin(notes, NULL);
-        assert_int_equal(mu__google_here(notes, &why), rows[i].here);
-        mu__notes_free(notes);
+        script_init(&requester, script);
+        assert_int_equal(mu__requests_new(&requester.requester, NULL, NULL, &requests),
+                         0);
+        mu__requests_begin_pass(requests, NULL);
+        assert_int_equal(mu__google_here(requests, &why), rows[i].here);
+        mu__requests_free(requests);
     }
 }
 

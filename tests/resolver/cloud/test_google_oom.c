@@ -17,82 +17,82 @@
 #define INSTANCE(name, ip) \
     "{\"name\": \"" name "\", \"networkInterfaces\": [{\"networkIP\": \"" ip "\"}]}"
 
-/* What a question is answered with: the first whose word stands in its name. */
+/* What a request is answered with: the first whose word stands in its name. */
 static const struct {
-    enum mu__ask_kind kind;
+    enum mu__request_kind kind;
     const char *word;
     const char *text;
 } answers[] = {
-    {MU__ASK_CLOCK, "", "1700000000"},
-    {MU__ASK_VARIABLE, "GCE_METADATA_HOST", "h"},
-    {MU__ASK_FILE, "/account",
+    {MU__REQUEST_CLOCK, "", "1700000000"},
+    {MU__REQUEST_VARIABLE, "GCE_METADATA_HOST", "h"},
+    {MU__REQUEST_FILE, "/account",
      "{\"type\": \"service_account\", \"client_email\": \"a\", \"private_key\": \"k\", "
      "\"private_key_id\": \"i\"}"},
-    {MU__ASK_FILE, "/user",
+    {MU__REQUEST_FILE, "/user",
      "{\"type\": \"authorized_user\", \"client_id\": \"a\", \"client_secret\": \"b\", "
      "\"refresh_token\": \"c\"}"},
-    {MU__ASK_SIGNATURE, "RS256", "signature"},
-    {MU__ASK_HTTP, "oauth2.googleapis.com/token", "{\"access_token\": \"t\"}"},
-    {MU__ASK_HTTP, "default/token", "{\"access_token\": \"t\"}"},
-    {MU__ASK_HTTP, "project-id", "p"},
-    {MU__ASK_HTTP, "instance/zone", "projects/1/zones/z"},
-    {MU__ASK_HTTP, "instance/name", "b"},
-    {MU__ASK_HTTP, "created-by", "projects/1/zones/z/instanceGroupManagers/g"},
-    {MU__ASK_HTTP, "agent-worker-number", "1"},
-    {MU__ASK_HTTP, "worker-network-endpoints", "a:b:10.0.0.2,a:b:10.0.0.3"},
-    {MU__ASK_HTTP, "accelerator-type", "v2-16"},
-    {MU__ASK_HTTP, "tpu-env", ""},
-    {MU__ASK_HTTP, "network-interfaces", "10.0.0.1"},
-    {MU__ASK_FILE, "/external",
+    {MU__REQUEST_SIGNATURE, "RS256", "signature"},
+    {MU__REQUEST_HTTP, "oauth2.googleapis.com/token", "{\"access_token\": \"t\"}"},
+    {MU__REQUEST_HTTP, "default/token", "{\"access_token\": \"t\"}"},
+    {MU__REQUEST_HTTP, "project-id", "p"},
+    {MU__REQUEST_HTTP, "instance/zone", "projects/1/zones/z"},
+    {MU__REQUEST_HTTP, "instance/name", "b"},
+    {MU__REQUEST_HTTP, "created-by", "projects/1/zones/z/instanceGroupManagers/g"},
+    {MU__REQUEST_HTTP, "agent-worker-number", "1"},
+    {MU__REQUEST_HTTP, "worker-network-endpoints", "a:b:10.0.0.2,a:b:10.0.0.3"},
+    {MU__REQUEST_HTTP, "accelerator-type", "v2-16"},
+    {MU__REQUEST_HTTP, "tpu-env", ""},
+    {MU__REQUEST_HTTP, "network-interfaces", "10.0.0.1"},
+    {MU__REQUEST_FILE, "/external",
      "{\"type\": \"external_account\", \"audience\": \"a\", \"token_url\": "
      "\"https://sts/t\", \"subject_token_type\": \"b\", "
      "\"workforce_pool_user_project\": \"u\", \"quota_project_id\": \"q\", "
      "\"service_account_impersonation_url\": \"https://act\", \"credential_source\": "
      "{\"url\": \"http://subject\", \"headers\": {\"a\": \"b\", \"c\": \"d\"}, "
      "\"format\": {\"type\": \"json\", \"subject_token_field_name\": \"t\"}}}"},
-    {MU__ASK_FILE, "/program",
+    {MU__REQUEST_FILE, "/program",
      "{\"type\": \"external_account\", \"audience\": \"a\", \"token_url\": "
      "\"https://sts/t\", \"subject_token_type\": \"b\", \"credential_source\": "
      "{\"executable\": {\"command\": \"/who a\", \"output_file\": \"/left\"}}}"},
-    {MU__ASK_FILE, "/left", "{\"version\": 1, \"success\": false}"},
-    {MU__ASK_VARIABLE, "ALLOW_EXECUTABLES", "1"},
-    {MU__ASK_PROGRAM, "/who",
+    {MU__REQUEST_FILE, "/left", "{\"version\": 1, \"success\": false}"},
+    {MU__REQUEST_VARIABLE, "ALLOW_EXECUTABLES", "1"},
+    {MU__REQUEST_PROGRAM, "/who",
      "{\"version\": 1, \"success\": true, \"token_type\": "
      "\"urn:ietf:params:oauth:token-type:jwt\", \"id_token\": \"s\", "
      "\"expiration_time\": 4000000000}"},
-    {MU__ASK_FILE, "/impersonated",
+    {MU__REQUEST_FILE, "/impersonated",
      "{\"type\": \"impersonated_service_account\", "
      "\"service_account_impersonation_url\": \"https://act\", \"delegates\": [\"d\"], "
      "\"source_credentials\": {\"type\": \"authorized_user\", \"client_id\": \"a\", "
      "\"client_secret\": \"b\", \"refresh_token\": \"c\"}}"},
-    {MU__ASK_HTTP, "http://subject", "{\"t\": \"s\"}"},
-    {MU__ASK_HTTP, "https://sts/t", "{\"access_token\": \"t\"}"},
-    {MU__ASK_HTTP, "https://act", "{\"accessToken\": \"t\"}"},
-    {MU__ASK_HTTP, "pageToken=x", "{\"items\": [" MEMBER("b") "]}"},
-    {MU__ASK_HTTP, "listInstances",
+    {MU__REQUEST_HTTP, "http://subject", "{\"t\": \"s\"}"},
+    {MU__REQUEST_HTTP, "https://sts/t", "{\"access_token\": \"t\"}"},
+    {MU__REQUEST_HTTP, "https://act", "{\"accessToken\": \"t\"}"},
+    {MU__REQUEST_HTTP, "pageToken=x", "{\"items\": [" MEMBER("b") "]}"},
+    {MU__REQUEST_HTTP, "listInstances",
      "{\"items\": [" MEMBER("a") "], \"nextPageToken\": \"x\"}"},
-    {MU__ASK_HTTP, "/instances?",
+    {MU__REQUEST_HTTP, "/instances?",
      "{\"items\": [" INSTANCE("a", "10.0.0.1") "," INSTANCE("b", "10.0.0.2") "]}"},
-    {MU__ASK_HTTP, "discovery", "{\"rootUrl\": \"https://r/\"}"},
-    {MU__ASK_HTTP, "/queuedResources/q",
+    {MU__REQUEST_HTTP, "discovery", "{\"rootUrl\": \"https://r/\"}"},
+    {MU__REQUEST_HTTP, "/queuedResources/q",
      "{\"state\": {\"state\": \"ACTIVE\"}, "
      "\"tpu\": {\"nodeSpec\": [{\"nodeId\": \"n\"}]}}"},
-    {MU__ASK_HTTP, "/queuedResources?",
+    {MU__REQUEST_HTTP, "/queuedResources?",
      "{\"queuedResources\": [{\"tpu\": {\"nodeSpec\": [{\"nodeId\": \"m\"}]}}]}"},
-    {MU__ASK_HTTP, "/nodes/n",
+    {MU__REQUEST_HTTP, "/nodes/n",
      "{\"state\": \"READY\", \"networkEndpoints\": [{\"ipAddress\": \"10.0.0.1\"}]}"},
 };
 
 /* Out of memory here counts like out of memory anywhere. */
-static void on_ask(struct mu__asker *asker, struct mu__note *note)
+static void on_send(struct mu__requester *requester, struct mu__exchange *exchange)
 {
-    struct mu__answer *answer = &note->answer;
+    struct mu__answer *answer = &exchange->answer;
     size_t i = 0;
 
-    (void)asker;
+    (void)requester;
     while (i < sizeof answers / sizeof answers[0] &&
-           (answers[i].kind != note->question.kind ||
-            strstr(note->question.name, answers[i].word) == NULL))
+           (answers[i].kind != exchange->request.kind ||
+            strstr(exchange->request.name, answers[i].word) == NULL))
         i++;
     if (i == sizeof answers / sizeof answers[0]) {
         answer->code = mu_error_set(&answer->error, -MU_ENOTFOUND, "not there");
@@ -103,28 +103,28 @@ static void on_ask(struct mu__asker *asker, struct mu__note *note)
             answer->code = mu_error_set(&answer->error, -MU_ENOMEM, "out of memory");
         else
             memcpy(answer->data, answers[i].text, answer->size + 1);
-        answer->status = note->question.kind == MU__ASK_HTTP ? 200 : 0;
+        answer->status = exchange->request.kind == MU__REQUEST_HTTP ? 200 : 0;
         (void)snprintf(answer->content_type, sizeof answer->content_type,
                        "application/json");
         (void)snprintf(answer->header, sizeof answer->header, "Google");
     }
-    mu__note_answer(note);
+    mu__exchange_answer(exchange);
 }
 
-static void on_cancel(struct mu__asker *asker, struct mu__note *note)
+static void on_cancel(struct mu__requester *requester, struct mu__exchange *exchange)
 {
-    (void)asker;
-    (void)note;
+    (void)requester;
+    (void)exchange;
 }
 
-/* One evaluation with settings as pairs. */
+/* One query with settings as pairs. */
 static int evaluate(const struct mu__resolver_kind *kind, const char *const *settings,
                     mu_error *ret_error)
 {
-    static const struct mu__asker_ops ops = {on_ask, on_cancel};
-    struct mu__asker asker = {&ops};
+    static const struct mu__requester_ops ops = {on_send, on_cancel};
+    struct mu__requester requester = {&ops};
     struct mu__settings set = {0};
-    struct mu__notes *notes = NULL;
+    struct mu__requests *requests = NULL;
     mu_resolution resolution;
     int rv = mu__settings_init(&set, kind->name, kind->settings);
 
@@ -132,15 +132,15 @@ static int evaluate(const struct mu__resolver_kind *kind, const char *const *set
     for (; rv == 0 && *settings != NULL; settings += 2)
         rv = mu__settings_set(&set, settings[0], settings[1], ret_error);
     if (rv == 0)
-        rv = mu__notes_new(&asker, NULL, NULL, &notes);
+        rv = mu__requests_new(&requester, NULL, NULL, &requests);
     if (rv == 0) {
-        mu__notes_begin(notes, NULL);
-        rv = kind->resolve(notes, &set, ret_error, &resolution);
+        mu__requests_begin_pass(requests, NULL);
+        rv = kind->resolve(requests, &set, ret_error, &resolution);
         if (rv != 0)
             assert_int_equal(ret_error->code, rv);
     }
     mu_cluster_free(resolution.cluster);
-    mu__notes_free(notes);
+    mu__requests_free(requests);
     if (set.values != NULL)
         mu__settings_done(&set);
     return rv;

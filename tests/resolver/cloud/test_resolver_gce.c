@@ -193,7 +193,7 @@ static void test_endless_pages(void **state)
 enum { MANY = 1000, MANY_BYTES = 256 << 10 };
 
 struct crowd {
-    struct mu__asker asker; /* first: operations cast */
+    struct mu__requester requester; /* first: operations cast */
     unsigned pages;
     unsigned lists;
 };
@@ -225,37 +225,37 @@ static void say_crowd(struct crowd *crowd, const char *url, char *out)
                    members && from == 0 ? ", \"nextPageToken\": \"x\"" : "");
 }
 
-static void on_crowd_ask(struct mu__asker *asker, struct mu__note *note)
+static void on_crowd_ask(struct mu__requester *requester, struct mu__exchange *exchange)
 {
-    struct mu__answer *answer = &note->answer;
+    struct mu__answer *answer = &exchange->answer;
 
-    if (note->question.kind != MU__ASK_HTTP) {
+    if (exchange->request.kind != MU__REQUEST_HTTP) {
         answer->code = mu_error_set(&answer->error, -MU_ENOTFOUND, "not there");
     } else {
         answer->data = malloc(MANY_BYTES);
         assert_non_null(answer->data);
-        say_crowd((struct crowd *)asker, note->question.name, answer->data);
+        say_crowd((struct crowd *)requester, exchange->request.name, answer->data);
         answer->size = strlen(answer->data);
         answer->status = 200;
         (void)snprintf(answer->content_type, sizeof answer->content_type,
                        "application/json");
     }
-    mu__note_answer(note);
+    mu__exchange_answer(exchange);
 }
 
 /* Two pages of names, one after the other, and nine lists of addresses at once. */
 static void test_many_instances(void **state)
 {
-    static const struct mu__asker_ops ops = {on_crowd_ask, NULL};
-    struct crowd crowd = {.asker.ops = &ops};
+    static const struct mu__requester_ops ops = {on_crowd_ask, NULL};
+    struct crowd crowd = {.requester.ops = &ops};
     struct mu__settings settings;
     mu_resolution resolution;
-    struct mu__notes *notes;
+    struct mu__requests *requests;
     mu_error error;
 
     (void)state;
     mu_resolution_init(&resolution);
-    assert_int_equal(mu__notes_new(&crowd.asker, NULL, NULL, &notes), 0);
+    assert_int_equal(mu__requests_new(&crowd.requester, NULL, NULL, &requests), 0);
     assert_int_equal(mu__settings_init(&settings, "gce", kind->settings), 0);
     for (size_t i = 0; named[i] != NULL; i++) {
         char name[32];
@@ -264,14 +264,14 @@ static void test_many_instances(void **state)
         assert_int_equal(
             mu__settings_set(&settings, name, strchr(named[i], '=') + 1, &error), 0);
     }
-    mu__notes_begin(notes, NULL);
-    if (kind->resolve(notes, &settings, &error, &resolution) != 0)
+    mu__requests_begin_pass(requests, NULL);
+    if (kind->resolve(requests, &settings, &error, &resolution) != 0)
         fail_msg("%s", error.message);
     assert_int_equal(mu_cluster_task_count(resolution.cluster, "worker"), MANY);
     assert_int_equal(crowd.pages, 2);
     assert_int_equal(crowd.lists, 9);
     mu_cluster_free(resolution.cluster);
-    mu__notes_free(notes);
+    mu__requests_free(requests);
     mu__settings_done(&settings);
 }
 

@@ -105,25 +105,25 @@ static int resolve_once(const struct script_row *rows)
 {
     const struct mu__resolver_kind *kind = &mu__resolver_kubernetes;
     struct mu__settings settings;
-    struct mu__notes *notes;
+    struct mu__requests *requests;
     struct script script;
     mu_resolution resolution;
     mu_error error = {0};
     int rv;
 
     script_init(&script, rows);
-    rv = mu__notes_new(&script.asker, NULL, NULL, &notes);
+    rv = mu__requests_new(&script.requester, NULL, NULL, &requests);
     if (rv != 0)
         return rv;
     rv = mu__settings_init(&settings, kind->name, kind->settings);
     if (rv == 0) {
         mu_resolution_init(&resolution);
-        rv = kind->resolve(notes, &settings, &error, &resolution);
+        rv = kind->resolve(requests, &settings, &error, &resolution);
         assert_true(rv == error.code);
         mu_cluster_free(resolution.cluster);
         mu__settings_done(&settings);
     }
-    mu__notes_free(notes);
+    mu__requests_free(requests);
     return rv;
 }
 

@@ -243,7 +243,7 @@ static void test_several_groups_are_noted(void **state)
     (void)state;
     for (size_t i = 0; i < COUNT(cases); i++) {
         struct mu__settings settings;
-        struct mu__notes *notes;
+        struct mu__requests *requests;
         struct script script;
         mu_resolution resolution;
         mu_error error;
@@ -251,17 +251,17 @@ static void test_several_groups_are_noted(void **state)
 
         script_init(&script, cases[i].rows);
         mu_resolution_init(&resolution);
-        assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+        assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
         assert_int_equal(mu__settings_init(&settings, kind->name, kind->settings), 0);
-        mu__notes_begin(notes, NULL);
-        mu__notes_begin(notes, kind->name);
-        assert_int_equal(kind->resolve(notes, &settings, &error, &resolution), 0);
-        said = mu__notes_said(notes, 0);
+        mu__requests_begin_pass(requests, NULL);
+        mu__requests_begin_pass(requests, kind->name);
+        assert_int_equal(kind->resolve(requests, &settings, &error, &resolution), 0);
+        said = mu__requests_explanation(requests, 0);
         assert_int_equal(said != NULL, cases[i].said != NULL);
         if (said != NULL && strstr(said, cases[i].said) == NULL)
             fail_msg("%s", said);
         mu_cluster_free(resolution.cluster);
-        mu__notes_free(notes);
+        mu__requests_free(requests);
         mu__settings_done(&settings);
     }
 }

@@ -14,7 +14,7 @@
 
 /* ---- Running ---- */
 
-struct asked {
+struct requested {
     const char *tpu;            /* the setting */
     const char *version;        /* NULL: describe */
     const char *restart_type;
@@ -22,52 +22,55 @@ struct asked {
     size_t count;
 };
 
-static int run_once(struct asked *asked, struct mu__notes *notes,
+static int run_once(struct requested *requested, struct mu__requests *requests,
                     const struct mu__settings *settings, mu_error *ret_error)
 {
-    if (asked->version == NULL)
-        return mu__tpu_describe(notes, settings, ret_error, asked->states, 4,
-                                &asked->count);
-    return mu__tpu_request_version(notes, settings, asked->version, asked->restart_type,
-                                   ret_error);
+    if (requested->version == NULL)
+        return mu__tpu_describe(requests, settings, ret_error, requested->states, 4,
+                                &requested->count);
+    return mu__tpu_request_version(requests, settings, requested->version,
+                                   requested->restart_type, ret_error);
 }
 
-static int run(const struct script_row *rows, struct asked *asked, mu_error *ret_error)
+static int run(const struct script_row *rows, struct requested *requested,
+               mu_error *ret_error)
 {
-    const char *const pairs[][2] = {{"project", "p"}, {"zone", "z"},
-                                    {"access_token", "secret"}, {"tpu", asked->tpu}};
+    const char *const pairs[][2] = {{"project", "p"},
+                                    {"zone", "z"},
+                                    {"access_token", "secret"},
+                                    {"tpu", requested->tpu}};
     struct mu__settings settings;
-    struct mu__notes *notes;
+    struct mu__requests *requests;
     struct script script;
     int rv = MU__LATER;
 
     script_init(&script, rows);
     script.late = true;
     *ret_error = (mu_error){0};
-    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
     assert_int_equal(mu__settings_init(&settings, "tpu", mu__tpu_settings), 0);
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(mu__settings_set(&settings, pairs[i][0], pairs[i][1], NULL), 0);
     for (int i = 0; rv == MU__LATER; i++) {
         assert_true(i < 20);
-        mu__notes_begin(notes, NULL);
-        rv = run_once(asked, notes, &settings, ret_error);
+        mu__requests_begin_pass(requests, NULL);
+        rv = run_once(requested, requests, &settings, ret_error);
         if (rv == MU__LATER)
             assert_true(script.waiting_count > 0);
         script_answer(&script);
     }
     assert_int_equal(ret_error->code, rv);
-    mu__notes_free(notes);
+    mu__requests_free(requests);
     mu__settings_done(&settings);
     return rv;
 }
 
-static void expect_error(const struct script_row *rows, struct asked asked, int code,
-                         const char *words)
+static void expect_error(const struct script_row *rows, struct requested requested,
+                         int code, const char *words)
 {
     mu_error error;
 
-    assert_int_equal(run(rows, &asked, &error), code);
+    assert_int_equal(run(rows, &requested, &error), code);
     if (strstr(error.message, words) == NULL)
         fail_msg("\"%s\" is not in \"%s\"", words, error.message);
 }
@@ -87,13 +90,13 @@ static void test_state(void **state)
                        "{\"ipAddress\": \"b\"}]}"),
         SCRIPT_END,
     };
-    struct asked asked = {.tpu = "n"};
-    const mu_tpu_state *one = &asked.states[0];
+    struct requested requested = {.tpu = "n"};
+    const mu_tpu_state *one = &requested.states[0];
     mu_error error;
 
     (void)state;
-    assert_int_equal(run(rows, &asked, &error), 0);
-    assert_int_equal(asked.count, 1);
+    assert_int_equal(run(rows, &requested, &error), 0);
+    assert_int_equal(requested.count, 1);
     assert_string_equal(one->name, "n");
     assert_string_equal(one->project, "p");
     assert_string_equal(one->zone, "z");
@@ -121,16 +124,16 @@ static void test_old_version_and_symptoms(void **state)
                        "\"createTime\": \"2023-11-14T22:13:00Z\"}]}"),
         SCRIPT_END,
     };
-    struct asked asked = {.tpu = "n"};
+    struct requested requested = {.tpu = "n"};
     mu_error error;
 
     (void)state;
-    assert_int_equal(run(rows, &asked, &error), 0);
-    assert_string_equal(asked.states[0].runtime_version, "2.1");
-    assert_int_equal(asked.states[0].recoverable, 0);
-    assert_string_equal(asked.states[0].why, "it was out of memory 20 s ago");
-    assert_int_equal(asked.states[0].endpoints, 0);
-    assert_int_equal(mu__tpu_check_health(asked.states, 1, &error), 0);
+    assert_int_equal(run(rows, &requested, &error), 0);
+    assert_string_equal(requested.states[0].runtime_version, "2.1");
+    assert_int_equal(requested.states[0].recoverable, 0);
+    assert_string_equal(requested.states[0].why, "it was out of memory 20 s ago");
+    assert_int_equal(requested.states[0].endpoints, 0);
+    assert_int_equal(mu__tpu_check_health(requested.states, 1, &error), 0);
 }
 
 static void test_several(void **state)
@@ -143,20 +146,21 @@ static void test_several(void **state)
                .text = "{\"currentVersion\": \"1.15\"}"),
         SCRIPT_END,
     };
-    struct asked asked = {.tpu = "n,m,grpc://10.0.0.1:8470,10.0.0.2"};
+    struct requested requested = {.tpu = "n,m,grpc://10.0.0.1:8470,10.0.0.2"};
     mu_error error;
 
     (void)state;
-    assert_int_equal(run(rows, &asked, &error), 0);
-    assert_int_equal(asked.count, 3);
-    assert_string_equal(asked.states[2].name, "10.0.0.1");
-    assert_string_equal(asked.states[2].runtime_version, "1.15");
-    assert_int_equal(asked.states[2].endpoints, 2);
-    assert_int_equal(asked.states[1].recoverable, 0);
-    assert_int_equal(mu__tpu_check_health(asked.states, 1, &error), -MU_EUNAVAILABLE);
-    assert_int_equal(mu__tpu_check_health(asked.states, 2, &error), -MU_EPRECONDITION);
+    assert_int_equal(run(rows, &requested, &error), 0);
+    assert_int_equal(requested.count, 3);
+    assert_string_equal(requested.states[2].name, "10.0.0.1");
+    assert_string_equal(requested.states[2].runtime_version, "1.15");
+    assert_int_equal(requested.states[2].endpoints, 2);
+    assert_int_equal(requested.states[1].recoverable, 0);
+    assert_int_equal(mu__tpu_check_health(requested.states, 1, &error), -MU_EUNAVAILABLE);
+    assert_int_equal(mu__tpu_check_health(requested.states, 2, &error),
+                     -MU_EPRECONDITION);
     assert_non_null(strstr(error.message, "TPU \"m\""));
-    assert_int_equal(mu__tpu_check_health(asked.states + 2, 1, &error),
+    assert_int_equal(mu__tpu_check_health(requested.states + 2, 1, &error),
                      -MU_EPRECONDITION);
     assert_non_null(strstr(error.message, "it is only known by its address"));
 }
@@ -176,19 +180,21 @@ static void test_queued_resource(void **state)
         SCRIPT(HTTP, .name = NODES "s-1", .text = "{\"state\": \"PREEMPTED\"}"),
         SCRIPT_END,
     };
-    struct asked asked = {.tpu = "projects/p/locations/z/queuedResources/q"};
+    struct requested requested = {.tpu = "projects/p/locations/z/queuedResources/q"};
     mu_error error;
 
     (void)state;
-    assert_int_equal(run(rows, &asked, &error), 0);
-    assert_int_equal(asked.count, 2);
-    assert_string_equal(asked.states[0].name, "s-0");
-    assert_string_equal(asked.states[1].state, "PREEMPTED");
-    assert_int_equal(asked.states[1].recoverable, 0);
-    assert_int_equal(mu__tpu_check_health(asked.states, 2, &error), -MU_EPRECONDITION);
+    assert_int_equal(run(rows, &requested, &error), 0);
+    assert_int_equal(requested.count, 2);
+    assert_string_equal(requested.states[0].name, "s-0");
+    assert_string_equal(requested.states[1].state, "PREEMPTED");
+    assert_int_equal(requested.states[1].recoverable, 0);
+    assert_int_equal(mu__tpu_check_health(requested.states, 2, &error),
+                     -MU_EPRECONDITION);
     expect_error(rows,
-                 (struct asked){.tpu = "projects/p/locations/z/queuedResources/q",
-                                .version = "2.9", .restart_type = "always"},
+                 (struct requested){.tpu = "projects/p/locations/z/queuedResources/q",
+                                    .version = "2.9",
+                                    .restart_type = "always"},
                  -MU_EPRECONDITION, "TPU \"s-1\" (project p, zone z) is not ready");
 }
 
@@ -200,17 +206,17 @@ static void test_no_state(void **state)
     };
     static const struct script_row forbidden[] = {
         SCRIPT(HTTP, .name = NODES "n", .status = 403, .text = "{}"), SCRIPT_END};
-    struct asked asked = {.tpu = "grpc://fd00::1"};
+    struct requested requested = {.tpu = "grpc://fd00::1"};
     mu_error error;
 
     (void)state;
-    assert_int_equal(run(silent, &asked, &error), 0);
-    assert_string_equal(asked.states[0].runtime_version, "");
-    expect_error(NULL, (struct asked){.tpu = "local"}, -MU_EPRECONDITION,
+    assert_int_equal(run(silent, &requested, &error), 0);
+    assert_string_equal(requested.states[0].runtime_version, "");
+    expect_error(NULL, (struct requested){.tpu = "local"}, -MU_EPRECONDITION,
                  "setting tpu: expected names or addresses of Cloud TPUs");
-    expect_error(forbidden, (struct asked){.tpu = "n"}, -MU_EPERMISSION,
+    expect_error(forbidden, (struct requested){.tpu = "n"}, -MU_EPERMISSION,
                  "TPU \"n\" (project p, zone z): status 403");
-    expect_error(forbidden, (struct asked){.tpu = "n,n,n,n,n"}, -MU_EEXHAUSTED,
+    expect_error(forbidden, (struct requested){.tpu = "n,n,n,n,n"}, -MU_EEXHAUSTED,
                  "setting tpu: there are more TPUs than 4");
 }
 
@@ -230,8 +236,8 @@ static void test_request_version(void **state)
                .name = "http://10.0.0.9:8475/requestversion/2.9?restartType=ifNeeded"),
         SCRIPT_END,
     };
-    struct asked named = {.tpu = "n", .version = "2.9", .restart_type = "always"};
-    struct asked address = {
+    struct requested named = {.tpu = "n", .version = "2.9", .restart_type = "always"};
+    struct requested address = {
         .tpu = "grpc://10.0.0.9:8470", .version = "2.9", .restart_type = "ifNeeded"};
     mu_error error;
 
@@ -256,22 +262,24 @@ static void test_bad_versions(void **state)
 
     (void)state;
     expect_error(rows,
-                 (struct asked){.tpu = "grpc://10.0.0.1,10.0.0.2", .version = "2.9",
-                                .restart_type = "always"},
+                 (struct requested){.tpu = "grpc://10.0.0.1,10.0.0.2",
+                                    .version = "2.9",
+                                    .restart_type = "always"},
                  -MU_ENOTFOUND, "TPU host 10.0.0.2: there is no version \"2.9\" for it");
     expect_error(rows,
-                 (struct asked){.tpu = "grpc://10.0.0.1,10.0.0.3", .version = "2.9",
-                                .restart_type = "always"},
+                 (struct requested){.tpu = "grpc://10.0.0.1,10.0.0.3",
+                                    .version = "2.9",
+                                    .restart_type = "always"},
                  -MU_EUNAVAILABLE, "TPU host 10.0.0.3: connection refused");
-    expect_error(rows,
-                 (struct asked){.tpu = "n", .version = "2.9", .restart_type = "always"},
-                 -MU_EPRECONDITION, "is not ready: state \"STOPPED\"");
-    expect_error(rows,
-                 (struct asked){.tpu = "n", .version = "2/9", .restart_type = "always"},
-                 -MU_EINVALID, "the version: expected a name");
-    expect_error(rows,
-                 (struct asked){.tpu = "n", .version = "2.9", .restart_type = "never"},
-                 -MU_EINVALID, "expected \"always\" or \"ifNeeded\", got \"never\"");
+    expect_error(
+        rows, (struct requested){.tpu = "n", .version = "2.9", .restart_type = "always"},
+        -MU_EPRECONDITION, "is not ready: state \"STOPPED\"");
+    expect_error(
+        rows, (struct requested){.tpu = "n", .version = "2/9", .restart_type = "always"},
+        -MU_EINVALID, "the version: expected a name");
+    expect_error(
+        rows, (struct requested){.tpu = "n", .version = "2.9", .restart_type = "never"},
+        -MU_EINVALID, "expected \"always\" or \"ifNeeded\", got \"never\"");
 }
 
 int main(void)

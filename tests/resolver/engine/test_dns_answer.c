@@ -1,4 +1,4 @@
-/* The bytes of DNS: questions as they must stand on the wire, answers of all shapes, and
+/* The bytes of DNS: requests as they must stand on the wire, answers of all shapes, and
  * answers that lie. */
 #include "resolver/engine/dns_answer.h"
 
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* A name as it stands at byte 12 of an answer, "a.b", and its question. */
+/* A name as it stands at byte 12 of an answer, "a.b", and its request. */
 #define HEAD(answers)                         \
     "\x12\x34\x81\x80\0\1" answers "\0\0\0\0" \
     "\1"                                      \

@@ -19,22 +19,22 @@ static mu_resolution found;
 
 static int resolve_late(mu_resolver *resolver, const struct script_row *rows, bool late)
 {
-    struct mu__notes *notes;
+    struct mu__requests *requests;
     struct script script;
     int rv = MU__LATER;
 
     script_init(&script, rows);
     script.late = late;
-    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
     memset(&error, 0, sizeof error);
     while (rv == MU__LATER) {
-        mu__notes_begin(notes, NULL);
-        rv = mu__resolver_run(resolver, notes, -1, &error, &found);
+        mu__requests_begin_pass(requests, NULL);
+        rv = mu__resolver_run(resolver, requests, -1, &error, &found);
         script_answer(&script);
     }
-    mu__resolver_keep_explained(resolver, mu__resolver_explained(resolver, notes));
-    mu__resolver_keep_watched_paths(resolver, notes);
-    mu__notes_free(notes);
+    mu__resolver_set_explained(resolver, mu__resolver_explained(resolver, requests));
+    mu__resolver_set_watched_paths(resolver, requests);
+    mu__requests_free(requests);
     assert_int_equal(error.code, rv);
     return rv;
 }
@@ -651,7 +651,7 @@ static const char *field(const mu_value *one, const char *key)
     return text;
 }
 
-static const char *asked(const mu_value *one, size_t i)
+static const char *requested(const mu_value *one, size_t i)
 {
     const char *text;
     size_t size;
@@ -675,7 +675,7 @@ static void test_auto_takes_the_first(void **state)
     assert_string_equal(field(explained(all, "tf_config"), "state"), "taken");
     assert_string_equal(field(explained(all, "tf_config"), "why"),
                         "this process is worker:1");
-    assert_string_equal(asked(explained(all, "tf_config"), 0),
+    assert_string_equal(requested(explained(all, "tf_config"), 0),
                         "variable TF_CONFIG: set, 140 bytes");
     for (size_t i = 1; mu__resolver_kinds[i] != NULL; i++)
         assert_string_equal(
@@ -696,7 +696,7 @@ static void test_auto_finds_nobody(void **state)
     assert_string_equal(field(explained(all, "tf_config"), "state"), "not here");
     assert_string_equal(field(explained(all, "tf_config"), "why"),
                         "TF_CONFIG is not set");
-    assert_string_equal(asked(explained(all, "tf_config"), 0),
+    assert_string_equal(requested(explained(all, "tf_config"), 0),
                         "variable TF_CONFIG: not set");
     mu_value_free(all);
     mu_resolver_free(resolver);

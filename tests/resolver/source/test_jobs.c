@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-static void words_of(const struct mu__jobs *jobs, unsigned tasks, char *out, size_t size)
+static void text_of(const struct mu__jobs *jobs, unsigned tasks, char *out, size_t size)
 {
     size_t used = 0;
 
@@ -51,7 +51,7 @@ static void test_rows(void **state)
 
         if (mu__jobs_parse(rows[i].text, "J", rows[i].tasks, &error, &jobs) != 0)
             fail_msg("%s: %s", rows[i].text, error.message);
-        words_of(&jobs, rows[i].tasks, ranks, sizeof ranks);
+        text_of(&jobs, rows[i].tasks, ranks, sizeof ranks);
         assert_string_equal(ranks, rows[i].ranks);
     }
 }

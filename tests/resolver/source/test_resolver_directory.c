@@ -11,9 +11,14 @@
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_directory;
 
-#define HERE \
-    {.kind = MU__ASK_VARIABLE, .name = "MUSTER_CLUSTER_DIRECTORY", .text = "/d"}
-#define NAMES(names) {.kind = MU__ASK_FOLDER, .name = "/d", .text = (names)}
+#define HERE                                                                           \
+    {                                                                                  \
+        .kind = MU__REQUEST_VARIABLE, .name = "MUSTER_CLUSTER_DIRECTORY", .text = "/d" \
+    }
+#define NAMES(names)                                              \
+    {                                                             \
+        .kind = MU__REQUEST_FOLDER, .name = "/d", .text = (names) \
+    }
 
 static void test_who_is_there(void **state)
 {
@@ -151,8 +156,10 @@ static void test_same_address_twice(void **state)
 static const mu_announcement one = {"muster", "worker", 1, "me:1", "0abc"};
 static const mu_announcement any = {"muster", "worker", -1, "me:1", "0abc"};
 
-#define WRITES(path, content) \
-    {.kind = MU__ASK_WRITE, .name = (path), .body = (content)}
+#define WRITES(path, content)                                        \
+    {                                                                \
+        .kind = MU__REQUEST_WRITE, .name = (path), .body = (content) \
+    }
 #define MINE "me:1\n0abc\nuntil 1700000030\n"
 
 static int announce(const struct script_row *rows, const char *const *settings,
@@ -172,9 +179,11 @@ static void test_takes_a_place(void **state)
     static const struct script_row rows[] = {HERE, WRITES("/d/worker-1", MINE),
                                              SCRIPT_END};
     static const struct script_row again[] = {
-        HERE, SCRIPT_FILE("/d/worker-1", "me:1\n0abc\nuntil 1700000010\n"),
+        HERE,
+        SCRIPT_FILE("/d/worker-1", "me:1\n0abc\nuntil 1700000010\n"),
         WRITES("/d/worker-1", MINE),
-        {.kind = MU__ASK_REMOVE, .name = "/d/worker-1", .text = ""}, SCRIPT_END};
+        {.kind = MU__REQUEST_REMOVE, .name = "/d/worker-1", .text = ""},
+        SCRIPT_END};
     void *own = NULL;
     mu_error error;
     int index;
@@ -268,11 +277,15 @@ static void test_who_announces(void **state)
 static void test_lost_race_and_failures(void **state)
 {
     static const struct script_row race[] = {
-        HERE, {.kind = MU__ASK_WRITE, .name = "/d/worker-1", .code = -MU_EEXISTS},
+        HERE,
+        {.kind = MU__REQUEST_WRITE, .name = "/d/worker-1", .code = -MU_EEXISTS},
         SCRIPT_END};
-    static const struct script_row full[] = {
-        HERE, {.kind = MU__ASK_WRITE, .name = "/d/worker-1", .code = -MU_EEXHAUSTED,
-               .text = "no room"}, SCRIPT_END};
+    static const struct script_row full[] = {HERE,
+                                             {.kind = MU__REQUEST_WRITE,
+                                              .name = "/d/worker-1",
+                                              .code = -MU_EEXHAUSTED,
+                                              .text = "no room"},
+                                             SCRIPT_END};
     void *own = NULL;
     mu_error error;
     int index;

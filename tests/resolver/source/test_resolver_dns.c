@@ -184,7 +184,7 @@ static void test_bad_rows(void **state)
                             bad_rows[i].words);
 }
 
-/* The world's answers are what our asker writes; whatever else comes is refused. */
+/* The world's answers are what our requester writes; whatever else comes is refused. */
 static void test_bad_services(void **state)
 {
     static const char *const settings[] = {"names=ps=_ps._tcp.example", NULL};

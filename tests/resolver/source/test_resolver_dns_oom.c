@@ -52,15 +52,15 @@ static void test_answers(void **state)
     free(text);
 }
 
-static int resolve_with(struct mu__notes *notes, const struct mu__settings *settings,
-                        mu_resolution *resolution)
+static int resolve_with(struct mu__requests *requests,
+                        const struct mu__settings *settings, mu_resolution *resolution)
 {
     const struct mu__resolver_kind *kind = &mu__resolver_dns;
     mu_error error = {0};
     int rv;
 
     mu_resolution_init(resolution);
-    rv = kind->resolve(notes, settings, &error, resolution);
+    rv = kind->resolve(requests, settings, &error, resolution);
     assert_int_equal(rv, error.code);
     if (rv != 0) {
         mu_cluster_free(resolution->cluster);
@@ -74,8 +74,8 @@ static int resolve(struct script *script, mu_resolution *resolution)
     static const char *const texts[][2] = {
         {"names", "worker=w.test:1,ps=_ps.test"}, {"address", "ip"}, {"host", "w-0"}};
     struct mu__settings settings;
-    struct mu__notes *notes;
-    int rv = mu__notes_new(&script->asker, NULL, NULL, &notes);
+    struct mu__requests *requests;
+    int rv = mu__requests_new(&script->requester, NULL, NULL, &requests);
 
     if (rv != 0)
         return rv;
@@ -84,10 +84,10 @@ static int resolve(struct script *script, mu_resolution *resolution)
         for (size_t i = 0; i < sizeof texts / sizeof texts[0] && rv == 0; i++)
             rv = mu__settings_set(&settings, texts[i][0], texts[i][1], NULL);
         if (rv == 0)
-            rv = resolve_with(notes, &settings, resolution);
+            rv = resolve_with(requests, &settings, resolution);
         mu__settings_done(&settings);
     }
-    mu__notes_free(notes);
+    mu__requests_free(requests);
     return rv;
 }
 

@@ -13,10 +13,10 @@
 
 #define V SCRIPT_VARIABLE
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
-#define OWN_ADDRESSES                                   \
-    {                                                   \
-        .kind = MU__ASK_ADDRESSES, .name = "this-host", \
-        .text = "127.0.1.1\n10.0.0.7\nfd00::7\n"        \
+#define OWN_ADDRESSES                                       \
+    {                                                       \
+        .kind = MU__REQUEST_ADDRESSES, .name = "this-host", \
+        .text = "127.0.1.1\n10.0.0.7\nfd00::7\n"            \
     }
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_environment;
@@ -264,7 +264,7 @@ static void test_proxies_are_noted(void **state)
     static const struct script_row rows[] = {
         JAX("0"), V("https_proxy", "http://user:secret@proxy:1"), SCRIPT_END};
     struct mu__settings settings;
-    struct mu__notes *notes;
+    struct mu__requests *requests;
     struct script script;
     mu_resolution resolution;
     mu_error error;
@@ -272,17 +272,17 @@ static void test_proxies_are_noted(void **state)
     (void)state;
     script_init(&script, rows);
     mu_resolution_init(&resolution);
-    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
     assert_int_equal(mu__settings_init(&settings, kind->name, kind->settings), 0);
-    mu__notes_begin(notes, NULL);
-    mu__notes_begin(notes, kind->name);
-    assert_int_equal(kind->resolve(notes, &settings, &error, &resolution), 0);
-    assert_non_null(mu__notes_said(notes, 0));
-    assert_non_null(strstr(mu__notes_said(notes, 0), "https_proxy is set"));
-    assert_null(strstr(mu__notes_said(notes, 0), "secret"));
-    assert_null(mu__notes_said(notes, 1));
+    mu__requests_begin_pass(requests, NULL);
+    mu__requests_begin_pass(requests, kind->name);
+    assert_int_equal(kind->resolve(requests, &settings, &error, &resolution), 0);
+    assert_non_null(mu__requests_explanation(requests, 0));
+    assert_non_null(strstr(mu__requests_explanation(requests, 0), "https_proxy is set"));
+    assert_null(strstr(mu__requests_explanation(requests, 0), "secret"));
+    assert_null(mu__requests_explanation(requests, 1));
     mu_cluster_free(resolution.cluster);
-    mu__notes_free(notes);
+    mu__requests_free(requests);
     mu__settings_done(&settings);
 }
 

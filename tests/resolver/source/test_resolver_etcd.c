@@ -19,11 +19,15 @@ static const struct mu__resolver_kind *const kind = &mu__resolver_etcd;
 #define HEADER \
     "\"header\":{\"cluster_id\":\"10144879847569953045\"," \
     "\"member_id\":\"12428976124636271536\",\"revision\":\"2\",\"raft_term\":\"2\"}"
-#define ENDPOINTS(urls) \
-    {.kind = MU__ASK_VARIABLE, .name = "MUSTER_ETCD", .text = (urls)}
-#define POST(url, ...) \
-    {.kind = MU__ASK_HTTP, .name = (url), .method = "POST", \
-     .has_header = "Content-Type: application/json", __VA_ARGS__}
+#define ENDPOINTS(urls)                                                     \
+    {                                                                       \
+        .kind = MU__REQUEST_VARIABLE, .name = "MUSTER_ETCD", .text = (urls) \
+    }
+#define POST(url, ...)                                              \
+    {                                                               \
+        .kind = MU__REQUEST_HTTP, .name = (url), .method = "POST",  \
+        .has_header = "Content-Type: application/json", __VA_ARGS__ \
+    }
 
 enum { TEXT_BYTES = 4096 };
 
@@ -283,12 +287,16 @@ static void test_user(void **state)
     static const char *const from_file[] = {"user=me", "password_file=/p", NULL};
     static const char *const too_long[] = {"user=me", "password_file=/empty", NULL};
     char text[TEXT_BYTES];
-    const struct script_row rows[] = {
-        ENDPOINTS(A), SCRIPT_FILE("/p", "se\"cret\\\r\n"), SCRIPT_FILE("/empty", "\n"),
-        LOGIN(A, .text = "{" HEADER ",\"token\":\"TT.1\"}"),
-        {.kind = MU__ASK_HTTP, .name = A "/v3/kv/range", .method = "POST",
-         .has_header = "Authorization: TT.1", .text = range_answer(pairs, text)},
-        SCRIPT_END};
+    const struct script_row rows[] = {ENDPOINTS(A),
+                                      SCRIPT_FILE("/p", "se\"cret\\\r\n"),
+                                      SCRIPT_FILE("/empty", "\n"),
+                                      LOGIN(A, .text = "{" HEADER ",\"token\":\"TT.1\"}"),
+                                      {.kind = MU__REQUEST_HTTP,
+                                       .name = A "/v3/kv/range",
+                                       .method = "POST",
+                                       .has_header = "Authorization: TT.1",
+                                       .text = range_answer(pairs, text)},
+                                      SCRIPT_END};
 
     (void)state;
     script_expect(kind, rows, user, "{\"ps\":[\"a:1\"]}", "");
@@ -308,12 +316,20 @@ static void test_token_ended(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
         struct script_row rows[] = {
-            ENDPOINTS(A), LOGIN(A, .text = "{\"token\":\"old\"}"),
+            ENDPOINTS(A),
+            LOGIN(A, .text = "{\"token\":\"old\"}"),
             LOGIN(A, .text = "{\"token\":\"new\"}", .again = RENEWED),
-            {.kind = MU__ASK_HTTP, .name = A "/v3/kv/range", .method = "POST",
-             .has_header = "Authorization: old", .text = words[i], .status = 401},
-            {.kind = MU__ASK_HTTP, .name = A "/v3/kv/range", .method = "POST",
-             .has_header = "Authorization: new", .again = RENEWED},
+            {.kind = MU__REQUEST_HTTP,
+             .name = A "/v3/kv/range",
+             .method = "POST",
+             .has_header = "Authorization: old",
+             .text = words[i],
+             .status = 401},
+            {.kind = MU__REQUEST_HTTP,
+             .name = A "/v3/kv/range",
+             .method = "POST",
+             .has_header = "Authorization: new",
+             .again = RENEWED},
             SCRIPT_END};
 
         rows[4].text = range_answer(pairs, text);
@@ -500,7 +516,7 @@ static int announce_at(const char *other, const char *ttl, const char *clock, vo
         POST(A "/v3/lease/keepalive", .text = KEPT),
         POST(A "/v3/kv/txn", .text = other),
         POST(A "/v3/lease/timetolive", .text = ttl, .body = "1234"),
-        {.kind = MU__ASK_CLOCK, .name = "", .text = clock},
+        {.kind = MU__REQUEST_CLOCK, .name = "", .text = clock},
         SCRIPT_END};
     int index;
 

@@ -19,8 +19,10 @@
 #define V SCRIPT_VARIABLE
 #define COUNT(array) (sizeof(array) / sizeof(array)[0])
 #define URI "2110717952.0;tcp://10.0.0.1:54593;tcp6://[fd00::2]:47871"
-#define OWN_ADDRESSES                                                                    \
-    {.kind = MU__ASK_ADDRESSES, .name = "this-host", .text = "10.0.0.7\n"}
+#define OWN_ADDRESSES                                                            \
+    {                                                                            \
+        .kind = MU__REQUEST_ADDRESSES, .name = "this-host", .text = "10.0.0.7\n" \
+    }
 
 static const struct mu__resolver_kind *const kind = &mu__resolver_open_mpi;
 static const struct mu__resolver_kind *const pmix = &mu__resolver_pmix;

@@ -21,25 +21,25 @@ static int run(const struct mu__resolver_kind *kind, const struct script_row *ro
                long n, bool *ret_failed)
 {
     struct mu__settings settings;
-    struct mu__notes *notes;
+    struct mu__requests *requests;
     struct script script;
     mu_resolution resolution;
     mu_error error = {0};
     int rv;
 
     script_init(&script, rows);
-    assert_int_equal(mu__notes_new(&script.asker, NULL, NULL, &notes), 0);
+    assert_int_equal(mu__requests_new(&script.requester, NULL, NULL, &requests), 0);
     assert_int_equal(mu__settings_init(&settings, kind->name, kind->settings), 0);
-    mu__notes_begin(notes, NULL);
-    mu__notes_begin(notes, kind->name);
+    mu__requests_begin_pass(requests, NULL);
+    mu__requests_begin_pass(requests, kind->name);
     mu_resolution_init(&resolution);
     fault_arm(n);
-    rv = kind->resolve(notes, &settings, &error, &resolution);
+    rv = kind->resolve(requests, &settings, &error, &resolution);
     *ret_failed = fault_disarm();
     assert_int_equal(error.code, rv);
     assert_true(rv == 0 || error.message[0] != '\0');
     mu_cluster_free(resolution.cluster);
-    mu__notes_free(notes);
+    mu__requests_free(requests);
     mu__settings_done(&settings);
     return rv;
 }

@@ -448,10 +448,10 @@ static void test_gpus_are_split(void **state)
                                                     SCRIPT_END};
     static const struct script_row visible[] = {
         V("CUDA_VISIBLE_DEVICES", "GPU-a,GPU-b,7"), SCRIPT_END};
-    static const struct script_row driver[] = {
-        {.kind = MU__ASK_FOLDER, .name = "/proc/driver/nvidia/gpus",
-         .text = "0000:01:00.0\n0000:02:00.0\n"},
-        SCRIPT_END};
+    static const struct script_row driver[] = {{.kind = MU__REQUEST_FOLDER,
+                                                .name = "/proc/driver/nvidia/gpus",
+                                                .text = "0000:01:00.0\n0000:02:00.0\n"},
+                                               SCRIPT_END};
 
     (void)state;
     expect_gpus(NULL, set, "3,4,5", 3);

@@ -38,7 +38,7 @@ static mu_cluster *parse(const char *json)
 static int make(int mode, const mu_cluster *cluster, const char *type, int index,
                 unsigned flags, mu_error *error, struct mu__plan *plan)
 {
-    const struct mu__plan_ask ask = {
+    const struct mu__plan_request request = {
         .mode = mode,
         .cluster = cluster,
         .type = type,
@@ -48,7 +48,7 @@ static int make(int mode, const mu_cluster *cluster, const char *type, int index
         .has_eval_strategy = (flags & EVAL_STRATEGY) != 0,
     };
 
-    return mu__plan_make(&ask, error, plan);
+    return mu__plan_make(&request, error, plan);
 }
 
 /* A plan in a line: its bits, and behind the colon its calls ("!" evaluates, "=" meets

@@ -31,7 +31,7 @@ static int teardown(void **state)
 
 static void test_plan(void **state)
 {
-    const struct mu__plan_ask ask = {
+    const struct mu__plan_request request = {
         .mode = MU_MODE_STANDALONE,
         .cluster = *state,
         .between_graph = true,
@@ -44,7 +44,7 @@ static void test_plan(void **state)
         int rv;
 
         fault_arm(n);
-        rv = mu__plan_make(&ask, &error, &plan);
+        rv = mu__plan_make(&request, &error, &plan);
         failed = fault_disarm();
         assert_int_equal(rv, failed ? -MU_ENOMEM : 0);
         assert_int_equal(error.code, rv);

@@ -74,8 +74,8 @@ static void test_deals(void **state)
         struct mu__layout layout;
         char text[128];
 
-        assert_int_equal(mu__layout_deal(rows[i].deal, rows[i].plane, rows[i].counts,
-                                         rows[i].nodes, &layout),
+        assert_int_equal(mu__layout_assign(rows[i].deal, rows[i].plane, rows[i].counts,
+                                           rows[i].nodes, &layout),
                          0);
         write_layout(&layout, text, sizeof text);
         assert_string_equal(text, rows[i].layout);

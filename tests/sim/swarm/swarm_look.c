@@ -1,5 +1,6 @@
 #include "tests/sim/swarm/swarm.h"
 
+#include "actors/coordination/preemption.h"
 #include "actors/coordination/internal.h"
 
 enum { LATE_MS = 2500 };    /* after a limit: the service may say what is missing */

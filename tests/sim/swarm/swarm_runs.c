@@ -1,5 +1,6 @@
 /* Runs of the job: all lives of all tasks are of the first, until it has ended; then all
  * processes are others, and of what the first one had there are keys alone. */
+#include "actors/coordination/keys/keys.h"
 #include "actors/coordination/job_runs.h"
 #include "tests/sim/swarm/swarm.h"
 

@@ -1,6 +1,8 @@
 /* Key-values of the coordination service, in virtual time: changes, gets, leases. */
 #include "tests/support/service_keys.h"
 
+#include "actors/coordination/preemption.h"
+
 /* ---- Changes ---- */
 
 static void test_put(void **state)

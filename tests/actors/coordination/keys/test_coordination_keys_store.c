@@ -414,7 +414,7 @@ static void test_answers_that_wait_are_bounded(void **state)
 #undef WORDS
     is_slow = false;
     service_run_until(p.s, 1000);
-    assert_int_equal(service_state(p.s, 0)->later_count, COORD_LATER_REQUESTS);
+    assert_int_equal(service_state(p.s, 0)->commits.later_count, COORD_LATER_REQUESTS);
     service_end(p.s);
 }
 

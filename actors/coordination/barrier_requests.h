@@ -1,0 +1,88 @@
+/* Barriers: arrivals, cancels, and the end of a generation. */
+#ifndef MU_ACTORS_COORDINATION_BARRIER_REQUESTS_H
+#define MU_ACTORS_COORDINATION_BARRIER_REQUESTS_H
+
+#include "actors/coordination/internal.h"
+#include "actors/coordination/alive.h"
+#include "actors/coordination/barrier_table.h"
+
+/* `task` is not CONNECTED any more: it failed (its error says how), left or was reset. */
+void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
+                                  struct mu__roster_task *task, bool failed);
+void mu__coord_barriers_task_joined(struct mu__ctx *ctx, struct coordination *c,
+                                  struct mu__roster_task *task);
+int mu__coord_barriers_init(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_barriers_done(struct coordination *c);
+void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_barrier_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_barriers_lost(struct mu__ctx *ctx, struct coordination *c);
+const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c);
+
+/* TASKS_GET with MU__TASKS_ALIVE. */
+void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
+                     struct mu__roster_task *task, const struct mu__tasks_get *get);
+
+/* A task is one of the coordinated jobs from now on, or is not any more: barriers of all
+ * that run wait for it, or not; those that name it, and it has gone, are over. */
+void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
+                                const struct mu__roster_task *task);
+
+enum {
+    BARRIER_NAMED_MAX = 3,
+    RUNNING_WARN = 20       /* barriers at once: more may be some that nobody ends */
+};
+
+struct coord_barriers {
+    struct mu__barriers table;
+    char *all;              /* the canonical set of the coordinated jobs, */
+    bool all_is_old;        /* before the cluster changed */
+    bool is_read;           /* what the store has of former hosts */
+    uint32_t warn_at;
+    struct coord_alive *alive;
+    struct mu__ctx *calling;    /* while names may be dropped */
+    struct coordination *owner;
+};
+
+/* One arrival's: which generation it was for, and what came of it. */
+struct barrier_answer {
+    uint64_t token;
+    uint64_t generation;
+    bool stays;
+    int code;
+    int kind;
+    struct mu__view message;
+    struct mu__view task;
+    struct mu__buf *backing;    /* of both; NULL: they are copied */
+};
+
+/* ---- barrier_outcomes.c ---- */
+
+void mu__coord_barrier_on_dropped(void *user, const struct mu__barrier *barrier);
+
+/* What former hosts ended, once for each time that this one leads. */
+void mu__coord_barrier_read_outcomes(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_barrier_say(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                           const struct barrier_answer *answer);
+struct barrier_answer
+mu__coord_barrier_answer_of(const struct mu__barrier_outcome *outcome, uint64_t token);
+const struct mu__barrier_outcome *mu__coord_barrier_finish(struct mu__ctx *ctx,
+                                                           struct coordination *c,
+                                                           struct mu__barrier *barrier,
+                                                           const mu_error *error);
+void mu__coord_barrier_time_out(struct mu__ctx *ctx, struct coordination *c,
+                                struct mu__barrier *barrier);
+
+/* For the logs of those who are here. */
+void mu__coord_barrier_note_waiting(struct mu__ctx *ctx, struct coordination *c,
+                                    struct mu__barrier *barrier, uint64_t now_ms);
+
+/* Why a barrier cannot go on without a task. What that one says of itself counts as it
+ * is; otherwise nobody but it knows what it was. */
+void mu__coord_barrier_explain_gone(const struct mu__barrier *barrier,
+                                    const struct mu__roster_task *task, bool failed,
+                                    mu_error *ret_error);
+struct mu__roster_task *mu__coord_barrier_find_failed(const struct coordination *c,
+                                                      const struct mu__barrier *barrier);
+
+#endif

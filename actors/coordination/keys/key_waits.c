@@ -1,0 +1,200 @@
+/* Gets that wait and watches: by the key or directory that they are about (their
+ * subject), and by the node that they are for. */
+#include "actors/coordination/keys/internal.h"
+#include "actors/coordination/keys/key_map.h"
+#include "actors/packing.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- Subjects ---- */
+
+struct subject *mu__coord_key_find_subject(const struct coord_reads *r,
+                                           struct mu__view key)
+{
+    struct mu__key_value entry;
+    struct subject *subject;
+
+    if (!mu__key_values_find(r->subjects, key, &entry))
+        return NULL;
+    assert(entry.value.size == sizeof subject);
+    memcpy(&subject, entry.value.data, sizeof subject);
+    return subject;
+}
+
+static struct subject *add_subject(struct coord_reads *r, struct mu__view key)
+{
+    struct subject *subject = calloc(1, sizeof *subject + key.size);
+    struct mu__key_value entry = {.key = key, .value = {&subject, sizeof subject}};
+
+    if (subject == NULL)
+        return NULL;
+    subject->key_size = key.size;
+    if (key.size > 0)
+        memcpy(subject->key, key.data, key.size);
+    if (mu__key_values_put(r->subjects, &entry, NULL) == 0)
+        return subject;
+    free(subject);
+    return NULL;
+}
+
+void mu__coord_key_drop_subject(struct coord_reads *r, struct subject *subject)
+{
+    if (subject->count > 0)
+        return;
+    (void)mu__key_values_remove(r->subjects,
+                                (struct mu__view){subject->key, subject->key_size});
+    free(subject);
+}
+
+struct mu__view mu__coord_key_key_of(const struct coord_wait *wait)
+{
+    return (struct mu__view){wait->subject->key, wait->subject->key_size};
+}
+
+/* ---- Waits ---- */
+
+static struct key_reader *find_reader(const struct coord_reads *r, uint32_t node)
+{
+    return mu__map_get(&r->readers, (uint64_t)node + 1);
+}
+
+static struct key_reader *add_reader(struct coord_reads *r, uint32_t node)
+{
+    struct key_reader *reader = calloc(1, sizeof *reader);
+
+    if (reader == NULL)
+        return NULL;
+    reader->node = node;
+    mu__map_seed(&reader->waits, r->secret);
+    if (mu__map_set(&r->readers, (uint64_t)node + 1, reader) == 0)
+        return reader;
+    free(reader);
+    return NULL;
+}
+
+static void list_wait(struct coord_wait *wait)
+{
+    struct wait_list *list = &wait->subject->waits[wait->kind];
+
+    wait->before = list->last;
+    if (list->last != NULL)
+        list->last->next = wait;
+    else
+        list->first = wait;
+    list->last = wait;
+    wait->subject->count++;
+}
+
+static void unlist_wait(struct coord_wait *wait)
+{
+    struct wait_list *list = &wait->subject->waits[wait->kind];
+
+    if (wait->before != NULL)
+        wait->before->next = wait->next;
+    else
+        list->first = wait->next;
+    if (wait->next != NULL)
+        wait->next->before = wait->before;
+    else
+        list->last = wait->before;
+    wait->subject->count--;
+}
+
+void mu__coord_key_leave_pages(struct coord_reads *r, struct coord_wait *wait)
+{
+    struct coord_wait **link = &r->pages;
+
+    if (wait->cursor == NULL)
+        return;
+    while (*link != wait)
+        link = &(*link)->page_next;
+    *link = wait->page_next;
+    if (r->pages_end == &wait->page_next)
+        r->pages_end = link;
+    free(wait->cursor);
+    wait->cursor = NULL;
+}
+
+void mu__coord_key_free_wait(struct coord_reads *r, struct coord_wait *wait)
+{
+    struct subject *subject = wait->subject;
+
+    mu__coord_key_leave_pages(r, wait);
+    unlist_wait(wait);
+    r->counts[wait->kind]--;
+    mu__coord_key_drop_subject(r, subject);
+    free(wait);
+}
+
+void mu__coord_key_end_wait(struct coord_reads *r, struct coord_wait *wait)
+{
+    (void)mu__map_remove(&wait->reader->waits, wait->token);
+    mu__coord_key_free_wait(r, wait);
+}
+
+static int refuse_memory(mu_error *error)
+{
+    return mu_error_set(error, -MU_ENOMEM, "no memory for one more that waits");
+}
+
+/* The subject is there, if there is memory, even when the wait is not: it is dropped. */
+static int make_wait(struct coord_reads *r, struct key_reader *reader, uint64_t token,
+                     enum wait_kind kind, struct mu__view key,
+                     struct coord_wait **ret_wait)
+{
+    struct subject *subject = mu__coord_key_find_subject(r, key);
+    struct coord_wait *wait = calloc(1, sizeof *wait);
+
+    if (wait != NULL && subject == NULL)
+        subject = add_subject(r, key);
+    if (wait == NULL || subject == NULL) {
+        free(wait);
+        return -MU_ENOMEM;
+    }
+    if (mu__map_set(&reader->waits, token, wait) != 0) {
+        free(wait);
+        mu__coord_key_drop_subject(r, subject);
+        return -MU_ENOMEM;
+    }
+    wait->token = token;
+    wait->kind = kind;
+    wait->reader = reader;
+    wait->subject = subject;
+    list_wait(wait);
+    r->counts[kind]++;
+    *ret_wait = wait;
+    return 0;
+}
+
+int mu__coord_key_add_wait(struct coord_reads *r, uint32_t node, uint64_t token,
+                           enum wait_kind kind, struct mu__view key, mu_error *error,
+                           struct coord_wait **ret_wait)
+{
+    struct key_reader *reader = find_reader(r, node);
+
+    if (token == 0)
+        return mu_error_set(error, -MU_EINVALID, "0 is no token");
+    if (reader == NULL)
+        reader = add_reader(r, node);
+    if (reader == NULL)
+        return refuse_memory(error);
+    if (mu__map_get(&reader->waits, token) != NULL)
+        return -MU_EEXISTS;
+    if (reader->waits.count >= COORD_WAITS_MAX)
+        return mu_error_set(error, -MU_EEXHAUSTED, "this task waits for keys %d times, "
+                            "gets and watches together, as often as it may",
+                            COORD_WAITS_MAX);
+    if (make_wait(r, reader, token, kind, key, ret_wait) != 0)
+        return refuse_memory(error);
+    return 0;
+}
+
+struct coord_wait *mu__coord_key_find_wait(const struct coord_reads *r, uint32_t node,
+                                           uint64_t token)
+{
+    struct key_reader *reader = find_reader(r, node);
+
+    return reader == NULL ? NULL : mu__map_get(&reader->waits, token);
+}

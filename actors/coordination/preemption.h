@@ -1,0 +1,91 @@
+/* Preemption: notices, and rounds that agree on a step. */
+#ifndef MU_ACTORS_COORDINATION_PREEMPTION_H
+#define MU_ACTORS_COORDINATION_PREEMPTION_H
+
+#include "actors/coordination/internal.h"
+
+void mu__coord_preempt_task_left(struct mu__ctx *ctx, struct coordination *c,
+                                 struct mu__roster_task *task);
+void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
+                                 struct mu__roster_task *task);
+
+/* A key that starts a preemption round when a program puts it: coordination_preempt.c is
+ * told. */
+#define MU__KEY_PREEMPTION "RECEIVED_PREEMPTION_NOTICE"
+
+void mu__coord_preempt_key(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                           struct mu__view value);
+int mu__coord_preempt_init(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_preempt_done(struct coordination *c);
+void mu__coord_on_preempt_notice(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c);
+
+/* The last round, when its step is agreed on; for tests. */
+bool mu__coord_preempt_agreed(const struct coordination *c, uint64_t *ret_round);
+void mu__coord_preempt_lost(struct mu__ctx *ctx, struct coordination *c);
+
+enum round_phase { ROUND_NONE, ROUND_EARLY, ROUND_RUNNING, ROUND_OVER };
+
+/* One who gave notice, and is answered when the round is over. Kept until the next round,
+ * so that one that is asked again begins none. */
+struct preempt_notice {
+    struct preempt_notice *next;
+    const struct mu__roster_task *task;
+    uint64_t incarnation;
+    uint64_t token;
+    uint64_t due_ms;        /* it does not wait for longer; 0: it does */
+    bool answered;
+};
+
+/* What a task has said in the last round. */
+struct voter {
+    uint64_t incarnation;
+    bool requested;             /* PREEMPT_ASK was sent to this incarnation */
+    bool reported;
+    bool counts;
+    uint64_t step;
+};
+
+struct coord_preempt {
+    bool is_read;           /* what the store has of a former host */
+    uint64_t led_ms;        /* when that was: tasks that live have registered some time
+                               after */
+    enum round_phase phase;
+    uint64_t round;         /* the last; 0: there was none */
+    uint64_t begun_ms;
+    char task[64];          /* that will be gone */
+    char reason[MU__ERROR_TEXT_MAX + 1];
+    uint64_t grace_ms;      /* from noticed_ms on; 0: it was not said */
+    uint64_t noticed_ms;
+    uint64_t by;            /* incarnation and token of who said so first; 0: a key */
+    uint64_t token;
+    struct preempt_notice *notices;
+    uint32_t notices_count;
+    struct voter *voters;   /* by slot */
+    uint32_t voters_size;
+    uint32_t missing;       /* of those asked */
+    uint64_t step;          /* ROUND_OVER: all stop there, */
+    mu_error error;         /* or this came of it */
+};
+
+/* ---- preemption.c ---- */
+
+extern const char mu__coord_preempt_record_name[];
+
+/* ---- preemption_messages.c ---- */
+
+void mu__coord_preempt_write_record(struct mu__ctx *ctx, struct coordination *c);
+bool mu__coord_preempt_read_record(struct coord_preempt *p, struct mu__view value);
+uint64_t mu__coord_preempt_grace_left(const struct coord_preempt *p, uint64_t now_ms);
+void mu__coord_preempt_send_ask(struct mu__ctx *ctx, struct coordination *c,
+                                uint32_t node);
+void mu__coord_preempt_send_stop(struct mu__ctx *ctx, struct coordination *c,
+                                 uint32_t node, uint64_t round, uint64_t step,
+                                 const mu_error *error);
+void mu__coord_preempt_send_outcome(struct mu__ctx *ctx, struct coordination *c,
+                                    uint32_t node);
+void mu__coord_preempt_answer_notices(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_preempt_forget_notices(struct coord_preempt *p);
+
+#endif

@@ -1,0 +1,192 @@
+/* What the service sends: nothing leaves before what it depends on is safe in the
+ * store. */
+#include "actors/coordination/coordination.h"
+
+#include "actors/coordination/internal.h"
+#include "actors/coordination/job_runs.h"
+#include "actors/coordination/replies.h"
+#include "actors/coordination/task_marks.h"
+#include "actors/packing.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- What is said ---- */
+
+bool mu__coord_back(struct mu__msg *msg, struct mu__view *const *views, size_t count)
+{
+    size_t size = 1;
+    uint8_t *at;
+
+    if (msg->backing != NULL)
+        return true;
+    for (size_t i = 0; i < count; i++)
+        size += views[i]->size;
+    msg->backing = mu__buf_new(size);
+    if (msg->backing == NULL)
+        return false;
+    at = msg->backing->data;
+    for (size_t i = 0; i < count; i++)
+        at = mu__pack_view(at, views[i]);
+    return true;
+}
+
+void mu__coord_send_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg)
+{
+    /* A link that is gone is told as NODE_DOWN, and its agent asks again. */
+    (void)mu__send(ctx, (mu__pid){node, MU__AGENT}, msg);
+}
+
+static void hold_until_safe(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                 struct mu__msg *msg)
+{
+    struct coord_later *later =
+        c->commits.later_count < COORD_LATER_MAX ? malloc(sizeof *later) : NULL;
+
+    if (later == NULL) {
+        mu__log(ctx, MU__LOG_ERROR, "an answer is dropped: %" PRIu32
+                " others wait for the store", c->commits.later_count);
+        mu__msg_free(ctx, msg);
+        return;
+    }
+    *later = (struct coord_later){
+        .sequence = c->commits.sequence + (c->commits.dirty ? 1 : 0),
+        .node = node,
+        .msg = msg,
+    };
+    *c->commits.later_end = later;
+    c->commits.later_end = &later->next;
+    c->commits.later_count++;
+}
+
+void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                   struct mu__msg *msg)
+{
+    if (msg == NULL)
+        return;
+    if (c->commits.broken)
+        mu__msg_free(ctx, msg);
+    else if (c->commits.dirty || c->commits.safe < c->commits.sequence)
+        hold_until_safe(ctx, c, node, msg);
+    else
+        mu__coord_send_now(ctx, node, msg);
+}
+
+void mu__coord_send_later(struct mu__ctx *ctx, struct coordination *c)
+{
+    while (c->commits.later != NULL && c->commits.later->sequence <= c->commits.safe) {
+        struct coord_later *later = c->commits.later;
+
+        c->commits.later = later->next;
+        if (c->commits.later == NULL)
+            c->commits.later_end = &c->commits.later;
+        c->commits.later_count--;
+        mu__coord_send_now(ctx, later->node, later->msg);
+        free(later);
+    }
+}
+
+void mu__coord_drop_later(struct mu__ctx *ctx, struct coordination *c)
+{
+    while (c->commits.later != NULL) {
+        struct coord_later *later = c->commits.later;
+
+        c->commits.later = later->next;
+        mu__msg_free(ctx, later->msg);
+        free(later);
+    }
+    c->commits.later_end = &c->commits.later;
+    c->commits.later_count = 0;
+}
+
+static void answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                   struct mu__tasks_answer *body, struct mu__msg *msg,
+                   const mu_error *error)
+{
+    struct mu__view *const views[] = {&body->message, &body->task};
+
+    body->code = (uint32_t)-error->code;
+    body->message = mu__view_str(error->message);
+    body->task = mu__view_str(error->task);
+    body->error_kind = (uint32_t)error->kind;
+    if (!mu__coord_back(msg, views, 2))
+        body->message.size = body->task.size = 0;
+    mu__coord_send(ctx, c, node, msg);
+}
+
+void mu__coord_answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                      uint64_t token, const mu_error *error)
+{
+    const mu_error none = {.code = 0};
+    struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_ANSWER);
+    struct mu__tasks_answer *body;
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->token = token;
+    answer(ctx, c, node, body, msg, error == NULL ? &none : error);
+}
+
+void mu__coord_answer_packed(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                             const struct mu__tasks_answer *answer, struct mu__buf *buf)
+{
+    uint64_t bytes = (uint64_t)answer->content.head_size + answer->content.tail_size;
+    bool fits = buf != NULL && bytes <= MU__TASKS_CONTENT_MAX;
+    struct mu__msg *msg = fits ? mu__msg_new(ctx, MU__TASKS_ANSWER) : NULL;
+    mu_error error;
+
+    if (msg != NULL) {
+        *(struct mu__tasks_answer *)mu__body(msg) = *answer;
+        msg->backing = mu__buf_ref(buf);
+        mu__coord_send(ctx, c, node, msg);
+        return;
+    }
+    if (buf != NULL && !fits)
+        (void)mu_error_set(&error, -MU_EEXHAUSTED, "what %s knows of these tasks has %"
+                           PRIu64 " bytes, and at most %d are told: ask about fewer",
+                           c->config.task, bytes, MU__TASKS_CONTENT_MAX);
+    else
+        (void)mu_error_set(&error, -MU_ENOMEM, "%s is out of memory", c->config.task);
+    mu__coord_answer(ctx, c, node, answer->token, &error);
+}
+
+void mu__coord_answer_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                            uint64_t token, uint64_t version, mu_value *content)
+{
+    struct mu__tasks_answer answer = {.token = token, .version = version};
+    struct mu__buf *buf =
+        content == NULL ? NULL : mu__pack_value(content, &answer.content);
+
+    mu_value_free(content);
+    mu__coord_answer_packed(ctx, c, node, &answer, buf);
+    mu__buf_unref(buf);
+}
+
+void mu__coord_send_here(struct mu__ctx *ctx, const struct coordination *c, uint32_t node)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__SERVICE_HERE);
+    struct mu__service_here *body;
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->leads = c->leads;
+    body->epoch = c->epoch;
+    body->store = c->number;
+    if (!c->leads) {
+        struct mu__view *const views[] = {&body->reason};
+
+        body->reason = mu__view_str(c->reason);
+        if (!mu__coord_back(msg, views, 1))
+            body->reason.size = 0;
+    }
+    mu__coord_send_now(ctx, node, msg);
+}
+
+void mu__coord_send_here_to_all(struct mu__ctx *ctx, const struct coordination *c)
+{
+    for (size_t i = 0; i < c->peers.capacity; i++)
+        if (c->peers.entries[i].key != 0)
+            mu__coord_send_here(ctx, c, (uint32_t)(c->peers.entries[i].key - 1));
+}

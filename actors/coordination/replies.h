@@ -1,0 +1,44 @@
+/* What the service sends. What depends on a change waits until that is safe in the
+ * store. */
+#ifndef MU_ACTORS_COORDINATION_REPLIES_H
+#define MU_ACTORS_COORDINATION_REPLIES_H
+
+#include "actors/coordination/internal.h"
+
+/* Say something to the agent of a node, once what was written before is safe. Takes msg;
+ * NULL is fine (no memory: the agent asks again when its limit allows). */
+void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                   struct mu__msg *msg);
+
+/* The same at once: for what does not depend on the store. */
+void mu__coord_send_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg);
+
+/* Answer with TASKS_ANSWER; `error` NULL: 0. */
+void mu__coord_answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                      uint64_t token, const mu_error *error);
+
+/* The same with content, which it takes. */
+void mu__coord_answer_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                            uint64_t token, uint64_t version, mu_value *content);
+
+/* The same, packed, in a buffer that stays the caller's; NULL: out of memory, which is
+ * answered, as is content that is larger than a message may have. */
+void mu__coord_answer_packed(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                             const struct mu__tasks_answer *answer, struct mu__buf *buf);
+
+/* A buffer for a message's backing with copies of some views, which point into it then;
+ * false when out of memory. A message that has a backing keeps it: views are copied only
+ * into one that has none. */
+bool mu__coord_back(struct mu__msg *msg, struct mu__view *const *views, size_t count);
+
+/* ---- replies.c ---- */
+
+void mu__coord_send_later(struct mu__ctx *ctx, struct coordination *c);
+void mu__coord_drop_later(struct mu__ctx *ctx, struct coordination *c);
+
+/* Not what depends on the store: at once. */
+void mu__coord_send_here(struct mu__ctx *ctx, const struct coordination *c,
+                         uint32_t node);
+void mu__coord_send_here_to_all(struct mu__ctx *ctx, const struct coordination *c);
+
+#endif

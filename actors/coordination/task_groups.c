@@ -1,0 +1,204 @@
+/* Requests that wait, by the set of tasks that they are about (their group), by the task
+ * that made them, and by deadline. */
+#include "actors/coordination/roster.h"
+#include "actors/coordination/task_requests.h"
+#include "actors/coordination/wait_notes.h"
+#include "actors/packing.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* ---- lists ---- */
+
+static void link_after(struct pending_request *pending, struct pending_request *before,
+                       struct pending_request *after, int which)
+{
+    pending->prev[which] = before;
+    pending->next[which] = after;
+    if (before != NULL)
+        before->next[which] = pending;
+    if (after != NULL)
+        after->prev[which] = pending;
+}
+
+void mu__coord_group_unlink_from(struct pending_request *pending, int which)
+{
+    if (pending->prev[which] != NULL)
+        pending->prev[which]->next[which] = pending->next[which];
+    if (pending->next[which] != NULL)
+        pending->next[which]->prev[which] = pending->prev[which];
+}
+
+/* Limits are mostly alike: a new one is near the end. */
+static void enlist_due(struct coord_requests *rs, struct pending_request *pending)
+{
+    struct pending_request *before = rs->due_last;
+
+    while (before != NULL && before->due_ms > pending->due_ms)
+        before = before->prev[BY_DUE];
+    link_after(pending, before, before == NULL ? rs->due_first : before->next[BY_DUE],
+               BY_DUE);
+    if (before == NULL)
+        rs->due_first = pending;
+    if (pending->next[BY_DUE] == NULL)
+        rs->due_last = pending;
+}
+
+struct pending_request *mu__coord_group_first_of(const struct coord_requests *rs,
+                                                 const struct mu__roster_task *task)
+{
+    return mu__map_get(&rs->of_tasks, (uint64_t)task->slot + 1);
+}
+
+int mu__coord_group_enlist(struct coord_requests *rs, struct pending_request *pending)
+{
+    struct pending_request *first = mu__coord_group_first_of(rs, pending->task);
+
+    if (mu__map_set(&rs->of_tasks, (uint64_t)pending->task->slot + 1, pending) != 0)
+        return -MU_ENOMEM;
+    link_after(pending, NULL, first, BY_TASK);
+    link_after(pending, NULL, pending->group->first, BY_GROUP);
+    pending->group->first = pending;
+    enlist_due(rs, pending);
+    rs->count++;
+    return 0;
+}
+
+void mu__coord_group_unlist_of_task(struct coord_requests *rs,
+                                    const struct pending_request *pending)
+{
+    uint64_t key = (uint64_t)pending->task->slot + 1;
+
+    if (mu__map_get(&rs->of_tasks, key) != pending)
+        return;
+    if (pending->next[BY_TASK] == NULL)
+        (void)mu__map_remove(&rs->of_tasks, key);
+    else    /* takes no memory: the key is there */
+        (void)mu__map_set(&rs->of_tasks, key, pending->next[BY_TASK]);
+}
+
+/* ---- groups ---- */
+
+bool mu__coord_group_has(const struct group *group, const struct mu__roster_task *task)
+{
+    return group->guests || mu__task_set_has(&group->set, task->type, task->index);
+}
+
+mu_value *mu__coord_group_content_of(struct mu__ctx *ctx, const struct coordination *c,
+                                     const struct group *group, enum mu__tasks_what what)
+{
+    return mu__coord_states(ctx, c, group->guests ? NULL : &group->set, what);
+}
+
+void mu__coord_group_group_free(struct group *group)
+{
+    if (group == NULL)
+        return;
+    mu__task_set_done(&group->set);
+    free(group->text);
+    free(group);
+}
+
+void mu__coord_group_group_drop(struct coord_requests *rs, struct group *group)
+{
+    struct group **link = &rs->groups;
+
+    if (group->first != NULL || group->stays)
+        return;
+    while (*link != group)
+        link = &(*link)->next;
+    *link = group->next;
+    rs->groups_count--;
+    if (rs->missing_group == group)
+        rs->missing_group = NULL;
+    mu__coord_group_group_free(group);
+}
+
+/* The tasks of a set, counted; -MU_ENOTFOUND when one of them is not known. */
+static int count_group(const struct mu__roster *roster, struct group *group,
+                       mu_error *ret_error)
+{
+    for (uint32_t i = 0; i < group->set.count; i++) {
+        const struct mu__task_range *range = &group->set.ranges[i];
+
+        for (uint64_t index = range->first; index <= range->last; index++) {
+            const struct mu__roster_task *task =
+                mu__roster_find(roster, range->type, (uint32_t)index);
+
+            if (task == NULL)
+                return mu_error_set(ret_error, -MU_ENOTFOUND,
+                                    "/job:%s/task:%" PRIu64 " is not known: it is not "
+                                    "one of the coordinated jobs, and has not registered",
+                                    range->type, index);
+            group->total++;
+            group->connected += task->state == MU__TASK_CONNECTED;
+            if (task->version > group->version)
+                group->version = task->version;
+        }
+    }
+    return 0;
+}
+
+int mu__coord_group_group_new(const struct coordination *c, struct mu__view tasks,
+                              bool guests, mu_error *ret_error, struct group **ret_group)
+{
+    struct group *group = calloc(1, sizeof *group);
+    int rv = -MU_ENOMEM;
+
+    if (group != NULL)
+        group->text = malloc((size_t)tasks.size + 1);
+    if (group == NULL || group->text == NULL) {
+        (void)mu_error_set(ret_error, rv, "out of memory");
+        mu__coord_group_group_free(group);
+        return rv;
+    }
+    mu__view_copy(tasks, group->text, (size_t)tasks.size + 1);
+    group->guests = guests;
+    group->version = guests ? c->roster->version : 0;
+    group->total = guests ? c->roster->count : 0;
+    rv = mu__task_set_parse(tasks, ret_error, &group->set);
+    if (rv == 0)
+        rv = count_group(c->roster, group, ret_error);
+    if (rv != 0) {
+        mu__coord_group_group_free(group);
+        return rv;
+    }
+    *ret_group = group;
+    return 0;
+}
+
+static struct group *group_find(const struct coord_requests *rs, struct mu__view tasks,
+                                bool guests)
+{
+    for (struct group *group = rs->groups; group != NULL; group = group->next)
+        if (group->guests == guests && mu__view_is(tasks, group->text))
+            return group;
+    return NULL;
+}
+
+int mu__coord_group_group_of(const struct coordination *c,
+                             const struct coord_request *request, mu_error *ret_error,
+                             struct group **ret_group)
+{
+    struct coord_requests *rs = c->requests;
+    bool guests = request->kind == COORD_REQUEST_WATCH && request->tasks.size == 0;
+    int rv;
+
+    if (request->tasks.size == 0 && !guests) {
+        *ret_group = rs->all;
+        return 0;
+    }
+    *ret_group = group_find(rs, request->tasks, guests);
+    if (*ret_group != NULL)
+        return 0;
+    if (rs->groups_count == GROUPS_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "questions about %d sets of tasks wait already", GROUPS_MAX);
+    rv = mu__coord_group_group_new(c, request->tasks, guests, ret_error, ret_group);
+    if (rv != 0)
+        return rv;
+    (*ret_group)->next = rs->groups;
+    rs->groups = *ret_group;
+    rs->groups_count++;
+    return 0;
+}

@@ -1,0 +1,168 @@
+/* Changes of a task's state: what the other parts, the task itself and all others hear of
+ * it. */
+#include "actors/coordination/barrier_requests.h"
+#include "actors/coordination/internal.h"
+#include "actors/coordination/job_runs.h"
+#include "actors/coordination/keys/internal.h"
+#include "actors/coordination/keys/keys.h"
+#include "actors/coordination/leave.h"
+#include "actors/coordination/preemption.h"
+#include "actors/coordination/replies.h"
+#include "actors/coordination/roster.h"
+#include "actors/coordination/task_requests.h"
+#include "actors/coordination/task_states.h"
+#include "runtime/message/codec.h"
+
+#include <stdio.h>
+
+/* ---- What tasks are told without asking ---- */
+
+static void send_error(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
+                      const mu_error *error, bool own)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_ERROR);
+    struct mu__task_error *body;
+
+    if (msg == NULL)
+        return;
+    body = mu__body(msg);
+    body->code = (uint32_t)-error->code;
+    body->own = own;
+    body->message = mu__view_str(error->message);
+    body->task = mu__view_str(error->task);
+    if (!mu__coord_back(msg, (struct mu__view *[]){&body->message, &body->task}, 2))
+        body->message.size = body->task.size = 0;
+    mu__coord_send(ctx, c, node, msg);
+}
+
+void mu__coord_task_notify(struct mu__ctx *ctx, struct coordination *c,
+                 struct mu__roster_task *task)
+{
+    task->notified = true;
+    send_error(ctx, c, task->node, &c->tasks->notified, false);
+}
+
+/* Each agent is told once: it is in error from then on. One whose link is down is told
+ * when it is up again. So a failure of all tasks at once is no storm. */
+static void notify_all(struct mu__ctx *ctx, struct coordination *c, const mu_error *error)
+{
+    c->tasks->notified = *error;
+    c->tasks->notified_count++;
+    if (c->tasks->fresh == 0)
+        return;
+    c->tasks->fresh = 0;
+    for (uint32_t i = 0; i < c->roster->count; i++) {
+        struct mu__roster_task *task = c->roster->tasks[i];
+
+        if (mu__coord_task_is_connected(task) && task->up && !task->notified)
+            mu__coord_task_notify(ctx, c, task);
+    }
+}
+
+/* ---- Changes of state ---- */
+
+void mu__coord_task_moved(struct mu__ctx *ctx, struct coordination *c,
+                          struct mu__roster_task *task, bool was_connected)
+{
+    mu__coord_requests_changed(ctx, c, task, was_connected);
+}
+
+void mu__coord_task_move(struct mu__ctx *ctx, struct coordination *c,
+                         struct mu__roster_task *task, enum mu__task_state state,
+                         const mu_error *error)
+{
+    bool was_connected = mu__coord_task_is_connected(task);
+
+    mu__roster_move(c->roster, task, state, error, mu__coord_clock(ctx, c));
+    mu__log(ctx, state == MU__TASK_FAILED ? MU__LOG_WARN : MU__LOG_DEBUG, "%s: %s%s%s",
+            task->name, mu__roster_state_word(task), error == NULL ? "" : ": ",
+            error == NULL ? "" : error->message);
+    mu__coord_task_moved(ctx, c, task, was_connected);
+}
+
+/* It was CONNECTED, and is not any more. */
+static void close_in_parts(struct mu__ctx *ctx, struct coordination *c,
+                            struct mu__roster_task *task, bool failed)
+{
+    mu__coord_keys_task_ended(ctx, c, task->incarnation);
+    if (task->up)
+        mu__coord_keys_node_down(ctx, c, task->node);
+    mu__coord_barriers_task_left(ctx, c, task, failed);
+    mu__coord_preempt_task_left(ctx, c, task);
+}
+
+void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
+                    struct mu__roster_task *task, const mu_error *error,
+                    enum coord_failure how)
+{
+    mu_error failure = *error;
+    mu_error answer = *error;
+    bool was_connected = mu__coord_task_is_connected(task);
+
+    mu__coord_leave_drop(c, task);
+    task->self_reported = how == COORD_FAILED_OWN;
+    mu__coord_task_move(ctx, c, task, MU__TASK_FAILED, &failure);
+    task->lost = how == COORD_FAILED_LOST && task->recoverable;
+    /* Without a task: its agent asks again when it has registered again. */
+    if (task->lost)
+        answer.task[0] = '\0';
+    mu__coord_requests_answer(ctx, c, task, -1, &answer);
+    if (was_connected)
+        close_in_parts(ctx, c, task, true);
+    if (how != COORD_FAILED_OWN && !task->lost && task->up)
+        send_error(ctx, c, task->node, &failure, true);
+    if (mu__coord_shares_fate(task))
+        notify_all(ctx, c, &failure);
+    mu__coord_leave_fail(ctx, c, task, "has failed");
+}
+
+void mu__coord_fail_with(struct mu__ctx *ctx, struct coordination *c,
+                         struct mu__roster_task *task, int code, const char *what)
+{
+    mu_error error;
+
+    (void)mu_error_set(&error, code, "%s %s", task->name, what);
+    (void)snprintf(error.task, sizeof error.task, "%s", task->name);
+    mu__coord_fail(ctx, c, task, &error, COORD_FAILED);
+}
+
+/* Before all were there nobody has begun to rely on it. */
+static void lose_early(struct mu__ctx *ctx, struct coordination *c,
+                       struct mu__roster_task *task, const mu_error *error)
+{
+    mu__log(ctx, MU__LOG_INFO, "%s, before all tasks have registered: it may come again",
+            error->message);
+    mu__coord_requests_answer(ctx, c, task, -1, error);
+    mu__coord_disconnect(ctx, c, task);
+    task->lost = true;
+}
+
+void mu__coord_task_lose(struct mu__ctx *ctx, struct coordination *c,
+                         struct mu__roster_task *task, const char *what)
+{
+    mu_error error;
+
+    (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s %s", task->name, what);
+    if (c->tasks->gathering && !task->recoverable) {
+        lose_early(ctx, c, task, &error);
+        return;
+    }
+    (void)snprintf(error.task, sizeof error.task, "%s", task->name);
+    mu__coord_fail(ctx, c, task, &error, COORD_FAILED_LOST);
+}
+
+/* It goes without a failure. */
+void mu__coord_disconnect(struct mu__ctx *ctx, struct coordination *c,
+                          struct mu__roster_task *task)
+{
+    bool was_connected = mu__coord_task_is_connected(task);
+    mu_error error;
+
+    (void)mu_error_set(&error, -MU_EPRECONDITION, "%s is not registered any more",
+                       task->name);
+    mu__coord_leave_drop(c, task);
+    mu__coord_requests_answer(ctx, c, task, -1, &error);
+    mu__coord_task_move(ctx, c, task, MU__TASK_DISCONNECTED, NULL);
+    if (was_connected)
+        close_in_parts(ctx, c, task, false);
+}

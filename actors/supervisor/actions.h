@@ -1,0 +1,222 @@
+/* What the files of the supervisor call of each other, by file. */
+#ifndef MU_ACTORS_SUPERVISOR_ACTIONS_H
+#define MU_ACTORS_SUPERVISOR_ACTIONS_H
+
+#include "actors/supervisor/internal.h"
+
+/* ---- supervisor.c ---- */
+
+/* The closure ends here, whatever becomes of the answer. */
+void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
+                     struct mu__closure *closure, const struct closure_outcome *outcome);
+
+/* The same with an error of the chief's own. */
+void mu__sup_resolve_error(struct mu__ctx *ctx, struct supervisor *s,
+                           struct mu__closure *closure, int code, uint32_t kind,
+                           const char *text);
+
+/* Remove it, and release its function. */
+void mu__sup_remove(struct supervisor *s, struct mu__closure *closure);
+
+/* Stops its timer and releases its inputs, too. */
+void mu__sup_drop_extra(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure);
+
+/* ---- clients.c ---- */
+
+struct supervisor_client *mu__sup_client(struct supervisor *s, mu__pid pid);
+void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
+                           struct supervisor_client *client);
+
+/* The closure that a client knows by a token; NULL when there is none (any more). */
+struct mu__closure *mu__sup_closure_at(struct supervisor *s, mu__pid pid,
+                                       uint64_t token);
+
+/* The client knows the closure no more. */
+void mu__sup_forget_token(struct supervisor_client *client,
+                          const struct mu__closure *closure);
+
+/* A closure that nobody waited for is this client's from now on. */
+void mu__sup_adopt(struct supervisor *s, struct supervisor_client *client,
+                   struct mu__closure *closure, uint64_t token);
+
+/* Whether it is still to be run: somebody waits for it, or the journal has it. */
+bool mu__sup_is_wanted(const struct supervisor *s, const struct mu__closure *closure);
+
+/* Tell every client of an error that is of no closure. */
+void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,
+                   const char *task, const char *text);
+
+/* ---- dispatch.c ---- */
+
+/* Give out closures while there are any and a worker has room. */
+void mu__sup_dispatch(struct mu__ctx *ctx, struct supervisor *s);
+
+/* The worker with that number may have got room: for those that wait for it alone. */
+void mu__sup_dispatch_affine(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+
+/* The queue where a closure belongs; MU__LIST_NONE: out of memory. */
+uint32_t mu__sup_queue_of(struct supervisor *s, const struct mu__closure *closure);
+
+/* Put a closure to the front or the end of its queue. */
+void mu__sup_queue_first(struct mu__ctx *ctx, struct supervisor *s,
+                         struct mu__closure *closure);
+void mu__sup_queue_last(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure);
+
+/* Move to the list of those that wait for a time or for inputs. */
+void mu__sup_hold(struct supervisor *s, struct mu__closure *closure);
+
+/* An attempt at a worker has ended: its slot is free. */
+void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                    const struct abandoned_attempt *was);
+
+/* What the worker that it is in flight at is charged for it. */
+static inline struct abandoned_attempt mu__sup_charge(const struct mu__closure *closure)
+{
+    bool begun = (closure->marks & MU__MARK_BEGUN) != 0;
+
+    return (struct abandoned_attempt){
+        .closure = mu__closure_id(closure),
+        .attempt = closure->attempt,
+        .bytes = mu__closure_bytes(closure),
+        .cost_us = begun ? 0 : closure->cost_us,
+        .begun = begun,
+    };
+}
+
+struct abandoned_attempt mu__sup_backup_charge(const struct mu__closure *closure,
+                                               const struct closure_extra *extra);
+
+int mu__sup_send_run(struct mu__ctx *ctx, struct supervisor *s,
+                     const struct mu__member_worker *worker,
+                     const struct mu__closure *closure, uint32_t attempt);
+void mu__sup_send_cancel(struct mu__ctx *ctx, uint32_t node, uint64_t closure,
+                         uint32_t attempt);
+
+/* Windows are the supervisor's to find, not those of the configuration. */
+static inline bool mu__sup_is_adaptive(const struct supervisor *s)
+{
+    return s->config.window == 0;
+}
+
+/* How many of what ran there last a worker may have in flight; for the status. */
+uint32_t mu__sup_window(const struct supervisor *s,
+                        const struct mu__member_worker *worker);
+
+/* ---- finish_attempts.c ---- */
+
+/* Why a worker is not there any more. */
+enum mu__loss {
+    MU__LOSS,           /* its link is down */
+    MU__LOSS_DRAINED,   /* the same, and it was to leave */
+    MU__LOSS_REMOVED    /* it is not in the cluster any more */
+};
+
+/* A closure whose worker was lost: cancelled, given up, or back to the front. That a
+ * worker was removed is not held against its closures. */
+void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
+                       struct mu__closure *closure, struct mu__worker_id worker,
+                       enum mu__loss loss);
+
+/* An attempt that was abandoned at a worker will not run there, if `returned`, or has
+ * begun. False: there is none such. */
+bool mu__sup_abandoned_reported(struct mu__ctx *ctx, struct supervisor *s,
+                                uint32_t number, uint64_t closure, uint32_t attempt,
+                                bool returned);
+
+/* Nobody waits for what is under way of a closure: ask its workers to stop. */
+void mu__sup_abandon(struct mu__ctx *ctx, struct supervisor *s,
+                     struct mu__closure *closure);
+
+/* The next of a closure's times: to be called when one of them has changed. */
+void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure);
+
+/* ---- stragglers.c ---- */
+
+/* A backup attempt goes on as the attempt; false: there is none. */
+bool mu__sup_promote_backup(struct supervisor *s, struct mu__closure *closure);
+
+void mu__sup_forget_backup(struct supervisor *s, struct closure_extra *extra);
+
+/* The worker was lost: the backups that ran there end. Watch for stragglers from now
+ * on. */
+void mu__sup_backups_lost(struct supervisor *s, uint32_t number);
+void mu__sup_backup_watch(struct mu__ctx *ctx, struct supervisor *s);
+
+/* ---- workers.c ---- */
+
+void mu__sup_lose_worker(struct mu__ctx *ctx, struct supervisor *s,
+                         const struct mu__member_worker *worker);
+
+/* Those that the cluster lists are missed from the start. False: out of memory. */
+bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s);
+
+/* Room for what is known of workers up to a number; false when out of memory. */
+bool mu__sup_need_worker_state(struct supervisor *s, uint32_t number);
+
+/* A worker that is away is waited for from now on, if it was not. */
+void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+
+/* One that is to leave has nothing left: let it. */
+void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
+                          const char *text);
+/* Tell a parameter server whose effects it may apply. */
+void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t node);
+
+/* ---- builds.c ---- */
+
+/* A worker has built a per-worker value, or failed to. */
+void mu__sup_built(struct mu__ctx *ctx, struct supervisor *s, const struct mu__msg *msg);
+
+/* A worker has joined: it builds what there is before it gets closures. It was lost. */
+void mu__sup_builds_begin(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
+                         enum mu__loss loss);
+
+/* False: on this worker a closure would wait long for one of its inputs. */
+bool mu__sup_builds_suit(const struct supervisor *s, const struct closure_extra *extra,
+                         const struct mu__member_worker *worker);
+
+/* ---- status.c ---- */
+
+uint32_t mu__sup_in_flight(const struct supervisor *s);
+
+/* Of these, how many are known to have begun. */
+uint32_t mu__sup_running(const struct supervisor *s);
+uint32_t mu__sup_waiting(const struct supervisor *s);
+
+/* A closure in flight, as the status shows it. */
+mu_value *mu__sup_running_value(const struct supervisor *s,
+                                const struct mu__closure *closure, uint64_t now_ms);
+
+/* ---- explain.c ---- */
+
+/* Answer a STATUS_GET that asks about one closure. */
+void mu__sup_explain(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *msg);
+
+/* The workers that were there and are away. */
+mu_value *mu__sup_missing_value(const struct supervisor *s, uint64_t now_ms);
+
+/* Watch for closures that make no progress, from now on. */
+void mu__sup_watchdog_watch(struct mu__ctx *ctx, struct supervisor *s);
+
+/* ---- inputs.c, pinning.c, per_worker_values.c ---- */
+
+void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s,
+                         struct closure_extra *extra);
+
+/* A pinned result is being computed again, and this is its closure: it has come (code 0)
+ * or cannot. True when it was one, and has been handled. */
+bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure,
+                        const struct closure_outcome *outcome, uint32_t number);
+
+/* Around a walk over a list of closures or pinned results: what is unused is removed when
+ * the last walk has ended, so that what comes next is still there. */
+void mu__sup_inputs_pause(struct supervisor *s);
+void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s);
+mu_value *mu__sup_per_worker_value(const struct supervisor *s);
+
+#endif

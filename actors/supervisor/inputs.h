@@ -1,0 +1,71 @@
+/* What closures get besides their arguments: results pinned on workers (pinning.c) and
+ * per-worker values (per_worker_values.c); and how a closure uses them (inputs.c). */
+#ifndef MU_ACTORS_SUPERVISOR_INPUTS_H
+#define MU_ACTORS_SUPERVISOR_INPUTS_H
+
+#include "actors/supervisor/internal.h"
+
+/* ---- inputs.c ---- */
+
+/* A new closure that names inputs. 0, or why it cannot run (with a message). */
+int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure, struct mu__view inputs,
+                        mu_error *ret_error);
+
+/* Before a closure with inputs goes to a worker: 0 when all of them are there or on their
+ * way; -MU_EAGAIN when it must wait for some, and was put where those wait. */
+int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
+                         struct mu__closure *closure, struct mu__member_worker *worker);
+
+/* The worker that has most of a closure's inputs; 0: no preference. */
+uint32_t mu__sup_inputs_worker(const struct supervisor *s,
+                               const struct closure_extra *extra);
+
+void mu__sup_inputs_client_lost(struct mu__ctx *ctx, struct supervisor *s,
+                                mu__pid client);
+void mu__sup_inputs_done(struct supervisor *s);
+
+void mu__sup_send_input(struct mu__ctx *ctx, uint32_t node, uint64_t number,
+                        const struct mu__packed *content, struct mu__buf *backing);
+void mu__sup_send_drop(struct mu__ctx *ctx, uint32_t node, uint64_t number);
+
+/* ---- pinning.c ---- */
+
+/* The result of a closure stays on a worker. False when out of memory. */
+bool mu__sup_pin_result(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure, uint32_t number);
+
+/* A result that nobody waits for has come from a node: should it have been pinned there,
+ * it is dropped. */
+void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node,
+                        uint64_t number);
+
+/* The worker that had them is lost. */
+void mu__sup_pinned_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
+
+/* Somebody needs it who cannot have it now: it is pulled to the chief, or computed. */
+void mu__sup_pinned_request(struct mu__ctx *ctx, struct supervisor *s,
+                            struct pinned_result *pinned);
+
+/* Remove it if its client has released it and no closure uses it. */
+void mu__sup_pinned_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
+                                  struct pinned_result *pinned);
+
+/* ---- per_worker_values.c ---- */
+
+struct per_worker;
+
+/* NULL when there is none, or `number` is that of a pinned result. */
+struct per_worker *mu__sup_per_worker_find(const struct supervisor *s, uint64_t number);
+
+/* Its item for a worker; NULL: none. */
+const mu_value *mu__sup_per_worker_item(const struct supervisor *s,
+                                        const mu_value *values,
+                                        const struct mu__member_worker *worker);
+
+/* Remove it if its client has released it and no closure uses it. */
+void mu__sup_per_worker_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
+                                      struct per_worker *pw);
+void mu__sup_per_worker_done(struct supervisor *s);
+
+#endif

@@ -1,0 +1,46 @@
+/* Named closures in the journal: what the supervisor does with its closure_journal. */
+#ifndef MU_ACTORS_SUPERVISOR_JOURNALING_H
+#define MU_ACTORS_SUPERVISOR_JOURNALING_H
+
+#include "actors/supervisor/internal.h"
+
+/* Before anything else is done with the journal: tells the part what it may use. */
+void mu__sup_journal_init(struct supervisor *s);
+
+/* Reads the journal of the configuration, if there is one, and queues what is left. */
+int mu__sup_journal_open(struct mu__ctx *ctx, struct supervisor *s);
+
+/* A closure with a name is being scheduled. True when it was seen to: answered because it
+ * has finished, or joined with the one that is under way. */
+bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
+                           struct supervisor_client *client,
+                           const struct mu__schedule *body);
+
+/* Write a new closure down; 0, or why it cannot be (with a message). One that has
+ * inputs is written down when it has finished: the next chief would not know them. The
+ * result of a closure of the journal is there, and is not pinned on its worker. */
+int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
+                              struct mu__closure *closure, bool has_inputs,
+                              mu_error *ret_error);
+
+/* What was appended survives from here on; reports to clients when it does not. */
+void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
+
+/* One more number of an effect may be given out, as far as those go that are out; and as
+ * far as the journal goes: else -MU_EEXHAUSTED (it is full) or -MU_EUNAVAILABLE, and
+ * s->journal.error says why. */
+bool mu__sup_has_effect_number(const struct supervisor *s);
+int mu__sup_journal_reserve(struct mu__ctx *ctx, struct supervisor *s);
+
+/* A closure of the journal is resolved: write that down, answer those who joined it.
+ * False when it could not be written: then its effect is not finished with, since the
+ * next chief may run it again, and what it writes then must count if nothing else did. */
+bool mu__sup_journal_resolved(struct mu__ctx *ctx, struct supervisor *s,
+                              struct mu__closure *closure,
+                              const struct closure_outcome *outcome);
+
+/* The function of a named closure that the journal knows to have finished; MU__NAME_NONE
+ * when there is none. */
+uint32_t mu__sup_journal_finished(const struct supervisor *s, struct mu__view name);
+
+#endif

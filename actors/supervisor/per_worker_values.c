@@ -1,0 +1,227 @@
+/* Per-worker values: each worker has an item of its own, given by the program or built
+ * there by a function (builds.h). */
+#include "actors/supervisor/actions.h"
+#include "actors/supervisor/builds.h"
+#include "actors/supervisor/handlers.h"
+#include "actors/supervisor/inputs.h"
+#include "actors/supervisor/roles.h"
+#include "runtime/message/unpack.h"
+
+#include <string.h>
+
+struct per_worker *mu__sup_per_worker_find(const struct supervisor *s, uint64_t number)
+{
+    if ((number & MU__PER_WORKER_BIT) == 0)
+        return NULL;
+    return mu__map_get(&s->per_worker.by_number, number);
+}
+
+/* A list for the workers of type "worker", or a map with one for each type. */
+static int check_items(const struct supervisor *s, const mu_value *values,
+                       mu_error *ret_error)
+{
+    if (mu_value_type(values) == MU_VALUE_LIST)
+        return 0;
+    if (mu_value_type(values) != MU_VALUE_MAP)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "per-worker values: expected a list with one item for each "
+                            "worker, or a map of such lists by task type");
+    for (size_t i = 0; i < mu_value_count(values); i++) {
+        const char *type = mu_value_key(values, i);
+
+        if (!mu__worker_types_has(&s->config.types, type))
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "per-worker values: \"%.64s\" is no type of tasks that "
+                                "run closures (option worker_types of the chief)", type);
+        if (mu_value_type(mu_value_at(values, i)) != MU_VALUE_LIST)
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "per-worker values: expected a list for type \"%.64s\"",
+                                type);
+    }
+    return 0;
+}
+
+/* What a worker is given; NULL: nothing. */
+const mu_value *mu__sup_per_worker_item(const struct supervisor *s,
+                                        const mu_value *values,
+                                        const struct mu__member_worker *worker)
+{
+    const char *type = mu__sup_role_name(s, worker->role);
+
+    if (mu_value_type(values) == MU_VALUE_MAP)
+        return mu_value_at(mu_value_find(values, type), worker->index);
+    return strcmp(type, MU__WORKER_TYPES) == 0 ? mu_value_at(values, worker->index)
+                                               : NULL;
+}
+
+static int read_make(struct supervisor *s, const struct mu__per_worker_make *body,
+                     struct per_worker *made, mu_error *ret_error)
+{
+    char why[128] = "out of memory";
+
+    if (body->function.size > 0) {
+        made->function = mu__names_take(&s->functions, body->function);
+        if (body->args.head_size > 0)
+            made->backing = mu__pack_copy(&body->args, &made->args);
+        if (made->function == MU__NAME_NONE ||
+            (body->args.head_size > 0 && made->backing == NULL))
+            return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+        return 0;
+    }
+    if (mu__value_unpack(&body->args, why, sizeof why, &made->values) != 0)
+        return mu_error_set(ret_error, -MU_EDATALOSS, "the values cannot be read: %s",
+                            why);
+    return check_items(s, made->values, ret_error);
+}
+
+static void per_worker_free(struct supervisor *s, struct per_worker *pw)
+{
+    mu__names_release(&s->functions, pw->function);
+    mu_value_free(pw->values);
+    mu__buf_unref(pw->backing);
+    mu__free_array(pw->builds);
+    mu__free_array(pw);
+}
+
+void mu__sup_send_item(struct mu__ctx *ctx, const struct supervisor *s,
+                       const struct per_worker *pw,
+                       const struct mu__member_worker *worker)
+{
+    const mu_value *item = mu__sup_per_worker_item(s, pw->values, worker);
+    struct mu__packed content = {0};
+    struct mu__buf *backing = item == NULL ? NULL : mu__pack_value(item, &content);
+
+    if (backing != NULL)
+        mu__sup_send_input(ctx, worker->node, pw->number, &content, backing);
+    mu__buf_unref(backing);
+}
+
+static void answer_make(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64_t number,
+                        const mu_error *error)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__PER_WORKER_MADE);
+
+    if (msg != NULL) {
+        struct mu__per_worker_made *body = mu__body(msg);
+
+        body->token = token;
+        body->input = number;
+        body->code = (uint32_t)-error->code;
+        if (error->code != 0)
+            msg->backing = mu__buf_new(strlen(error->message));
+        if (msg->backing != NULL) {
+            body->message = mu__view_str(error->message);
+            (void)mu__pack_view(msg->backing->data, &body->message);
+        }
+    }
+    (void)mu__send(ctx, to, msg);
+}
+
+static struct per_worker *per_worker_new(struct supervisor *s, mu__pid client,
+                                         const struct mu__per_worker_make *body,
+                                         mu_error *ret_error)
+{
+    struct per_worker *pw = NULL;
+
+    if (!mu__grow_array((void **)&pw, 1, sizeof *pw)) {
+        (void)mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+        return NULL;
+    }
+    *pw = (struct per_worker){
+        .number = MU__PER_WORKER_BIT | (s->per_worker.next + 1),
+        .client = client,
+        .function = MU__NAME_NONE,
+    };
+    if (read_make(s, body, pw, ret_error) == 0) {
+        if (mu__map_set(&s->per_worker.by_number, pw->number, pw) == 0)
+            return pw;
+        (void)mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    }
+    per_worker_free(s, pw);
+    return NULL;
+}
+
+void mu__sup_on_per_worker_make(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__per_worker_make *body = mu__body(msg);
+    mu_error error = {.code = 0};
+    struct per_worker *pw;
+
+    /* So that it goes when its client does. */
+    if (mu__sup_client(s, msg->from) == NULL)
+        (void)mu_error_set(&error, -MU_EEXHAUSTED, "the chief has too many clients");
+    pw = error.code != 0 ? NULL : per_worker_new(s, msg->from, body, &error);
+    answer_make(ctx, msg->from, body->token, pw == NULL ? 0 : pw->number, &error);
+    if (pw == NULL)
+        return;
+    s->per_worker.next++;
+    if (s->per_worker.last == NULL)
+        s->per_worker.first = pw;
+    else
+        s->per_worker.last->next = pw;
+    s->per_worker.last = pw;
+    mu__sup_builds_make(ctx, s, pw);
+}
+
+static void unlist(struct supervisor *s, struct per_worker *pw)
+{
+    struct per_worker **at = &s->per_worker.first;
+    struct per_worker *before = NULL;
+
+    while (*at != pw) {
+        before = *at;
+        at = &before->next;
+    }
+    *at = pw->next;
+    if (s->per_worker.last == pw)
+        s->per_worker.last = before;
+}
+
+void mu__sup_per_worker_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
+                            struct per_worker *pw)
+{
+    if (!pw->released || pw->users > 0)
+        return;
+    for (uint32_t i = 1; i < s->members.workers_size; i++)
+        if (mu__membership_get(&s->members, i) != NULL)
+            mu__sup_send_drop(ctx, s->members.workers[i].node, pw->number);
+    mu__sup_builds_drop(ctx, s, pw);
+    unlist(s, pw);
+    (void)mu__map_remove(&s->per_worker.by_number, pw->number);
+    per_worker_free(s, pw);
+}
+
+void mu__sup_per_worker_done(struct supervisor *s)
+{
+    while (s->per_worker.first != NULL) {
+        struct per_worker *next = s->per_worker.first->next;
+
+        per_worker_free(s, s->per_worker.first);
+        s->per_worker.first = next;
+    }
+    mu__map_done(&s->per_worker.by_number);
+}
+
+mu_value *mu__sup_per_worker_value(const struct supervisor *s)
+{
+    mu_value *list = mu_value_list();
+    char name[MU__FUNCTION_NAME_MAX + 1];
+
+    for (const struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next) {
+        mu_value *map = mu_value_map();
+
+        name[0] = '\0';
+        if (pw->function != MU__NAME_NONE)
+            mu__view_copy(mu__names_view(&s->functions, pw->function), name,
+                          sizeof name);
+        (void)mu_value_set(map, "number",
+                           mu_value_int((int64_t)(pw->number & ~MU__PER_WORKER_BIT)));
+        (void)mu_value_set(map, "function", mu_value_string(name));
+        (void)mu_value_set(map, "users", mu_value_int(pw->users));
+        (void)mu_value_set(map, "failures", mu_value_int(pw->failures));
+        (void)mu_value_set(map, "losses", mu_value_int(pw->losses));
+        (void)mu_value_append(list, map);
+    }
+    return list;
+}

@@ -1,0 +1,328 @@
+/* Results pinned on the workers that made them.
+ *
+ * A pinned result has a closure in list MU__LIST_PINNED, which can compute it again. It
+ * is at its holder, or was pulled to the chief, or is lost; a lost one is computed
+ * again when it is needed, and not before. Who needs it waits in its lists: closures by
+ * their ids, fetches by their tokens. It is removed when its client has released it and
+ * no closure has it among its inputs. */
+#include "actors/supervisor/actions.h"
+#include "actors/supervisor/handlers.h"
+#include "actors/supervisor/inputs.h"
+
+#include <inttypes.h>
+
+/* ---- Those who wait ---- */
+
+static void answer_fetch(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64_t number,
+                         const struct closure_outcome *outcome)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__FETCHED);
+
+    if (msg != NULL) {
+        struct mu__fetched *body = mu__body(msg);
+
+        body->token = token;
+        body->input = number;
+        body->code = (uint32_t)-outcome->code;
+        if (outcome->code == 0) {
+            body->content = outcome->result;
+            if (outcome->backing != NULL)
+                msg->backing = mu__buf_ref(outcome->backing);
+        } else {
+            size_t size = (size_t)outcome->message.size + outcome->task.size;
+
+            body->error_kind = outcome->kind;
+            msg->backing = mu__buf_new(size);
+            if (msg->backing != NULL) {
+                body->message = outcome->message;
+                body->task = outcome->task;
+                (void)mu__pack_view(mu__pack_view(msg->backing->data, &body->message),
+                                    &body->task);
+            }
+        }
+    }
+    (void)mu__send(ctx, to, msg);
+}
+
+static void answer_fetchers(struct mu__ctx *ctx, struct pinned_result *pinned,
+                            const struct closure_outcome *outcome)
+{
+    while (pinned->fetches != NULL) {
+        struct pinned_fetch *fetcher = pinned->fetches;
+
+        pinned->fetches = fetcher->next;
+        answer_fetch(ctx, fetcher->pid, fetcher->token, pinned->number, outcome);
+        mu__free_array(fetcher);
+    }
+}
+
+/* Closures that waited for this one: `outcome` NULL when it is there. */
+static void serve_waiting(struct mu__ctx *ctx, struct supervisor *s,
+                          struct pinned_result *pinned,
+                          const struct closure_outcome *outcome)
+{
+    uint64_t *waiting = pinned->waiting;
+    uint32_t count = pinned->waiting_count;
+
+    pinned->waiting = NULL;
+    pinned->waiting_count = pinned->waiting_size = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        struct mu__closure *closure = mu__closures_find(&s->closures, waiting[i]);
+        struct closure_extra *extra = closure == NULL ? NULL : mu__sup_extra(s, closure);
+
+        if (extra == NULL || extra->inputs_missing == 0)
+            continue;
+        extra->inputs_missing--;
+        if (outcome != NULL) {
+            extra->inputs_missing = 0;
+            mu__sup_resolve(ctx, s, closure, outcome);
+        } else if (extra->inputs_missing == 0 && closure->list == MU__LIST_HELD) {
+            mu__sup_queue_first(ctx, s, closure);
+        }
+    }
+    mu__free_array(waiting);
+}
+
+/* ---- Pulling and computing anew ---- */
+
+static void pull(struct mu__ctx *ctx, struct supervisor *s, struct pinned_result *pinned)
+{
+    const struct mu__member_worker *worker =
+        mu__membership_get(&s->members, pinned->holder);
+    struct mu__msg *msg;
+
+    if (pinned->pulling || worker == NULL)
+        return;
+    pinned->pulling = true;
+    msg = mu__msg_new(ctx, MU__PULL);
+    if (msg != NULL)
+        ((struct mu__pull *)mu__body(msg))->input = pinned->number;
+    (void)mu__send(ctx, (mu__pid){worker->node, MU__WORKER}, msg);
+}
+
+/* Its closure goes to its queue, or waits for inputs of its own: at most one step of the
+ * chain is taken here, the next one when that closure is about to be given out. */
+static void compute(struct mu__ctx *ctx, struct supervisor *s,
+                    struct pinned_result *pinned)
+{
+    struct mu__closure *closure = mu__closures_find(&s->closures, pinned->number);
+
+    if (pinned->computing)
+        return;
+    pinned->computing = true;
+    s->counts.args_bytes += mu__closure_bytes(closure);
+    mu__log(ctx, MU__LOG_INFO, "the result of closure %" PRIu64 " is lost: it is "
+            "computed again", pinned->number);
+    if (s->watchdog.timer == 0)
+        mu__sup_watchdog_watch(ctx, s);
+    mu__sup_queue_first(ctx, s, closure);
+}
+
+/* Somebody wants it who cannot have it now. */
+void mu__sup_pinned_request(struct mu__ctx *ctx, struct supervisor *s,
+                            struct pinned_result *pinned)
+{
+    if (pinned->holder != 0)
+        pull(ctx, s, pinned);
+    else
+        compute(ctx, s, pinned);
+}
+
+/* ---- Adding and removing ---- */
+
+bool mu__sup_pin_result(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure, uint32_t number)
+{
+    (void)ctx;
+    if (mu__pinned_results_add(&s->pinned, mu__closure_id(closure),
+                               s->clients.items[closure->client].pid, number) == NULL)
+        return false;
+    mu__membership_step_back(&s->members, number);
+    return true;
+}
+
+static void drop_copies(struct mu__ctx *ctx, const struct supervisor *s,
+                        const struct pinned_result *pinned)
+{
+    const struct mu__member_worker *worker =
+        mu__membership_get(&s->members, pinned->holder);
+
+    if (worker != NULL)
+        mu__sup_send_drop(ctx, worker->node, pinned->number);
+    for (uint32_t i = 0; i < pinned->sent_count; i++)
+        if (worker == NULL || pinned->sent[i] != worker->node)
+            mu__sup_send_drop(ctx, pinned->sent[i], pinned->number);
+}
+
+static void remove_pinned(struct mu__ctx *ctx, struct supervisor *s,
+                          struct pinned_result *pinned)
+{
+    struct mu__closure *closure = mu__closures_find(&s->closures, pinned->number);
+
+    drop_copies(ctx, s, pinned);
+    if (pinned->computing) {
+        mu__sup_abandon(ctx, s, closure);
+        s->counts.args_bytes -= mu__closure_bytes(closure);
+    }
+    mu__sup_drop_extra(ctx, s, closure);
+    mu__sup_remove(s, closure);
+    mu__pinned_results_remove(&s->pinned, pinned);
+}
+
+void mu__sup_inputs_pause(struct supervisor *s)
+{
+    s->pinned.walks++;
+}
+
+/* One that goes may be the last user of another: no recursion, chains may be long. */
+void mu__sup_inputs_resume(struct mu__ctx *ctx, struct supervisor *s)
+{
+    while (s->pinned.walks == 1 && s->pinned.releasing != NULL) {
+        struct pinned_result *at = s->pinned.releasing;
+
+        s->pinned.releasing = at->next_releasing;
+        remove_pinned(ctx, s, at);
+    }
+    s->pinned.walks--;
+}
+
+void mu__sup_pinned_remove_unused(struct mu__ctx *ctx, struct supervisor *s,
+                                  struct pinned_result *pinned)
+{
+    if (pinned->leaving || !pinned->released || pinned->users > 0)
+        return;
+    mu__sup_inputs_pause(s);
+    pinned->leaving = true;
+    pinned->next_releasing = s->pinned.releasing;
+    s->pinned.releasing = pinned;
+    mu__sup_inputs_resume(ctx, s);
+}
+
+bool mu__sup_recomputed(struct mu__ctx *ctx, struct supervisor *s,
+                        struct mu__closure *closure,
+                        const struct closure_outcome *outcome, uint32_t number)
+{
+    struct pinned_result *pinned =
+        mu__pinned_results_find(&s->pinned, mu__closure_id(closure));
+    struct closure_outcome failure = *outcome;
+
+    if (pinned == NULL || !pinned->computing)
+        return false;
+    pinned->computing = false;
+    s->counts.args_bytes -= mu__closure_bytes(closure);
+    mu__closures_move_last(&s->closures, closure, MU__LIST_PINNED);
+    pinned->holder = outcome->code == 0 ? number : 0;
+    mu__sup_inputs_pause(s);
+    if (outcome->code == 0) {
+        serve_waiting(ctx, s, pinned, NULL);
+        if (pinned->fetches != NULL)
+            pull(ctx, s, pinned);
+    } else {
+        failure.kind = MU_ERROR_INPUT;
+        answer_fetchers(ctx, pinned, &failure);
+        serve_waiting(ctx, s, pinned, &failure);
+    }
+    mu__sup_inputs_resume(ctx, s);
+    return true;
+}
+
+static struct closure_outcome content_of(const struct pinned_result *pinned)
+{
+    return (struct closure_outcome){.result = pinned->content,
+                                    .backing = pinned->backing};
+}
+
+void mu__sup_on_fetch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__fetch *body = mu__body(msg);
+    struct pinned_result *pinned = mu__pinned_results_find(&s->pinned, body->input);
+    const struct closure_outcome unknown = {
+        .code = -MU_ENOTFOUND,
+        .kind = MU_ERROR_INPUT,
+        .message = mu__view_str("the chief does not have that result any more"),
+    };
+    struct closure_outcome there;
+
+    if (pinned != NULL && pinned->backing != NULL) {
+        there = content_of(pinned);
+        answer_fetch(ctx, msg->from, body->token, body->input, &there);
+        return;
+    }
+    if (pinned == NULL ||
+        !mu__pinned_result_add_fetch(pinned, msg->from, body->token)) {
+        answer_fetch(ctx, msg->from, body->token, body->input, &unknown);
+        return;
+    }
+    mu__sup_pinned_request(ctx, s, pinned);
+    mu__sup_dispatch(ctx, s);
+}
+
+/* An empty content has a buffer too, by which it is known to be there. */
+static bool take_content(struct pinned_result *pinned, const struct mu__pulled *body)
+{
+    if (body->content.head_size == 0 && body->content.tail_size == 0) {
+        pinned->backing = mu__buf_new(1);
+        pinned->content = (struct mu__packed){0};
+    } else {
+        pinned->backing = mu__pack_copy(&body->content, &pinned->content);
+    }
+    return pinned->backing != NULL;
+}
+
+void mu__sup_on_pulled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    struct supervisor *s = state;
+    const struct mu__pulled *body = mu__body(msg);
+    struct pinned_result *pinned = mu__pinned_results_find(&s->pinned, body->input);
+    const struct mu__member_worker *worker =
+        pinned == NULL ? NULL : mu__membership_get(&s->members, pinned->holder);
+    struct closure_outcome there;
+
+    if (worker == NULL || worker->node != msg->from.node || !pinned->pulling)
+        return;
+    pinned->pulling = false;
+    if (body->code != 0 || !take_content(pinned, body)) {
+        pinned->holder = 0;
+        compute(ctx, s, pinned);
+    } else {
+        there = content_of(pinned);
+        answer_fetchers(ctx, pinned, &there);
+        serve_waiting(ctx, s, pinned, NULL);
+    }
+    mu__sup_dispatch(ctx, s);
+}
+
+/* ---- Losses ---- */
+
+void mu__sup_drop_stale(struct mu__ctx *ctx, struct supervisor *s, uint32_t node,
+                        uint64_t number)
+{
+    const struct mu__closure *closure = mu__closures_find(&s->closures, number);
+    const struct pinned_result *pinned = mu__pinned_results_find(&s->pinned, number);
+    const struct mu__member_worker *worker = mu__membership_by_node(&s->members, node);
+
+    if (worker == NULL ||
+        (pinned != NULL && (pinned->holder == worker->number ||
+                            mu__pinned_result_was_sent(pinned, node))) ||
+        (closure != NULL && mu__list_worker(closure->list) == worker->number))
+        return;
+    mu__sup_send_drop(ctx, node, number);
+}
+
+void mu__sup_pinned_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
+{
+    mu__sup_inputs_pause(s);
+    for (size_t i = 0; i < s->pinned.by_number.capacity; i++) {
+        struct pinned_result *pinned = s->pinned.by_number.entries[i].value;
+
+        if (s->pinned.by_number.entries[i].key == 0 || pinned->holder != number)
+            continue;
+        pinned->holder = 0;
+        pinned->pulling = false;
+        if (pinned->backing == NULL &&
+            (pinned->waiting_count > 0 || pinned->fetches != NULL))
+            compute(ctx, s, pinned);
+    }
+    mu__sup_inputs_resume(ctx, s);
+}

@@ -1,0 +1,142 @@
+/* Backup attempts: a closure that runs much longer than its function does on average (a
+ * straggler) is sent to an idle worker too, while nothing is queued. The first result
+ * counts. */
+#include "actors/supervisor/actions.h"
+#include "actors/supervisor/handlers.h"
+#include "actors/supervisor/recall.h"
+#include "actors/supervisor/roles.h"
+#include <inttypes.h>
+
+enum { BACKUP_TICK_MS = 50 };
+
+void mu__sup_forget_backup(struct supervisor *s, struct closure_extra *extra)
+{
+    extra->backup_worker = 0;
+    mu__backups_remove(&s->backups, extra->closure);
+}
+
+bool mu__sup_promote_backup(struct supervisor *s, struct mu__closure *closure)
+{
+    struct closure_extra *extra = mu__sup_extra(s, closure);
+    uint32_t number;
+
+    if (extra == NULL || extra->backup_worker == 0)
+        return false;
+    number = extra->backup_worker;
+    closure->attempt = (uint16_t)extra->backup_attempt;
+    closure->started_ms = extra->backup_started_ms;
+    closure->cost_us = 0;
+    closure->marks &= (uint8_t)~MU__MARK_BEGUN;
+    if (extra->backup_begun)
+        closure->marks |= MU__MARK_BEGUN;
+    mu__sup_forget_backup(s, extra);
+    mu__closures_move_last(&s->closures, closure, mu__list_in_flight(number));
+    return true;
+}
+
+void mu__sup_backups_lost(struct supervisor *s, uint32_t number)
+{
+    uint32_t i = 0;
+
+    while (i < s->backups.count) {
+        struct mu__closure *closure =
+            mu__closures_find(&s->closures, s->backups.closures[i]);
+        struct closure_extra *extra = mu__sup_extra(s, closure);
+
+        if (extra->backup_worker == number)
+            mu__sup_forget_backup(s, extra);
+        else
+            i++;
+    }
+}
+
+struct straggler {
+    const struct supervisor *supervisor;
+    uint32_t number;            /* where it runs */
+    const struct closure_extra *extra;
+};
+
+static bool may_help(const struct mu__member_worker *worker, const void *arg)
+{
+    const struct straggler *straggler = arg;
+
+    return worker->number != straggler->number &&
+           worker->load < mu__member_threads(worker) &&
+           mu__sup_role_suits(straggler->supervisor, straggler->extra, worker);
+}
+
+static bool is_straggler(const struct supervisor *s, const struct mu__closure *closure,
+                         uint32_t now_ms)
+{
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
+    uint32_t ran_ms = now_ms - closure->started_ms;
+
+    return closure->marks == MU__MARK_BEGUN && closure->crashes < QUARANTINE_CRASHES &&
+           mu__is_straggler(mu__function_times_find(&s->times, closure->function), ran_ms,
+                            s->config.backup_percent) &&
+           (extra == NULL || (extra->backup_worker == 0 && extra->worker == 0 &&
+                             extra->inputs_count == 0 &&
+                             (extra->flags & MU__CLOSURE_NO_BACKUP) == 0));
+}
+
+/* Backups have numbers too, and no two attempts of a closure have the same. */
+static uint32_t last_attempt(const struct mu__closure *closure,
+                             const struct closure_extra *extra)
+{
+    return extra->backup_attempt > closure->attempt ? extra->backup_attempt
+                                                   : closure->attempt;
+}
+
+static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
+                       struct mu__closure *closure)
+{
+    struct closure_extra *extra = mu__closure_extras_take(&s->extras, closure);
+    struct straggler straggler = {s, mu__list_worker(closure->list), extra};
+    uint32_t number = extra == NULL ? 0
+                                   : mu__membership_pick_fitting(&s->members,
+                                                                 mu__sup_role(extra),
+                                                                 may_help, &straggler);
+    const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
+
+    if (worker == NULL || last_attempt(closure, extra) >= s->config.retries_max ||
+        !mu__backups_add(&s->backups, extra->closure))
+        return;
+    extra->backup_worker = number;
+    extra->backup_attempt = (uint16_t)(last_attempt(closure, extra) + 1U);
+    extra->backup_started_ms = (uint32_t)mu__now_ms(ctx);
+    extra->backup_begun = false;
+    mu__membership_load(&s->members, number, mu__closure_bytes(closure), 0);
+    if (mu__sup_send_run(ctx, s, worker, closure, extra->backup_attempt) != 0) {
+        mu__membership_unload(&s->members, number, mu__closure_bytes(closure), 0, false);
+        mu__sup_forget_backup(s, extra);
+        return;
+    }
+    s->backups.runs++;
+    mu__log(ctx, MU__LOG_INFO, "closure %" PRIu64 " takes long: it also runs on %s",
+            extra->closure, mu__sup_task(s, worker).text);
+}
+
+void mu__sup_backup_watch(struct mu__ctx *ctx, struct supervisor *s)
+{
+    s->backups.timer =
+        mu__timer_set(ctx, BACKUP_TICK_MS, timer_token(TIMER_BACKUP, 0));
+}
+
+void mu__sup_backup_tick(struct mu__ctx *ctx, struct supervisor *s)
+{
+    uint32_t now_ms = (uint32_t)mu__now_ms(ctx);
+
+    s->backups.timer = 0;
+    if (mu__sup_in_flight(s) == 0)
+        return;
+    for (uint32_t i = 1; i < s->worker_states.size; i++) {
+        struct mu__closure *closure =
+            mu__closures_first(&s->closures, mu__list_in_flight(i));
+
+        for (; closure != NULL; closure = mu__closures_next(&s->closures, closure))
+            if (mu__closures_first_queued(&s->closures) == NULL &&
+                is_straggler(s, closure, now_ms))
+                run_backup(ctx, s, closure);
+    }
+    mu__sup_backup_watch(ctx, s);
+}

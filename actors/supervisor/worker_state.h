@@ -1,0 +1,65 @@
+/* What the supervisor keeps about each worker besides its membership, by the worker's
+ * number: timers, estimates, attempts that were abandoned there. Plain data. */
+#ifndef MU_ACTORS_SUPERVISOR_WORKER_STATE_H
+#define MU_ACTORS_SUPERVISOR_WORKER_STATE_H
+
+#include "runtime/kernel/kernel.h"
+
+enum { MU__DRAIN_REQUESTERS_MAX = 4 };
+
+/* An attempt whose result nobody waits for, but that its worker has not answered: it
+ * takes one of the worker's slots until then. */
+struct abandoned_attempt {
+    uint64_t closure;
+    uint32_t attempt;
+    uint64_t bytes;
+    uint16_t cost_us;           /* as long as it is not known to have begun */
+    bool begun;
+};
+
+/* Who waits for DRAINED; token 0: nobody. */
+struct drain_requester {
+    mu__pid pid;
+    uint64_t token;
+};
+
+struct worker_state {
+    uint64_t timer;             /* present: staggered start; away: end of recovery_ms */
+    uint64_t lost_ms;           /* away: since when */
+    bool was_here;
+    uint64_t estimate_us;       /* mean time of a function here; for the status */
+    bool has_estimate;
+    uint64_t recalled_ms;       /* when a RECALL was sent that is not answered; or 0 */
+    uint64_t build_timer;       /* for builds that take long */
+    struct abandoned_attempt *abandoned;
+    uint32_t abandoned_count;
+    uint32_t abandoned_size;
+    bool drained_by_itself;
+    struct drain_requester drain_requesters[MU__DRAIN_REQUESTERS_MAX];
+};
+
+/* By number; zeroed memory is empty. */
+struct worker_states {
+    struct worker_state *items;
+    uint32_t size;
+};
+
+/* How many there are to be when `number` is to be one of them: at least `size`. */
+uint32_t mu__worker_states_size_for(const struct worker_states *states, uint32_t number);
+
+/* Room for so many; false: out of memory. */
+bool mu__worker_states_grow(struct worker_states *states, uint32_t size);
+void mu__worker_states_done(struct worker_states *states);
+
+/* False: out of memory. */
+bool mu__abandoned_add(struct worker_state *state, const struct abandoned_attempt *was);
+
+/* NULL: there is none such. */
+struct abandoned_attempt *mu__abandoned_find(const struct worker_state *state,
+                                             uint64_t closure, uint32_t attempt);
+
+/* `abandoned` is one of `state`; returned as it was. */
+struct abandoned_attempt mu__abandoned_remove(struct worker_state *state,
+                                              struct abandoned_attempt *abandoned);
+
+#endif

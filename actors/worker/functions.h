@@ -1,0 +1,31 @@
+/* The functions that a node's program has registered, by name. */
+#ifndef MU_ACTORS_WORKER_FUNCTIONS_H
+#define MU_ACTORS_WORKER_FUNCTIONS_H
+
+#include "actors/worker/worker.h"
+
+enum { MU__FUNCTION_BUCKETS = 256 };
+
+/* Zeroed memory is empty. */
+struct function_table {
+    struct mu__registered *buckets[MU__FUNCTION_BUCKETS];
+    uint32_t count;
+};
+
+/* The function that a closure names, or the one whose name is what stands before the
+ * first colon; NULL: there is none. */
+struct mu__registered *mu__functions_find(const struct function_table *functions,
+                                          struct mu__view name);
+
+/* Register what the call names, for runs of this worker. 0, or an error that is in the
+ * call. `is_serving`: it is too late for that. */
+int mu__functions_add(struct function_table *functions,
+                      const struct mu__worker_config *config, bool is_serving,
+                      struct mu__function_call *call);
+
+/* Frees those that no run of `running` has: the others are left to the threads that run
+ * them. */
+void mu__functions_done(struct function_table *functions,
+                        const struct mu__run_list *running);
+
+#endif

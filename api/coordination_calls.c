@@ -1,0 +1,498 @@
+/* The public coordination service: tasks, barriers, preemption. Checks, then one call to
+ * the node's agent. */
+#include "api/internal.h"
+
+#include "actors/coordination/keys/key_map.h"
+#include "actors/messages.h"
+#include "actors/task_set.h"
+#include "runtime/message/arguments.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- calling ---- */
+
+int mu__agent_call_and_wait(mu_node *node, struct mu__agent_call *call, int operation,
+                       int64_t timeout_ms, mu_error *ret_error)
+{
+    int rv;
+
+    call->call.operation = operation;
+    call->call.timeout_ms = timeout_ms;
+    rv = mu__node_call(node, MU__AGENT, &call->call);
+    if (rv != 0 && ret_error != NULL)
+        *ret_error = call->call.error;
+    return rv;
+}
+
+struct mu__agent_detached *mu__agent_detached_new(int operation, const char *name)
+{
+    size_t size = strlen(name) + 1;
+    struct mu__agent_detached *detached = calloc(1, sizeof *detached + size);
+
+    if (detached == NULL)
+        return NULL;
+    memcpy(detached->name, name, size);
+    detached->call.call.operation = operation;
+    detached->call.call.timeout_ms = -1;
+    detached->call.name = detached->name;
+    detached->pending.call = &detached->call.call;
+    return detached;
+}
+
+void mu__agent_detached_free(struct mu__agent_detached *detached)
+{
+    free(detached->tasks);
+    free(detached);
+}
+
+int mu__canonical_tasks(const char *tasks, mu_error *ret_error, char **ret_text)
+{
+    struct mu__task_set set = {0};
+    char *text;
+    int rv = 0;
+
+    if (tasks != NULL)
+        rv = mu__task_set_parse(mu__view_str(tasks), ret_error, &set);
+    if (rv == 0 && tasks != NULL && set.count == 0)
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "a set of tasks is empty, expected one as \"worker:0-3,ps:0\", "
+                          "or NULL for all");
+    if (rv != 0)
+        return rv;
+    text = mu__task_set_text(&set);
+    mu__task_set_done(&set);
+    if (text == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a set of tasks");
+    *ret_text = text;
+    return 0;
+}
+
+int mu__check_key(const char *key, bool may_be_empty, mu_error *ret_error, char *out)
+{
+    uint32_t size = 0;
+    int rv;
+
+    if (key == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "a key is NULL");
+    rv = mu__key_normalize(mu__view_str(key), may_be_empty, ret_error, out, &size);
+    if (rv == 0)
+        out[size] = '\0';
+    return rv;
+}
+
+static int check_code(int code, mu_error *ret_error)
+{
+    if (code < 0 && code >= -255)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "the code of an error is %d, expected a negative MU_E... code",
+                        code);
+}
+
+/* ---- this task ---- */
+
+int mu_agent_state(mu_node *node, mu_error *ret_error)
+{
+    MU__REQUIRE_OR(MU_AGENT_UNINITIALIZED, node);
+
+    int state = atomic_load_explicit(&node->member.agent.state, memory_order_acquire);
+    struct mu__agent_call call = {.call.operation = MU__AGENT_STATE};
+    const mu_error *error;
+
+    if (state != MU_AGENT_ERROR || ret_error == NULL)
+        return state;
+    if (mu__node_on_loop(node)) {
+        error = mu__agent_error(mu__actor_state(node->member.kernel,
+                                                (mu__pid){MU__NODE_SELF, MU__AGENT}));
+        if (error != NULL)
+            *ret_error = *error;
+        return state;
+    }
+    if (mu__agent_call_and_wait(node, &call, MU__AGENT_STATE, -1, NULL) == 0)
+        *ret_error = call.call.error;
+    return state;
+}
+
+int mu_agent_service(mu_node *node, mu_error *ret_error, mu_value **ret_service)
+{
+    MU__REQUIRE(ret_error, node, ret_service);
+
+    struct mu__agent_call call = {.number = 0};
+    int rv = mu__agent_call_and_wait(node, &call, MU__AGENT_SERVICE, -1, ret_error);
+
+    if (rv == 0)
+        *ret_service = call.content;
+    return rv;
+}
+
+int mu_agent_register(mu_node *node, int barrier, int64_t timeout_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, node);
+
+    struct mu__agent_call call = {.barrier = barrier != 0};
+
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_REGISTER, timeout_ms,
+                                   ret_error);
+}
+
+int mu_agent_on_error(mu_node *node, mu_agent_error_fn on_error, void *user)
+{
+    MU__REQUIRE(NULL, node);
+
+    struct mu__agent_call call = {.on_error = on_error, .user = user};
+
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_ON_ERROR, -1, NULL);
+}
+
+static void set_failure(struct mu__agent_call *call, int code, const char *message)
+{
+    (void)mu_error_set(&call->failure, code, "%.500s", message == NULL ? "" : message);
+}
+
+int mu_agent_report_error(mu_node *node, int code, const char *message,
+                          int64_t timeout_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, node);
+
+    struct mu__agent_call call = {.number = 0};
+    int rv = check_code(code, ret_error);
+
+    if (rv != 0)
+        return rv;
+    set_failure(&call, code, message);
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_REPORT, timeout_ms, ret_error);
+}
+
+int mu_agent_set_error(mu_node *node, int code, const char *message)
+{
+    MU__REQUIRE(NULL, node);
+
+    struct mu__agent_call call = {.number = 0};
+    int rv = check_code(code, NULL);
+
+    if (rv != 0)
+        return rv;
+    set_failure(&call, code, message);
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_SET_ERROR, -1, NULL);
+}
+
+int mu_agent_reset(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, node);
+
+    struct mu__agent_call call = {.number = 0};
+
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_RESET, timeout_ms, ret_error);
+}
+
+int mu_agent_leave(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, node);
+
+    struct mu__agent_call call = {.number = 0};
+
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_LEAVE, timeout_ms, ret_error);
+}
+
+void mu_agent_progress(mu_node *node)
+{
+    MU__REQUIRE_OR(, node);
+    (void)atomic_fetch_add_explicit(&node->member.agent.progress, 1,
+                                    memory_order_relaxed);
+}
+
+/* ---- requests about tasks ---- */
+
+static int request_tasks(mu_node *node, struct mu__agent_call *call, const char *tasks,
+                     int64_t timeout_ms, mu_error *ret_error)
+{
+    char *text = NULL;
+    int rv = mu__canonical_tasks(tasks, ret_error, &text);
+
+    if (rv != 0)
+        return rv;
+    call->tasks = text;
+    rv = mu__agent_call_and_wait(node, call, MU__AGENT_TASKS, timeout_ms, ret_error);
+    free(text);
+    return rv;
+}
+
+static int request_content(mu_node *node, unsigned what, const char *tasks,
+                       int64_t timeout_ms, mu_error *ret_error, mu_value **ret_content)
+{
+    struct mu__agent_call call = {.what = what};
+    int rv = request_tasks(node, &call, tasks, timeout_ms, ret_error);
+
+    if (rv == 0)
+        *ret_content = call.content;
+    return rv;
+}
+
+static int mark(mu_node *node, const char *task, struct mu__agent_call *call,
+                int64_t timeout_ms, mu_error *ret_error)
+{
+    struct mu__task_set set = {0};
+    char text[MU__TASK_NAME_MAX + 1];
+    int rv = task == NULL ? mu_error_set(ret_error, -MU_EINVALID, "expected a task")
+                          : mu__task_set_parse(mu__view_str(task), ret_error, &set);
+
+    if (rv == 0 && (set.count != 1 || set.ranges[0].first != set.ranges[0].last))
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "expected one task, as worker:1, got \"%.200s\"", task);
+    if (rv == 0)
+        (void)snprintf(text, sizeof text, "%s:%lu", set.ranges[0].type,
+                       (unsigned long)set.ranges[0].first);
+    mu__task_set_done(&set);
+    if (rv != 0)
+        return rv;
+    call->tasks = text;
+    return mu__agent_call_and_wait(node, call, MU__AGENT_MARK, timeout_ms, ret_error);
+}
+
+int mu_tasks_report_error(mu_node *node, const char *task, int code, const char *message,
+                          int64_t timeout_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, node, task);
+
+    struct mu__agent_call call = {.number = 0};
+    int rv = check_code(code, ret_error);
+
+    if (rv != 0)
+        return rv;
+    set_failure(&call, code, message);
+    return mark(node, task, &call, timeout_ms, ret_error);
+}
+
+int mu_tasks_reset(mu_node *node, const char *task, int64_t timeout_ms,
+                   mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, node, task);
+
+    struct mu__agent_call call = {.number = 0};
+
+    return mark(node, task, &call, timeout_ms, ret_error);
+}
+
+int mu_tasks_states(mu_node *node, const char *tasks, int64_t timeout_ms,
+                    mu_error *ret_error, mu_value **ret_tasks)
+{
+    MU__REQUIRE(ret_error, node, ret_tasks);
+    return request_content(node, MU__TASKS_STATES, tasks, timeout_ms, ret_error,
+                           ret_tasks);
+}
+
+int mu_tasks_wait(mu_node *node, const char *tasks, int64_t timeout_ms,
+                  mu_error *ret_error, mu_value **ret_tasks)
+{
+    MU__REQUIRE(ret_error, node, ret_tasks);
+    return request_content(node, MU__TASKS_WAIT, tasks, timeout_ms, ret_error, ret_tasks);
+}
+
+int mu_tasks_devices(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
+                     mu_value **ret_devices)
+{
+    MU__REQUIRE(ret_error, node, ret_devices);
+    return request_content(node, MU__TASKS_DEVICES, NULL, timeout_ms, ret_error,
+                           ret_devices);
+}
+
+int mu_tasks_alive(mu_node *node, const char *tasks, int64_t timeout_ms,
+                   mu_error *ret_error, mu_value **ret_alive)
+{
+    MU__REQUIRE(ret_error, node, ret_alive);
+    return request_content(node, MU__TASKS_ALIVE, tasks, timeout_ms, ret_error,
+                           ret_alive);
+}
+
+/* A program's versions are one more than the service's, whose request has the same. */
+int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version, int64_t timeout_ms,
+                   mu_error *ret_error, uint64_t *ret_version, mu_value **ret_tasks)
+{
+    MU__REQUIRE(ret_error, node, ret_version, ret_tasks);
+
+    struct mu__agent_call call = {.what = MU__TASKS_WATCH, .version = version};
+    int rv = request_tasks(node, &call, tasks, timeout_ms, ret_error);
+
+    if (rv != 0)
+        return rv;
+    *ret_version = call.version;
+    *ret_tasks = call.content;
+    return 0;
+}
+
+/* ---- barriers ---- */
+
+void mu_barrier_options_init(mu_barrier_options *options)
+{
+    MU__REQUIRE_OR(, options);
+    *options = (mu_barrier_options){.threads = 1, .timeout_ms = -1};
+}
+
+static int check_barrier(const char *name, const mu_barrier_options *options,
+                         mu_error *ret_error)
+{
+    size_t size = name == NULL ? 0 : strlen(name);
+
+    if (size == 0 || size > MU__BARRIER_NAME_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a barrier's name has 1 to %d bytes, \"%.140s\" has %zu",
+                            MU__BARRIER_NAME_MAX, name == NULL ? "" : name, size);
+    for (size_t i = 0; i < size; i++)
+        if ((unsigned char)name[i] < ' ')
+            return mu_error_set(ret_error, -MU_EINVALID, "a barrier's name may have no "
+                                "control characters; there is one at byte %zu", i);
+    if (options != NULL && options->threads == 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "barrier \"%.100s\": option threads is 0, expected at least "
+                            "1", name);
+    return 0;
+}
+
+static void set_barrier(struct mu__agent_call *call, const char *name,
+                        const mu_barrier_options *options, const char *tasks)
+{
+    call->name = name;
+    call->tasks = tasks;
+    call->threads = options->threads;
+    call->call.timeout_ms = options->timeout_ms;
+}
+
+int mu_barrier_wait(mu_node *node, const char *name, const mu_barrier_options *options,
+                    mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, node, name);
+
+    struct mu__agent_call call = {.number = 0};
+    mu_barrier_options o;
+    char *tasks = NULL;
+    int rv = check_barrier(name, options, ret_error);
+
+    mu_barrier_options_init(&o);
+    if (options != NULL)
+        o = *options;
+    if (rv == 0)
+        rv = mu__canonical_tasks(o.tasks, ret_error, &tasks);
+    if (rv != 0)
+        return rv;
+    set_barrier(&call, name, &o, tasks);
+    rv = mu__agent_call_and_wait(node, &call, MU__AGENT_BARRIER, o.timeout_ms, ret_error);
+    free(tasks);
+    return rv;
+}
+
+static void barrier_over(struct mu__pending *pending)
+{
+    struct mu__agent_detached *detached = (struct mu__agent_detached *)(void *)pending;
+    const struct mu__call *call = &detached->call.call;
+
+    detached->done(detached->user, call->code, call->code == 0 ? NULL : &call->error);
+    mu__agent_detached_free(detached);
+}
+
+int mu_barrier_wait_async(mu_node *node, const char *name,
+                          const mu_barrier_options *options, mu_barrier_done_fn done,
+                          void *user)
+{
+    MU__REQUIRE(NULL, node, name, done);
+
+    struct mu__agent_detached *detached;
+    mu_barrier_options o;
+    int rv = check_barrier(name, options, NULL);
+
+    if (rv != 0)
+        return rv;
+    mu_barrier_options_init(&o);
+    if (options != NULL)
+        o = *options;
+    detached = mu__agent_detached_new(MU__AGENT_BARRIER, name);
+    if (detached == NULL)
+        return -MU_ENOMEM;
+    rv = mu__canonical_tasks(o.tasks, NULL, &detached->tasks);
+    if (rv == 0) {
+        set_barrier(&detached->call, detached->name, &o, detached->tasks);
+        detached->done = done;
+        detached->user = user;
+        detached->pending.finished = barrier_over;
+        rv = mu__node_call_later(node, MU__AGENT, &detached->pending);
+    }
+    if (rv != 0)
+        mu__agent_detached_free(detached);
+    return rv;
+}
+
+int mu_barrier_cancel(mu_node *node, const char *name, int64_t timeout_ms,
+                      mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, node, name);
+
+    struct mu__agent_call call = {.name = name};
+    int rv = check_barrier(name, NULL, ret_error);
+
+    if (rv != 0)
+        return rv;
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_BARRIER_CANCEL, timeout_ms,
+                              ret_error);
+}
+
+/* ---- preemption ---- */
+
+int mu_preemption_notify(mu_node *node, const char *reason, int64_t grace_ms,
+                      int64_t timeout_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, node);
+
+    struct mu__agent_call call = {
+        .name = reason == NULL ? "" : reason,
+        .version = (uint64_t)grace_ms,
+    };
+
+    if (grace_ms < 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "the grace of a preemption is %lld ms, expected 0 or more",
+                            (long long)grace_ms);
+    if (strlen(call.name) > MU__ERROR_TEXT_MAX)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "the reason of a preemption has %zu bytes, at most %d are "
+                            "told", strlen(call.name), MU__ERROR_TEXT_MAX);
+    return mu__agent_call_and_wait(node, &call, MU__AGENT_NOTICE, timeout_ms, ret_error);
+}
+
+/* First the step is written down, then the gate is looked at: see preemption_calls.c. */
+int mu_preemption_reached(mu_node *node, uint64_t step, mu_error *ret_error,
+                          int *ret_stop)
+{
+    MU__REQUIRE(ret_error, node, ret_stop);
+
+    struct mu__agent_shared *shared = &node->member.agent;
+    struct mu__agent_call call = {.version = step};
+    int gate;
+    int rv;
+
+    atomic_store(&shared->step, step + 1);
+    gate = atomic_load(&shared->gate);
+    if (atomic_load_explicit(&shared->state, memory_order_relaxed) != MU_AGENT_ERROR &&
+        gate != MU__GATE_ASKED) {
+        *ret_stop = gate == MU__GATE_AGREED && atomic_load(&shared->stop) == step;
+        return 0;
+    }
+    rv = mu__agent_call_and_wait(node, &call, MU__AGENT_REACHED, -1, ret_error);
+    if (rv == 0)
+        *ret_stop = call.number != 0;
+    return rv;
+}
+
+int mu_preemption_wait(mu_node *node, uint64_t round, int agreed, int64_t timeout_ms,
+                    mu_error *ret_error, mu_preemption *ret_preemption)
+{
+    MU__REQUIRE(ret_error, node, ret_preemption);
+
+    struct mu__agent_call call = {.version = round, .number = agreed != 0};
+    int rv =
+        mu__agent_call_and_wait(node, &call, MU__AGENT_PREEMPTION, timeout_ms, ret_error);
+
+    if (rv == 0)
+        *ret_preemption = call.preemption;
+    return rv;
+}

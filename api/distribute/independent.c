@@ -1,0 +1,557 @@
+/* What independent tasks tell each other. All of it goes through the coordination
+ * service: results and the first failure as keys, which stay for who looks late, and a
+ * barrier of the chief and all workers.
+ *
+ *     muster/distribute/RUN/failed            the first failure, as a result
+ *     muster/distribute/RUN/gone              who of chief and workers ended well first
+ *     muster/distribute/RUN/result/job:T/...  what came of each call
+ *     muster/distribute/RUN/trained           the evaluator may come to its end
+ *     muster/distribute/ended                 the job is done, where no chief can say so
+ *
+ * The key of a failure is asked for when a run begins, and the answer waited for together
+ * with each barrier: no task waits for one that has failed, whichever came first; and so
+ * is that of one who has ended well, and will not come. */
+#include "actors/job/job.h"
+#include "actors/messages.h"
+#include "api/distribute/independent.h"
+#include "node/node.h"
+
+#include "muster/coordination.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    REGISTER_MS = 3600000,      /* for the service's host to be there */
+    FAILED_MS = 1000,           /* for one look at why others do not come: it may follow a
+                                   limit that has passed */
+    RESULT_BYTES_MAX = 1 << 20
+};
+
+struct request {
+    struct mu__task_news *news;
+    int about;
+};
+
+/* ---- life ---- */
+
+static struct mu__task_news *hold(struct mu__task_news *news)
+{
+    atomic_fetch_add(&news->holds, 1);
+    return news;
+}
+
+static void unhold(struct mu__task_news *news)
+{
+    if (atomic_fetch_sub(&news->holds, 1) != 1)
+        return;
+    uv_cond_destroy(&news->moved);
+    uv_mutex_destroy(&news->lock);
+    free(news->tasks);
+    free(news);
+}
+
+static struct mu__task_news *news_new(struct mu__distribution *run)
+{
+    struct mu__task_news *news = calloc(1, sizeof *news);
+
+    if (news == NULL)
+        return NULL;
+    news->tasks = mu__plan_tasks(run->cluster);
+    if (news->tasks == NULL || uv_mutex_init(&news->lock) != 0) {
+        free(news->tasks);
+        free(news);
+        return NULL;
+    }
+    if (uv_cond_init(&news->moved) != 0) {
+        uv_mutex_destroy(&news->lock);
+        free(news->tasks);
+        free(news);
+        return NULL;
+    }
+    atomic_init(&news->holds, 1);
+    news->run = run;
+    (void)snprintf(news->prefix, sizeof news->prefix, "muster/distribute/%u",
+                   run->number);
+    return news;
+}
+
+void mu__tasks_key(const struct mu__task_news *news, const char *what, char *out)
+{
+    (void)snprintf(out, KEY_BYTES, "%s/%s", news->prefix, what);
+}
+
+/* ---- listening ---- */
+
+/* The error that a key says, or `otherwise` when its bytes say none. */
+static void read_error(const mu_kv_response *answer, int otherwise, mu_error *ret_error)
+{
+    mu_value *result = NULL;
+
+    *ret_error = (mu_error){0};
+    if (mu__result_unpack(answer->value, answer->size, NULL, &result) == 0) {
+        mu__result_error(result, ret_error);
+        mu_value_free(result);
+    }
+    if (ret_error->code == 0 && otherwise != 0)
+        (void)mu_error_set(ret_error, otherwise, "another task has failed");
+}
+
+static void note_failed(struct mu__task_news *news, const mu_kv_response *answer)
+{
+    read_error(answer, -MU_EABORTED, &news->why);
+    if (news->run != NULL)
+        atomic_store(&news->run->over, true);
+}
+
+static void note_trained(struct mu__task_news *news, const mu_kv_response *answer)
+{
+    (void)answer;
+    if (news->run != NULL)
+        atomic_store(&news->run->trained, true);
+}
+
+static void note_ended(struct mu__task_news *news, const mu_kv_response *answer)
+{
+    read_error(answer, 0, &news->job);
+}
+
+static void note_gone(struct mu__task_news *news, const mu_kv_response *answer)
+{
+    (void)snprintf(news->gone, sizeof news->gone, "%.*s",
+                   (int)(answer->size < sizeof news->gone ? answer->size
+                                                          : sizeof news->gone - 1),
+                   (const char *)answer->value);
+}
+
+/* On the loop's thread. A request that ends without an answer has nothing to say: its
+ * node is closing, or its agent is in error, which is heard otherwise, too. */
+static void on_answer(void *user, const mu_kv_response *answer)
+{
+    static void (*const notes[NEWS_COUNT])(struct mu__task_news *,
+                                           const mu_kv_response *) = {
+        [NEWS_FAILED] = note_failed,
+        [NEWS_TRAINED] = note_trained,
+        [NEWS_ENDED] = note_ended,
+        [NEWS_GONE] = note_gone,
+    };
+    struct request *request = user;
+    struct mu__task_news *news = request->news;
+
+    uv_mutex_lock(&news->lock);
+    if (answer->code == 0 && !news->job_done) {
+        news->heard[request->about] = true;
+        notes[request->about](news, answer);
+        uv_cond_broadcast(&news->moved);
+    }
+    uv_mutex_unlock(&news->lock);
+    unhold(news);
+    free(request);
+}
+
+static int listen_to(struct mu__distribution *run, const char *key, int about,
+                     mu_error *ret_error)
+{
+    const mu_kv_request ask = {.operation = MU_KV_GET, .key = key, .timeout_ms = -1};
+    struct request *request = malloc(sizeof *request);
+    int rv;
+
+    if (request == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to hear of other tasks");
+    *request = (struct request){hold(run->news), about};
+    rv = mu_kv_request_async(run->node, &ask, on_answer, request,
+                             &run->news->requests[about]);
+    if (rv == 0)
+        return 0;
+    unhold(request->news);
+    free(request);
+    return mu_error_set(ret_error, rv, "key \"%s\" cannot be asked for: %s", key,
+                        mu_strerror(rv));
+}
+
+struct job_wait {
+    struct mu__pending pending;
+    struct mu__job_call call;
+    struct mu__task_news *news;
+};
+
+/* Calls that go on are not needed any more; if it is the node that ends, they are not to
+ * wait for each other, either. On the loop's thread. */
+static void on_job_wait(struct mu__pending *pending)
+{
+    struct job_wait *wait = (struct job_wait *)pending;
+    struct mu__task_news *news = wait->news;
+    const mu_error *error = &wait->call.call.error;
+
+    uv_mutex_lock(&news->lock);
+    if (!news->heard[NEWS_ENDED])
+        news->job = *error;
+    news->job_done = true;
+    uv_cond_broadcast(&news->moved);
+    if (news->run != NULL)
+        atomic_store(&news->run->over, true);
+    if (news->run != NULL && error->code == -MU_ECLOSED)
+        mu__distribution_failed(news->run, error);
+    uv_mutex_unlock(&news->lock);
+    unhold(news);
+    free(wait);
+}
+
+int mu__tasks_begin_job_wait(struct mu__distribution *run, mu_error *ret_error)
+{
+    struct job_wait *wait = calloc(1, sizeof *wait);
+    int rv;
+
+    if (wait == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to wait for the job");
+    wait->news = hold(run->news);
+    wait->call.call.operation = MU__JOB_WAIT;
+    wait->call.call.timeout_ms = -1;
+    wait->pending.call = &wait->call.call;
+    wait->pending.finished = on_job_wait;
+    rv = mu__node_call_later(run->node, MU__JOB, &wait->pending);
+    if (rv == 0)
+        return 0;
+    unhold(wait->news);
+    free(wait);
+    return mu_error_set(ret_error, rv, "the job cannot be waited for: %s",
+                        mu_strerror(rv));
+}
+
+bool mu__tasks_have_service(mu_node *node)
+{
+    return node != NULL && mu_agent_state(node, NULL) != MU_AGENT_UNINITIALIZED;
+}
+
+int mu__tasks_open(struct mu__distribution *run, mu_error *ret_error)
+{
+    char key[KEY_BYTES];
+    int rv;
+
+    if (!mu__tasks_have_service(run->node))
+        return 0;
+    rv = mu_agent_register(run->node, 0, REGISTER_MS, ret_error);
+    if (rv != 0)
+        return rv;
+    run->news = news_new(run);
+    if (run->news == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to hear of other tasks");
+    if (run->plan.joins) {
+        rv = listen_to(run, MU__TASKS_ENDED_KEY, NEWS_ENDED, ret_error);
+    } else {
+        mu__tasks_key(run->news, "failed", key);
+        rv = listen_to(run, key, NEWS_FAILED, ret_error);
+        mu__tasks_key(run->news, "trained", key);
+        if (rv == 0)
+            rv = listen_to(run, key, NEWS_TRAINED, ret_error);
+        mu__tasks_key(run->news, "gone", key);
+        if (rv == 0)
+            rv = listen_to(run, key, NEWS_GONE, ret_error);
+    }
+    return rv;
+}
+
+int mu__tasks_watch_node(struct mu__distribution *run, mu_error *ret_error)
+{
+    if (run->node == NULL || run->options.keep_server)
+        return 0;
+    if (run->news == NULL)
+        run->news = news_new(run);
+    if (run->news == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to watch a node");
+    return mu__tasks_begin_job_wait(run, ret_error);
+}
+
+/* Requests that are under way get an answer, now or when the node is closed. */
+void mu__tasks_close(struct mu__distribution *run)
+{
+    struct mu__task_news *news = run->news;
+
+    if (news == NULL)
+        return;
+    uv_mutex_lock(&news->lock);
+    news->run = NULL;
+    uv_mutex_unlock(&news->lock);
+    run->news = NULL;
+    for (int i = 0; i < NEWS_COUNT; i++)
+        if (news->requests[i] != 0)
+            (void)mu_kv_cancel(run->node, news->requests[i]);
+    unhold(news);
+}
+
+/* ---- meeting ---- */
+
+struct meeting {
+    struct mu__task_news *news;     /* held; its lock guards the rest */
+    unsigned holds;
+    bool over;
+    int code;
+    mu_error error;
+};
+
+/* Under the lock, which is gone afterwards. */
+static void leave_meeting(struct meeting *meeting)
+{
+    struct mu__task_news *news = meeting->news;
+    bool last = --meeting->holds == 0;
+
+    uv_mutex_unlock(&news->lock);
+    if (!last)
+        return;
+    free(meeting);
+    unhold(news);
+}
+
+static void on_met(void *user, int code, const mu_error *error)
+{
+    struct meeting *meeting = user;
+
+    uv_mutex_lock(&meeting->news->lock);
+    meeting->over = true;
+    meeting->code = code;
+    if (code != 0 && error != NULL)
+        meeting->error = *error;
+    uv_cond_broadcast(&meeting->news->moved);
+    leave_meeting(meeting);
+}
+
+/* The job has ended with an error: whoever failed, nobody hosts its words any more. */
+static bool job_failed(struct mu__task_news *news, mu_error *ret_why)
+{
+    bool failed;
+
+    uv_mutex_lock(&news->lock);
+    failed = news->job_done && news->job.code != 0 && news->job.code != -MU_ECLOSED;
+    if (failed)
+        *ret_why = news->job;
+    uv_mutex_unlock(&news->lock);
+    return failed;
+}
+
+bool mu__tasks_failure(struct mu__distribution *run, mu_error *ret_why)
+{
+    struct mu__task_news *news = run->news;
+    char key[KEY_BYTES];
+    mu_value *result = NULL;
+    mu_kv_item item;
+    bool heard;
+
+    uv_mutex_lock(&news->lock);
+    heard = news->heard[NEWS_FAILED];
+    if (heard)
+        *ret_why = news->why;
+    uv_mutex_unlock(&news->lock);
+    mu__tasks_key(news, "failed", key);
+    if (heard)
+        return true;
+    if (mu_kv_try_get(run->node, key, FAILED_MS, NULL, &item) != 0)
+        return job_failed(news, ret_why);
+    if (mu__result_unpack(item.value, item.size, NULL, &result) == 0) {
+        mu__result_error(result, ret_why);
+        heard = ret_why->code != 0;
+        mu_value_free(result);
+    }
+    mu_kv_item_clear(&item);
+    return heard;
+}
+
+/* Until the barrier has answered or a task has failed, or has ended well: then who is at
+ * the barrier goes, unless all had come before that one ended. Lock held. */
+static void await_meeting(struct mu__distribution *run, struct meeting *meeting,
+                          const char *name)
+{
+    struct mu__task_news *news = meeting->news;
+
+    while (!meeting->over && !news->heard[NEWS_FAILED] && !news->heard[NEWS_GONE] &&
+           news->interrupted.code == 0)
+        uv_cond_wait(&news->moved, &news->lock);
+    if (meeting->over || news->interrupted.code != 0)
+        return;
+    uv_mutex_unlock(&news->lock);
+    (void)mu_barrier_cancel(run->node, name, MU__SERVICE_MS, NULL);
+    uv_mutex_lock(&news->lock);
+    while (!meeting->over && !news->heard[NEWS_FAILED] &&
+           uv_cond_timedwait(&news->moved, &news->lock,
+                             (uint64_t)MU__SERVICE_MS * MS_NS) == 0)
+        ;
+}
+
+/* Why a barrier that was cancelled was: a task has ended and will not come. */
+static void explain_gone(struct mu__task_news *news, int code, mu_error *error)
+{
+    uv_mutex_lock(&news->lock);
+    if (news->heard[NEWS_GONE] && (code == -MU_ECANCELLED || code == -MU_EABORTED)) {
+        (void)mu_error_set(error, -MU_EINTERNAL,
+                           "%s has ended, and does not come to the barrier of chief and "
+                           "workers", news->gone);
+        error->kind = MU_ERROR_WORKER;
+        (void)snprintf(error->task, sizeof error->task, "%s", news->gone);
+    }
+    uv_mutex_unlock(&news->lock);
+}
+
+int mu__tasks_meet(struct mu__distribution *run, int64_t timeout_ms, mu_error *ret_error)
+{
+    struct mu__task_news *news = run->news;
+    struct meeting *meeting = calloc(1, sizeof *meeting);
+    mu_barrier_options options;
+    char name[KEY_BYTES];
+    mu_error error = {0};
+    bool interrupted;
+    int rv;
+
+    if (meeting == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a barrier");
+    *meeting = (struct meeting){.news = hold(news), .holds = 2};
+    mu_barrier_options_init(&options);
+    options.tasks = news->tasks;
+    options.timeout_ms = timeout_ms;
+    mu__tasks_key(news, "barrier", name);
+    rv = mu_barrier_wait_async(run->node, name, &options, on_met, meeting);
+    if (rv != 0) {
+        unhold(news);
+        free(meeting);
+        return mu_error_set(ret_error, rv, "the barrier of chief and workers: %s",
+                            mu_strerror(rv));
+    }
+    uv_mutex_lock(&news->lock);
+    await_meeting(run, meeting, name);
+    rv = meeting->over ? meeting->code : -MU_EABORTED;
+    error = meeting->error;
+    interrupted = rv != 0 && news->interrupted.code != 0;
+    if (interrupted)
+        error = news->interrupted;
+    leave_meeting(meeting);
+    if (rv == 0)
+        return 0;
+    if (!interrupted && !mu__tasks_failure(run, &error))
+        explain_gone(news, rv, &error);
+    if (error.code == 0)
+        (void)mu_error_set(&error, rv, "the barrier of chief and workers: %s",
+                           mu_strerror(rv));
+    if (ret_error != NULL)
+        *ret_error = error;
+    return error.code;
+}
+
+void mu__tasks_end_waits(struct mu__distribution *run, const mu_error *why)
+{
+    struct mu__task_news *news = run->news;
+
+    uv_mutex_lock(&news->lock);
+    if (news->interrupted.code == 0)
+        news->interrupted = *why;
+    uv_cond_broadcast(&news->moved);
+    uv_mutex_unlock(&news->lock);
+}
+
+/* ---- telling ---- */
+
+/* The end of a run is not held up for longer by a service that is away. */
+static int64_t tell_ms(const struct mu__distribution *run)
+{
+    int64_t timeout_ms = run->options.end_timeout_ms;
+
+    return timeout_ms < 0 || timeout_ms > MU__SERVICE_MS ? MU__SERVICE_MS : timeout_ms;
+}
+
+int mu__tasks_put(mu_node *node, const char *key, const mu_value *result, unsigned flags,
+                  int64_t timeout_ms, mu_error *ret_error)
+{
+    void *bytes;
+    size_t size;
+    int rv = mu__result_pack(result, ret_error, &bytes, &size);
+
+    if (rv != 0)
+        return rv;
+    if (size > RESULT_BYTES_MAX)
+        rv = mu_error_set(ret_error, -MU_EEXHAUSTED,
+                          "a result of %zu bytes was not sent; at most %d travel", size,
+                          RESULT_BYTES_MAX);
+    else
+        rv = mu_kv_put(node, key, bytes, size, flags, 0, timeout_ms, ret_error, NULL);
+    free(bytes);
+    return rv;
+}
+
+static void tell_failure(struct mu__distribution *run, const mu_error *error)
+{
+    mu_value *result = mu__result_make(error->code, NULL, error);
+    char key[KEY_BYTES];
+    mu_error inner = {0};
+    int rv = -MU_ENOMEM;
+
+    mu__tasks_key(run->news, "failed", key);
+    if (result != NULL)
+        rv = mu__tasks_put(run->node, key, result, 0, tell_ms(run), &inner);
+    mu_value_free(result);
+    if (rv != 0 && rv != -MU_EEXISTS)
+        mu__distribution_say(run, MU_LOG_WARN, "the others do not hear of its error: %s",
+                             inner.message);
+}
+
+/* Who still waits for it at a barrier hears that it does not come. The first one's name
+ * stays. */
+static void tell_gone(struct mu__distribution *run, const struct mu_context *context)
+{
+    char key[KEY_BYTES];
+    mu_error error = {0};
+    int rv;
+
+    mu__tasks_key(run->news, "gone", key);
+    rv = mu_kv_put(run->node, key, context->name, strlen(context->name), 0, 0,
+                   tell_ms(run), &error, NULL);
+    if (rv != 0 && rv != -MU_EEXISTS)
+        mu__distribution_say(run, MU_LOG_WARN, "the others do not hear of its end: %s",
+                             error.message);
+}
+
+/* A value that is too large, or cannot be packed, is an error in its place. */
+static void tell_result(struct mu__distribution *run, const struct mu_context *context,
+                        const mu_error *error)
+{
+    mu_value *result = mu__result_make(error->code, context->result, error);
+    char what[KEY_BYTES / 2];
+    char key[KEY_BYTES];
+    mu_error inner = {0};
+    int rv = -MU_ENOMEM;
+
+    (void)snprintf(what, sizeof what, "result%s%s", context->name[0] == '/' ? "" : "/",
+                   context->name);
+    mu__tasks_key(run->news, what, key);
+    if (result != NULL)
+        rv = mu__tasks_put(run->node, key, result, MU_KV_OVERWRITE, tell_ms(run), &inner);
+    mu_value_free(result);
+    if (rv != 0 && rv != -MU_EDEADLINE) {
+        (void)snprintf(inner.task, sizeof inner.task, "%s", context->name);
+        result = mu__result_make(rv, NULL, &inner);
+        if (result != NULL)
+            rv = mu__tasks_put(run->node, key, result, MU_KV_OVERWRITE, tell_ms(run),
+                               &inner);
+        mu_value_free(result);
+    }
+    if (rv != 0)
+        mu__distribution_say(run, MU_LOG_WARN, "its result was not told: %s",
+                             inner.message);
+}
+
+/* The leading task still needs its agent, which an error that is reported would end. The
+ * others are not missed any more. */
+void mu__tasks_tell(struct mu__distribution *run, const struct mu_context *context,
+                    const mu_error *error)
+{
+    if (error->code != 0)
+        tell_failure(run, error);
+    else if (context->plan->meets)
+        tell_gone(run, context);
+    if (run->plan.leads)
+        return;
+    tell_result(run, context, error);
+    if (error->code != 0)
+        (void)mu_agent_report_error(run->node, error->code, error->message,
+                                    tell_ms(run), NULL);
+    else if (!run->options.keep_server)
+        (void)mu_agent_leave(run->node, tell_ms(run), NULL);
+}

@@ -1,0 +1,123 @@
+/* What the files of the public API share. */
+#ifndef MU_API_INTERNAL_H
+#define MU_API_INTERNAL_H
+
+#include "actors/agent/agent.h"
+#include "actors/client/client.h"
+#include "actors/variables/opened_variable.h"
+#include "node/node.h"
+
+#include "muster/coordination.h"
+#include "muster/coordinator.h"
+#include "muster/variable.h"
+
+/* ---- coordinator ---- */
+
+/* The raising of an error for a program that cannot wait, because it is on the loop. */
+enum mu__raising { MU__RAISING_NOTHING, MU__RAISING_REQUESTED, MU__RAISING_ANSWERED };
+
+struct mu_coordinator {
+    mu_node *node;              /* held: see mu__node_ref */
+    atomic_bool detached;       /* the node is being closed */
+    struct mu__session session;
+    struct mu__error_entry *errors; /* taken from the session and not read yet, the oldest
+                                       first; guarded by the node's lock */
+    struct mu__error_entry *errors_last;
+    enum mu__raising raising;   /* loop's thread only, as what follows */
+    int raised;
+    mu_error raised_error;
+};
+
+/* Its node; NULL, and an error, when that is being closed. */
+mu_node *mu__coordinator_reach(mu_coordinator *coordinator, mu_error *ret_error);
+
+/* Wait until there is room for a closure with `bytes` of arguments and no error is
+ * pending (which does not matter to one with `own_error`); 0: it is admitted, and is to
+ * be sent or withdrawn (actors/client/admitting.h); or why nothing can be scheduled. */
+int mu__coordinator_admit(mu_coordinator *coordinator, uint64_t bytes, bool own_error,
+                          int64_t timeout_ms, mu_error *ret_error);
+
+/* Post a call to the node's client actor and wait until it is completed. */
+int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t timeout_ms,
+                    mu_error *ret_error);
+
+/* Ask the chief something; takes `request`, NULL gives -MU_ENOMEM. The answer is in the
+ * call. */
+int mu__request_chief(mu_node *node, struct mu__client_call *call,
+                      struct mu__msg *request, int64_t timeout_ms, mu_error *ret_error);
+
+/* Pack arguments (NULL: none) behind a message. *packed has their sizes before. */
+int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *packed,
+                  mu_error *ret_error);
+
+/* Sizes of arguments, which may be NULL; an error when they are beyond the bounds. */
+int mu__measure_args(const mu_value *args, struct mu__packed *ret_sizes,
+                     mu_error *ret_error);
+
+int mu__check_function_name(const char *function, mu_error *ret_error);
+
+/* ---- coordination ---- */
+
+/* A call that nobody waits for; `finished` frees it with mu__agent_detached_free. */
+struct mu__agent_detached {
+    struct mu__pending pending;     /* first */
+    struct mu__agent_call call;
+    mu_barrier_done_fn done;
+    void *user;
+    struct mu_kv_watch *watch;
+    char *tasks;
+    char name[];
+};
+
+/* `name` is copied. NULL: no memory. */
+struct mu__agent_detached *mu__agent_detached_new(int operation, const char *name);
+void mu__agent_detached_free(struct mu__agent_detached *detached);
+
+/* Ask the node's agent and wait for its answer. */
+int mu__agent_call_and_wait(mu_node *node, struct mu__agent_call *call, int operation,
+                       int64_t timeout_ms, mu_error *ret_error);
+
+/* The canonical text of a set of tasks; NULL is "". The caller frees it with free(). */
+int mu__canonical_tasks(const char *tasks, mu_error *ret_error, char **ret_text);
+
+/* A key as it travels; `out` has 1024 bytes. */
+int mu__check_key(const char *key, bool may_be_empty, mu_error *ret_error, char *out);
+
+/* ---- key-values ---- */
+
+/* A request as mu_kv_request_async makes it, of which all was checked: its key is
+ * normalized. */
+int mu__kv_post(mu_node *node, const mu_kv_request *ask, mu_kv_done_fn done, void *user,
+                mu_error *ret_error, uint64_t *ret_request);
+
+/* A thread that waits for one request. */
+struct mu__kv_wait {
+    uv_sem_t woken;
+    bool wants_value;
+    int code;
+    mu_error error;
+    mu_kv_item item;
+    uint64_t revision;
+    int64_t number;
+};
+
+/* Begin `what`, and wait for its answer; `wait` has it. */
+typedef int (*mu__kv_begin_fn)(mu_node *node, const void *what, mu_kv_done_fn done,
+                               void *user, mu_error *ret_error);
+int mu__kv_wait_for(mu_node *node, mu__kv_begin_fn begins, const void *what,
+                    mu_error *ret_error, struct mu__kv_wait *wait);
+
+/* ---- variable ---- */
+
+/* Any thread. */
+struct mu_variable {
+    mu_node *node;              /* held: see mu__node_ref */
+    struct mu__opened_variable *opened;     /* held by writes of runs, too */
+};
+
+/* Whether a buffer fits the variable, and its dtype the operation: enum
+ * mu__variable_operation. */
+int mu__variable_check(const mu_variable *variable, int operation, const void *buffer,
+                       size_t bytes, mu_error *ret_error);
+
+#endif

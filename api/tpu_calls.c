@@ -1,0 +1,277 @@
+/* The public calls of muster/tpu.h: each one is an evaluation in a loop of its own. */
+#include "node/discovery/loop_query.h"
+#include "resolver/cloud/google/tpu_state.h"
+#include "runtime/message/arguments.h"
+
+#include <muster/tpu.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+enum { LOOK_MS = 60000 };       /* a single look at the health may take so long */
+
+struct mu_tpu {
+    struct mu__settings settings;
+    mu_tpu_progress_fn progress;
+    void *user;
+};
+
+int mu_tpu_new(mu_error *ret_error, mu_tpu **ret_tpu)
+{
+    MU__REQUIRE(ret_error, ret_tpu);
+
+    mu_tpu *tpu = calloc(1, sizeof *tpu);
+
+    if (tpu == NULL || mu__settings_init(&tpu->settings, "tpu", mu__tpu_settings) != 0) {
+        free(tpu);
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    }
+    *ret_tpu = tpu;
+    return 0;
+}
+
+void mu_tpu_free(mu_tpu *tpu)
+{
+    if (tpu == NULL)
+        return;
+    mu__settings_done(&tpu->settings);
+    free(tpu);
+}
+
+int mu_tpu_set(mu_tpu *tpu, const char *setting, const char *value, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, tpu, setting);
+    return mu__settings_set(&tpu->settings, setting, value, ret_error);
+}
+
+void mu_tpu_on_progress(mu_tpu *tpu, mu_tpu_progress_fn progress, void *user)
+{
+    MU__REQUIRE_OR(, tpu);
+    tpu->progress = progress;
+    tpu->user = user;
+}
+
+/* ---- A call ---- */
+
+struct call {
+    mu_tpu *tpu;
+    int (*run)(void *call, struct mu__requests *requests, mu_error *ret_error);
+    mu_tpu_state *states;       /* of describing */
+    size_t room;
+    size_t count;
+    const char *version;        /* of requesting */
+    const char *restart_type;
+};
+
+static void on_progress(void *owner, const char *line)
+{
+    const mu_tpu *tpu = ((struct call *)owner)->tpu;
+
+    if (tpu->progress != NULL)
+        tpu->progress(tpu->user, line);
+}
+
+static int call(struct call *c, int64_t timeout_ms, mu_error *ret_error)
+{
+    const struct mu__loop_query_config config = {
+        .what = MU__QUERY_RESOLVE,
+        .run = c->run,
+        .run_owner = c,
+        .timeout_ms = timeout_ms,
+        .progress = on_progress,
+        .owner = c,
+    };
+    struct mu__query_result resolved;
+
+    return mu__loop_query_call(&config, ret_error, &resolved);
+}
+
+static int run_describe(void *owner, struct mu__requests *requests, mu_error *ret_error)
+{
+    struct call *c = owner;
+
+    return mu__tpu_describe(requests, &c->tpu->settings, ret_error, c->states, c->room,
+                            &c->count);
+}
+
+static int run_request(void *owner, struct mu__requests *requests, mu_error *ret_error)
+{
+    struct call *c = owner;
+
+    return mu__tpu_request_version(requests, &c->tpu->settings, c->version,
+                                   c->restart_type, ret_error);
+}
+
+/* All that a handle can mean; the caller frees *ret_states. */
+static int describe_all(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
+                        mu_tpu_state **ret_states, size_t *ret_count)
+{
+    struct call c = {.tpu = tpu, .run = run_describe, .room = MU_TPU_NODES_MAX};
+    int rv;
+
+    c.states = calloc(c.room, sizeof *c.states);
+    if (c.states == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    rv = call(&c, timeout_ms, ret_error);
+    if (rv != 0) {
+        free(c.states);
+        return rv;
+    }
+    *ret_states = c.states;
+    *ret_count = c.count;
+    return 0;
+}
+
+int mu_tpu_describe(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
+                    mu_tpu_state *ret_states, size_t room, size_t *ret_count)
+{
+    MU__REQUIRE(ret_error, tpu, ret_count);
+    if (ret_states == NULL && room > 0)
+        return mu__refuse_null(ret_error, __func__, "ret_states", 1);
+
+    mu_tpu_state *states;
+    size_t count;
+    int rv = describe_all(tpu, timeout_ms, ret_error, &states, &count);
+
+    if (rv != 0)
+        return rv;
+    if (count > room)
+        rv = mu_error_set(ret_error, -MU_EEXHAUSTED,
+                          "there are %zu TPUs: expected room for them, got %zu", count,
+                          room);
+    for (size_t i = 0; i < count && rv == 0; i++)
+        ret_states[i] = states[i];
+    if (rv == 0)
+        *ret_count = count;
+    free(states);
+    return rv;
+}
+
+int mu_tpu_recoverable(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
+                       int *ret_recoverable, char *ret_why)
+{
+    MU__REQUIRE(ret_error, tpu, ret_recoverable);
+
+    mu_tpu_state *states;
+    size_t count;
+    size_t i = 0;
+    int rv = describe_all(tpu, timeout_ms, ret_error, &states, &count);
+
+    if (rv != 0)
+        return rv;
+    while (i < count && states[i].recoverable)
+        i++;
+    if (i < count && ret_why != NULL)
+        (void)snprintf(ret_why, 512, "TPU \"%s\": %s", states[i].name, states[i].why);
+    *ret_recoverable = i == count;
+    free(states);
+    return 0;
+}
+
+int mu_tpu_request_version(mu_tpu *tpu, const char *version, const char *restart_type,
+                           int64_t timeout_ms, mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, tpu, version);
+
+    struct call c = {
+        .tpu = tpu,
+        .run = run_request,
+        .version = version,
+        .restart_type = restart_type == NULL ? "always" : restart_type,
+    };
+
+    if (version == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID, "expected a version, got NULL");
+    return call(&c, timeout_ms, ret_error);
+}
+
+int mu_tpu_leader(mu_tpu *tpu, mu_error *ret_error, char *ret_leader)
+{
+    MU__REQUIRE(ret_error, tpu, ret_leader);
+
+    const char *job = tpu->settings.values[MU__TPU_SET_JOB_NAME];
+
+    if (job == NULL)
+        job = getenv(mu__tpu_settings[MU__TPU_SET_JOB_NAME].variable);
+    if (job == NULL || job[0] == '\0')
+        job = mu__tpu_settings[MU__TPU_SET_JOB_NAME].initial;
+    if (strlen(job) > 40)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "setting job_name: expected a task type");
+    (void)snprintf(ret_leader, 64, "/job:%s/task:0", job);
+    return 0;
+}
+
+/* ---- Waiting ---- */
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void sleep_ms(int64_t ms)
+{
+    struct timespec left = {(time_t)(ms / 1000), (long)(ms % 1000) * 1000000};
+
+    while (nanosleep(&left, &left) != 0 && errno == EINTR)
+        ;
+}
+
+/* One look: 0, or why not. */
+static int look(mu_tpu *tpu, int64_t left_ms, mu_error *ret_error)
+{
+    mu_tpu_state *states;
+    size_t count;
+    int rv = describe_all(tpu, left_ms < LOOK_MS ? left_ms : LOOK_MS, ret_error, &states,
+                          &count);
+
+    if (rv != 0)
+        return rv;
+    rv = mu__tpu_check_health(states, count, ret_error);
+    free(states);
+    return rv;
+}
+
+int mu_tpu_wait_healthy(mu_tpu *tpu, int64_t wait_ms, int64_t interval_ms,
+                        mu_error *ret_error)
+{
+    MU__REQUIRE(ret_error, tpu);
+
+    struct call c = {.tpu = tpu};
+    int64_t end = now_ms() + (wait_ms <= 0 ? MU_TPU_WAIT_MS : wait_ms);
+    int64_t pause = interval_ms <= 0 ? MU_TPU_INTERVAL_MS : interval_ms;
+    int64_t left = end - now_ms();
+    mu_error why = {0};
+    mu_error last;
+    char line[600];
+    int rv;
+
+    for (;;) {
+        rv = look(tpu, left, &last);
+        left = end - now_ms();
+        if (rv != -MU_EUNAVAILABLE && rv != -MU_EDEADLINE)
+            break;
+        if (rv == -MU_EUNAVAILABLE || why.code == 0)
+            why = last;     /* what the TPU has said counts more than its silence */
+        if (left < pause)
+            return mu_error_set(ret_error, -MU_EDEADLINE,
+                                "not healthy after %lld s: %.400s",
+                                (long long)((wait_ms <= 0 ? MU_TPU_WAIT_MS : wait_ms) /
+                                            1000),
+                                why.message);
+        (void)snprintf(line, sizeof line, "%s; again in %lld s", last.message,
+                       (long long)(pause / 1000));
+        on_progress(&c, line);
+        sleep_ms(pause);
+        left = end > now_ms() ? end - now_ms() : 0;
+    }
+    if (rv != 0 && ret_error != NULL)
+        *ret_error = last;
+    return rv;
+}

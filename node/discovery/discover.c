@@ -1,0 +1,411 @@
+/* The blocking part: a discovery in a loop of its own, which is run until the discovery
+ * has come to an end. */
+#include "node/discovery/discover.h"
+
+#include "node/call_loop.h"
+#include "resolver/spec/cluster.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WITHDRAW_MS = 2000 };
+
+struct search {
+    uv_loop_t loop;             /* first: it goes with the search */
+    const mu_node_options *options;
+    struct mu__discovered *found;
+    struct mu__discovery *discovery;
+    mu_resolution resolution;
+    mu_error error;
+    bool has_ended;
+    bool withdraws;
+    struct mu__discover_stop *stop; /* NULL: nobody ends it */
+    uv_async_t stopped;         /* with it */
+    bool announces;             /* its lock's: there may be something to take back */
+};
+
+static struct search *search_new(const mu_node_options *options,
+                                 struct mu__discovered *found)
+{
+    struct search *search = calloc(1, sizeof *search);
+
+    if (search != NULL)
+        *search = (struct search){.options = options, .found = found};
+    return search;
+}
+
+/* ---- What the discovery calls ---- */
+
+static void name_task(const struct search *search, char *out, size_t size)
+{
+    const mu_node_options *o = search->options;
+
+    if (o->task_type == NULL)
+        (void)snprintf(out, size, "(a task)");
+    else if (o->task_index < 0)
+        (void)snprintf(out, size, "/job:%s", o->task_type);
+    else
+        mu__task_name(out, size, o->task_type, o->task_index);
+}
+
+static void on_log(void *owner, int level, const char *line)
+{
+    struct search *search = owner;
+    const mu_node_options *o = search->options;
+    char task[MU_CLUSTER_TASK_BYTES];
+
+    if (level > o->log_level)
+        return;
+    name_task(search, task, sizeof task);
+    (o->log == NULL ? mu__log_text : o->log)(o->log_user, level, task, "resolver", line);
+}
+
+static void on_closed(void *arg)
+{
+    (void)arg;
+}
+
+static void end(struct search *search, bool withdraws)
+{
+    search->has_ended = true;
+    search->found->index = mu__discovery_index(search->discovery);
+    search->withdraws = withdraws && mu__discovery_may_have_announced(search->discovery);
+    mu__discovery_close(search->discovery, withdraws, WITHDRAW_MS, on_closed, NULL);
+}
+
+static void on_found(void *owner, mu_resolution *resolution)
+{
+    struct search *search = owner;
+
+    search->resolution = *resolution;
+    end(search, false);
+}
+
+static void on_failed(void *owner, const mu_error *error)
+{
+    struct search *search = owner;
+
+    search->error = *error;
+    end(search, true);
+    search->found->address[0] = '\0';
+}
+
+static void log_line(struct search *search, const char *line)
+{
+    if (line != NULL)
+        on_log(search, MU_LOG_WARN, line);
+}
+
+static void set_announces(struct search *search)
+{
+    if (search->stop == NULL)
+        return;
+    pthread_mutex_lock(&search->stop->lock);
+    search->announces = true;
+    pthread_mutex_unlock(&search->stop->lock);
+}
+
+/* Where nothing is said, at this machine's address alone, and not at all of them. */
+static int on_listen(void *owner, mu_error *ret_error, char *ret_address)
+{
+    struct search *search = owner;
+    const mu_node_options *o = search->options;
+    struct mu__discovered *found = search->found;
+    char host[MU__OWN_HOST_BYTES];
+    char url[MU__OWN_ADDRESS_BYTES];
+    int rv;
+
+    if (o->bind_address == NULL) {
+        log_line(search, mu__own_host(host));
+        (void)snprintf(url, sizeof url,
+                       strchr(host, ':') == NULL ? "tcp://%s:0" : "tcp://[%s]:0", host);
+    }
+    rv = mu__listen(o->bind_address == NULL ? url : o->bind_address, ret_error,
+                    &found->listening);
+    if (rv != 0)
+        return rv;
+    set_announces(search);
+    log_line(search,
+             mu__advertised(found->listening.text, o->advertise_address, found->address));
+    (void)snprintf(ret_address, MU__OWN_ADDRESS_BYTES, "%s",
+                   mu__discovered_announcement(found, o).address);
+    return 0;
+}
+
+/* ---- Searching ---- */
+
+static void write_incarnation(char *out, size_t size)
+{
+    uint64_t number[2] = {uv_hrtime(), 0};
+
+    (void)uv_random(NULL, NULL, number, sizeof number, 0, NULL);
+    (void)snprintf(out, size, "%016" PRIx64 "%016" PRIx64, number[0], number[1]);
+}
+
+mu_announcement mu__discovered_announcement(const struct mu__discovered *found,
+                                            const mu_node_options *options)
+{
+    bool is_tcp = strncmp(found->address, "tcp://", 6) == 0;
+
+    return (mu_announcement){
+        .cluster_name = options->cluster_name == NULL ? "" : options->cluster_name,
+        .type = options->task_type == NULL ? "" : options->task_type,
+        .index = options->task_type == NULL ? -1 : options->task_index,
+        .address = found->address + (is_tcp ? 6 : 0),
+        .incarnation = found->incarnation,
+    };
+}
+
+/* ---- Ending it from another thread ---- */
+
+static void on_stopped(uv_async_t *stopped)
+{
+    struct search *search = stopped->data;
+    const mu_error error = {.code = -MU_ECANCELLED, .message = "the search was ended"};
+
+    if (!search->has_ended)
+        on_failed(search, &error);
+}
+
+static void be_stopped_by(struct search *search, struct mu__discover_stop *stop)
+{
+    if (stop == NULL || uv_async_init(&search->loop, &search->stopped, on_stopped) != 0)
+        return;
+    search->stopped.data = search;
+    search->stop = stop;
+    pthread_mutex_lock(&stop->lock);
+    stop->search = search;
+    pthread_mutex_unlock(&stop->lock);
+}
+
+static void be_stopped_no_more(struct search *search)
+{
+    if (search->stop == NULL)
+        return;
+    pthread_mutex_lock(&search->stop->lock);
+    search->stop->search = NULL;
+    search->stop->has_announced = search->announces;
+    pthread_mutex_unlock(&search->stop->lock);
+    uv_close((uv_handle_t *)&search->stopped, NULL);
+}
+
+bool mu__discover_stop(struct mu__discover_stop *stop)
+{
+    bool has_announced;
+
+    pthread_mutex_lock(&stop->lock);
+    has_announced = stop->search == NULL ? stop->has_announced : stop->search->announces;
+    if (has_announced && stop->search != NULL)
+        (void)uv_async_send(&stop->search->stopped);
+    pthread_mutex_unlock(&stop->lock);
+    return has_announced;
+}
+
+/* ---- Searching to the end ---- */
+
+/* What the discovery still does is to take back what it has told: that has a limit. */
+static void leave(struct search *search)
+{
+    uint64_t timeout_ms = MU__CALL_LEAVE_MS + (search->withdraws ? 2 * WITHDRAW_MS : 0);
+
+    mu__call_leave(&search->loop, timeout_ms, free, search);
+}
+
+/* Takes `search`. */
+static int run(struct search *search, struct mu__discover_stop *stop, mu_error *ret_error,
+               mu_resolution *ret_resolution)
+{
+    const mu_announcement announcement =
+        mu__discovered_announcement(search->found, search->options);
+    const struct mu__discovery_config config = {
+        .loop = &search->loop,
+        .resolver = search->options->resolver,
+        .announcement = &announcement,
+        .timeout_ms = search->options->resolve_ms,
+        .found = on_found,
+        .failed = on_failed,
+        .listen = on_listen,
+        .log = on_log,
+        .owner = search,
+    };
+    int rv;
+
+    if (uv_loop_init(&search->loop) != 0) {
+        free(search);
+        return mu_error_set(ret_error, -MU_ENOMEM, "no loop can be made");
+    }
+    be_stopped_by(search, stop);
+    rv = mu__discovery_open(&config, ret_error, &search->discovery);
+    while (rv == 0 && !search->has_ended)
+        (void)uv_run(&search->loop, UV_RUN_ONCE);
+    be_stopped_no_more(search);
+    if (rv == 0 && search->error.code != 0) {
+        rv = search->error.code;
+        if (ret_error != NULL)
+            *ret_error = search->error;
+    }
+    if (rv == 0)
+        *ret_resolution = search->resolution;
+    leave(search);
+    return rv;
+}
+
+/* The index of a task which is the only one of its type, or the first that joins; -1: it
+ * may be several. */
+static int only_index(const mu_node_options *options)
+{
+    const char *address;
+    const char *type;
+    int index;
+
+    if (mu_cluster_task_count(options->cluster, options->task_type) == 0)
+        return 0;
+    if (mu_cluster_task_count(options->cluster, options->task_type) > 1)
+        return -1;
+    for (size_t i = 0;
+         mu_cluster_task_at(options->cluster, i, &type, &index, &address) == 0; i++)
+        if (strcmp(type, options->task_type) == 0)
+            return index;
+    return -1;
+}
+
+/* Type and index of the options win, index 0 as any other. */
+static void take_task(const mu_resolution *resolution, struct mu__discovered *found,
+                      mu_node_options *options)
+{
+    if (options->task_type == NULL && resolution->task_type[0] != '\0') {
+        (void)snprintf(found->type, sizeof found->type, "%s", resolution->task_type);
+        options->task_type = found->type;
+        options->task_index = resolution->task_index;
+    }
+    if (options->task_type == NULL)
+        return;
+    if (options->task_index < 0 && found->index >= 0)
+        options->task_index = found->index;
+    if (options->task_index < 0 &&
+        strcmp(resolution->task_type, options->task_type) == 0)
+        options->task_index = resolution->task_index;
+    if (options->task_index < 0)
+        options->task_index = only_index(options);
+}
+
+static int take(const mu_resolution *resolution, struct mu__discovered *found,
+                mu_node_options *options, mu_error *ret_error)
+{
+    found->resolution = *resolution;
+    found->resolution.cluster = NULL;
+    found->cluster = resolution->cluster;
+    if (found->cluster == NULL)
+        found->cluster = mu_cluster_new();
+    if (found->cluster == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a cluster");
+    (void)snprintf(found->bind_address, sizeof found->bind_address, "%s",
+                   resolution->bind_address);
+    (void)snprintf(found->visible_devices, sizeof found->visible_devices, "%s",
+                   resolution->visible_devices);
+    if (options->bind_address == NULL && found->bind_address[0] != '\0')
+        options->bind_address = found->bind_address;
+    if (found->address[0] != '\0')
+        options->advertise_address = found->address;
+    options->cluster = found->cluster;
+    take_task(resolution, found, options);
+    return 0;
+}
+
+/* Resolvers that have a name for the cluster in their keys use the node's. */
+static void set_cluster_name(const mu_node_options *options)
+{
+    if (options->cluster_name == NULL)
+        return;
+    (void)mu_resolver_set(options->resolver, "cluster_name", options->cluster_name, NULL);
+    (void)mu_resolver_set(options->resolver, "etcd.cluster_name", options->cluster_name,
+                          NULL);
+}
+
+static int find(mu_node_options *options, struct mu__discover_stop *stop,
+                mu_error *ret_error, struct mu__discovered *ret_found)
+{
+    struct search *search;
+    struct mu__pipe_guard guard;
+    mu_resolution resolution;
+    int rv;
+
+    *ret_found = (struct mu__discovered){.index = -1, .listening.fd = -1};
+    if (options->resolver == NULL || options->cluster != NULL)
+        return 0;
+    set_cluster_name(options);
+    write_incarnation(ret_found->incarnation, sizeof ret_found->incarnation);
+    search = search_new(options, ret_found);
+    if (search == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory to ask the resolver");
+    mu__pipe_guard(&guard);
+    rv = run(search, stop, ret_error, &resolution);
+    mu__pipe_unguard(&guard);
+    return rv != 0 ? rv : take(&resolution, ret_found, options, ret_error);
+}
+
+int mu__discover_any(mu_node_options *options, mu_error *ret_error,
+                     struct mu__discovered *ret_found)
+{
+    return find(options, NULL, ret_error, ret_found);
+}
+
+static void withdraw(struct mu__discovered *found, const mu_node_options *options)
+{
+    const mu_announcement announcement = mu__discovered_announcement(found, options);
+    struct search *search = search_new(options, found);
+    const struct mu__discovery_config config = {
+        .resolver = options->resolver,
+        .announcement = &announcement,
+        .is_known = true,
+        .log = on_log,
+        .owner = search,
+        .loop = search == NULL ? NULL : &search->loop,
+    };
+
+    if (search == NULL || uv_loop_init(&search->loop) != 0) {
+        free(search);
+        return;
+    }
+    if (mu__discovery_open(&config, NULL, &search->discovery) == 0)
+        end(search, true);
+    leave(search);
+}
+
+int mu__discover(mu_node_options *options, struct mu__discover_stop *stop,
+                 mu_error *ret_error, struct mu__discovered *ret_found)
+{
+    int rv = find(options, stop, ret_error, ret_found);
+
+    if (rv != 0 || ret_found->cluster == NULL)
+        return rv;
+    if (options->task_type == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "resolver %s does not say which task this process is; "
+                            "expected task_type and task_index in the options or in the "
+                            "resolver",
+                            ret_found->resolution.source);
+    if (options->task_index < 0)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "resolver %s does not say which %s this process is, of %zu; "
+                            "expected task_index in the options or in the resolver",
+                            ret_found->resolution.source, options->task_type,
+                            mu_cluster_task_count(options->cluster, options->task_type));
+    return 0;
+}
+
+void mu__discovered_done(struct mu__discovered *found, const mu_node_options *options,
+                         bool withdraws)
+{
+    struct mu__pipe_guard guard;
+
+    mu__pipe_guard(&guard);
+    if (withdraws && found->address[0] != '\0')
+        withdraw(found, options);
+    mu__pipe_unguard(&guard);
+    mu__listening_close(&found->listening);
+    mu_cluster_free(found->cluster);
+    found->cluster = NULL;
+}

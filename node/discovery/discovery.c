@@ -1,0 +1,667 @@
+#include "node/discovery/discovery.h"
+
+#include "node/discovery/loop_query.h"
+#include "node/discovery/path_watch.h"
+#include "resolver/engine/resolver.h"
+#include "resolver/engine/uv/requester.h"
+#include "runtime/base/retry.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    PROGRESS_MS = 3000,    /* between lines that say what is waited for */
+    SLICE_FIRST_MS = 3000, /* of one look, where others come one by one */
+    SLICE_MOST_MS = 30000,
+    LOOK_MOST_MS = 1000, /* between looks, while others are waited for */
+    LATE_MS = 300,       /* too short for a look that says who is missing */
+    AGAIN_MS = 1000,     /* after telling has failed */
+    SETTLE_MS = 50,      /* after a change was noticed: more may follow */
+    BETWEEN_MS = 1000,   /* looks, however often something changes */
+    HURRIED_MS = 100     /* between looks while others are waited for; and the look
+                               itself sees to it that it does not take all the time */
+};
+
+struct mu__discovery {
+    struct mu__discovery_config config;
+    struct mu__requester_uv *requester;
+    struct mu__loop_query *looking;    /* under way; NULL: none */
+    struct mu__loop_query *announcing; /* or taking back what was told */
+    uv_timer_t timer;
+    struct mu__path_watch watches[MU__WATCHED_PATHS_MAX];
+    mu_announcement announcement;
+    char type[16];
+    char address[288];
+    char incarnation[40];
+    char cluster_name[64];
+    bool announces; /* the resolver takes where this task is */
+    bool has_announced;
+    bool is_known; /* the cluster is */
+    bool has_failed;
+    bool has_changed; /* what is watched, since the look under way began */
+    uint64_t began_ms;
+    uint64_t announce_ms; /* when to tell again; 0: not */
+    uint64_t look_ms;     /* when to look again; 0: not */
+    uint64_t looked_ms;   /* when it was done last */
+    uint64_t hurry_ms;    /* when the look under way goes on at once, since what is
+                               watched has changed; 0: not */
+    uint64_t hurried_ms;  /* when it did last */
+    int64_t slice_ms;     /* of the last look, while the cluster was not known */
+    unsigned rounds;      /* that have failed in the slices so far */
+    uint64_t progress_ms; /* when a line of progress was written */
+    mu_error last;        /* why the cluster was not known at the last look */
+    char trouble[2][512]; /* the failures that were logged: of looking, of telling */
+    unsigned handles;
+    bool closing;
+    bool withdraws;
+    int64_t withdraw_ms;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+static void next(struct mu__discovery *discovery);
+
+static uint64_t now_ms(const struct mu__discovery *discovery)
+{
+    return uv_now(discovery->config.loop);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    next(timer->data);
+}
+
+static void wait_until(struct mu__discovery *discovery, uint64_t due_ms)
+{
+    uint64_t now = now_ms(discovery);
+
+    (void)uv_timer_start(&discovery->timer, on_timer, due_ms > now ? due_ms - now : 0, 0);
+}
+
+static int64_t left_ms(const struct mu__discovery *discovery)
+{
+    uint64_t spent_ms = now_ms(discovery) - discovery->began_ms;
+
+    if (discovery->config.timeout_ms < 0)
+        return -1;
+    return spent_ms >= (uint64_t)discovery->config.timeout_ms
+               ? 0
+               : discovery->config.timeout_ms - (int64_t)spent_ms;
+}
+
+/* ---- Words ---- */
+
+static void log_line(struct mu__discovery *discovery, int level, const char *line)
+{
+    discovery->config.log(discovery->config.owner, level, line);
+}
+
+static void on_progress(void *owner, const char *line)
+{
+    struct mu__discovery *discovery = owner;
+
+    if (discovery->progress_ms != 0 &&
+        now_ms(discovery) - discovery->progress_ms < PROGRESS_MS)
+        return;
+    discovery->progress_ms = now_ms(discovery);
+    log_line(discovery, discovery->is_known ? MU_LOG_DEBUG : MU_LOG_INFO, line);
+}
+
+enum { OF_LOOKING, OF_ANNOUNCING };
+
+/* Once for each kind of failure, until it works again. Numbers in the words do not make
+ * another kind. */
+static bool is_same_trouble(const char *a, const char *b)
+{
+    for (; *a != '\0' || *b != '\0'; a += *a != '\0', b += *b != '\0') {
+        while (*a >= '0' && *a <= '9')
+            a++;
+        while (*b >= '0' && *b <= '9')
+            b++;
+        if (*a != *b)
+            return false;
+        if (*a == '\0')
+            return true;
+    }
+    return true;
+}
+
+static void log_trouble(struct mu__discovery *discovery, unsigned which,
+                        const mu_error *error)
+{
+    static const char *const words[] = {
+        "the cluster cannot be looked at, the last one known stands",
+        "the others cannot be told where this task is",
+    };
+    char line[640];
+
+    if (is_same_trouble(discovery->trouble[which], error->message))
+        return;
+    (void)snprintf(discovery->trouble[which], sizeof discovery->trouble[which], "%s",
+                   error->message);
+    (void)snprintf(line, sizeof line, "%s: %s", words[which], error->message);
+    log_line(discovery, error->code == -MU_EEXISTS ? MU_LOG_ERROR : MU_LOG_WARN, line);
+}
+
+static void forget_trouble(struct mu__discovery *discovery, unsigned which)
+{
+    static const char *const words[] = {"the cluster can be looked at again",
+                                        "the others can be told again"};
+
+    if (discovery->trouble[which][0] == '\0')
+        return;
+    discovery->trouble[which][0] = '\0';
+    log_line(discovery, MU_LOG_INFO, words[which]);
+}
+
+/* ---- One query ---- */
+
+static void fail(struct mu__discovery *discovery, const mu_error *error)
+{
+    discovery->has_failed = true;
+    discovery->config.failed(discovery->config.owner, error);
+}
+
+static int start(struct mu__discovery *discovery, enum mu__query_operation what,
+                 int64_t timeout_ms,
+                 void (*done)(void *owner, struct mu__query_result *resolved),
+                 struct mu__loop_query **ret_query)
+{
+    const struct mu__loop_query_config config = {
+        .loop = discovery->config.loop,
+        .requester = mu__requester_uv_base(discovery->requester),
+        .resolver = discovery->config.resolver,
+        .what = what,
+        .announcement = &discovery->announcement,
+        .timeout_ms = timeout_ms,
+        .pause_most_ms = discovery->announces ? LOOK_MOST_MS : 0,
+        .whole_ms = discovery->is_known ? 0 : left_ms(discovery),
+        .rounds_before = what == MU__QUERY_RESOLVE ? discovery->rounds : 0,
+        .done = done,
+        .progress = on_progress,
+        .owner = discovery,
+    };
+
+    assert(*ret_query == NULL);
+    return mu__loop_query_start(&config, ret_query);
+}
+
+/* When to try again: while the cluster is not known, not at all. */
+static uint64_t without_memory(struct mu__discovery *discovery)
+{
+    mu_error error;
+
+    if (discovery->is_known)
+        return now_ms(discovery) + AGAIN_MS;
+    (void)mu_error_set(&error, -MU_ENOMEM, "no memory to ask the resolver");
+    fail(discovery, &error);
+    return 0;
+}
+
+/* Looks come in slices, each of which says how long it was tried: it is the whole that
+ * counts. */
+static void fail_late(struct mu__discovery *discovery)
+{
+    char *tried = strstr(discovery->last.message, "; tried for ");
+    char spent[48];
+    mu_error error;
+
+    if (tried != NULL)
+        *tried = '\0';
+    mu__retry_time(now_ms(discovery) - discovery->began_ms, spent, sizeof spent);
+    (void)mu_error_set(&error, -MU_EDEADLINE, "%s; tried for %s", discovery->last.message,
+                       spent);
+    fail(discovery, &error);
+}
+
+static bool is_passing(int code)
+{
+    return code == -MU_EUNAVAILABLE || code == -MU_EDEADLINE;
+}
+
+/* ---- Watching a path ---- */
+
+static uint64_t latest(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* While others are waited for a look is a row of rounds with pauses: the pause ends. */
+static void hurry_soon(struct mu__discovery *discovery)
+{
+    uint64_t now = now_ms(discovery);
+
+    if (discovery->looking == NULL || discovery->hurry_ms != 0)
+        return;
+    discovery->hurry_ms = latest(now + SETTLE_MS, discovery->hurried_ms + HURRIED_MS);
+    next(discovery);
+}
+
+static void on_change(void *owner)
+{
+    struct mu__discovery *discovery = owner;
+    uint64_t due_ms =
+        latest(now_ms(discovery) + SETTLE_MS, discovery->looked_ms + BETWEEN_MS);
+
+    if (discovery->closing)
+        return;
+    discovery->has_changed = true;
+    if (!discovery->is_known) {
+        hurry_soon(discovery);
+        return;
+    }
+    if (discovery->look_ms == 0 || due_ms >= discovery->look_ms)
+        return;
+    discovery->look_ms = due_ms;
+    next(discovery);
+}
+
+/* Before each look: what changes from now on is looked at again. */
+static void watch(struct mu__discovery *discovery)
+{
+    const char *path;
+    size_t count = 0;
+
+    for (; (path = mu__resolver_watched_path(discovery->config.resolver, count)) != NULL;
+         count++)
+        mu__path_watch_start(&discovery->watches[count], path);
+    for (size_t i = count; i < MU__WATCHED_PATHS_MAX; i++)
+        mu__path_watch_stop(&discovery->watches[i]);
+}
+
+static void hurry(struct mu__discovery *discovery)
+{
+    watch(discovery);
+    discovery->hurry_ms = 0;
+    discovery->hurried_ms = now_ms(discovery);
+    mu__loop_query_hurry(discovery->looking);
+}
+
+/* ---- Steps ---- */
+
+/* Whether the others have forgotten this task. */
+static bool is_forgotten(const struct mu__discovery *discovery,
+                         const mu_resolution *found)
+{
+    const char *type = discovery->type[0] != '\0' ? discovery->type : found->task_type;
+
+    return discovery->announces && discovery->has_announced && type[0] != '\0' &&
+           discovery->announcement.index >= 0 && found->cluster != NULL &&
+           mu_cluster_address(found->cluster, type, discovery->announcement.index) ==
+               NULL;
+}
+
+/* What has changed while it was looked at may have been read before. */
+static void look_again_soon(struct mu__discovery *discovery)
+{
+    uint64_t due_ms = discovery->looked_ms + BETWEEN_MS;
+
+    if (discovery->has_changed && discovery->is_known && discovery->look_ms > due_ms)
+        discovery->look_ms = due_ms;
+}
+
+/* What this task told has ended, since nobody kept it for a while: it stood still, or
+ * what it is told to did. It is told anew, and until then the last cluster stands: a task
+ * that lives is not taken out by its own silence. */
+static void announce_anew(struct mu__discovery *discovery, mu_resolution *found)
+{
+    mu_cluster_free(found->cluster);
+    (void)mu_error_set(&discovery->last, -MU_EUNAVAILABLE,
+                       "this task is not there any more, and is told anew");
+    if (discovery->is_known)
+        log_trouble(discovery, OF_LOOKING, &discovery->last);
+    else
+        on_progress(discovery, discovery->last.message);
+    discovery->announce_ms = now_ms(discovery);
+    discovery->look_ms = now_ms(discovery) + AGAIN_MS;
+}
+
+static void on_looked(void *owner, struct mu__query_result *resolved)
+{
+    struct mu__discovery *discovery = owner;
+    uint32_t watch_ms = mu__resolver_watch_ms(discovery->config.resolver);
+
+    discovery->looking = NULL;
+    discovery->looked_ms = now_ms(discovery);
+    discovery->rounds += resolved->rounds;
+    if (resolved->code == 0 && is_forgotten(discovery, &resolved->resolution)) {
+        announce_anew(discovery, &resolved->resolution);
+    } else if (resolved->code == 0) {
+        discovery->is_known = true;
+        forget_trouble(discovery, OF_LOOKING);
+        discovery->look_ms = watch_ms == 0 ? 0 : now_ms(discovery) + watch_ms;
+        discovery->config.found(discovery->config.owner, &resolved->resolution);
+    } else if (discovery->is_known) {
+        log_trouble(discovery, OF_LOOKING, &resolved->error);
+        discovery->look_ms = now_ms(discovery) + (watch_ms == 0 ? AGAIN_MS : watch_ms);
+    } else if (is_passing(resolved->code) && discovery->announces) {
+        discovery->last = resolved->error;
+        on_progress(discovery, resolved->error.message);
+    } else {
+        fail(discovery, &resolved->error);
+    }
+    look_again_soon(discovery);
+    next(discovery);
+}
+
+/* What could neither be told nor looked at can be told: so it can be looked at. */
+static void look_when_back(struct mu__discovery *discovery)
+{
+    if (discovery->is_known && discovery->trouble[OF_ANNOUNCING][0] != '\0' &&
+        discovery->trouble[OF_LOOKING][0] != '\0')
+        discovery->look_ms = now_ms(discovery);
+}
+
+static void on_announced(void *owner, struct mu__query_result *resolved)
+{
+    struct mu__discovery *discovery = owner;
+
+    discovery->announcing = NULL;
+    if (resolved->code == 0) {
+        look_when_back(discovery);
+        forget_trouble(discovery, OF_ANNOUNCING);
+        discovery->announcement.index = resolved->task_index;
+        discovery->has_announced = true;
+        discovery->announce_ms =
+            resolved->again_ms == 0 ? 0 : now_ms(discovery) + resolved->again_ms;
+    } else if (discovery->has_announced &&
+               (discovery->is_known || is_passing(resolved->code))) {
+        log_trouble(discovery, OF_ANNOUNCING, &resolved->error);
+        discovery->announce_ms = now_ms(discovery) + AGAIN_MS;
+    } else if (!discovery->closing) {
+        fail(discovery, &resolved->error);
+    }
+    next(discovery);
+}
+
+/* Find out where this task listens, and then tell it. */
+static void begin_announcing(struct mu__discovery *discovery)
+{
+    mu_error error;
+
+    if (discovery->address[0] == '\0' &&
+        discovery->config.listen(discovery->config.owner, &error, discovery->address) !=
+            0) {
+        fail(discovery, &error);
+        return;
+    }
+    discovery->announces = true;
+    discovery->announce_ms =
+        discovery->has_announced ? now_ms(discovery) + AGAIN_MS : now_ms(discovery);
+}
+
+static void on_detected(void *owner, struct mu__query_result *resolved)
+{
+    struct mu__discovery *discovery = owner;
+
+    discovery->looking = NULL;
+    if (resolved->code != 0)
+        fail(discovery, &resolved->error);
+    else if (mu__resolver_announces(discovery->config.resolver))
+        begin_announcing(discovery);
+    next(discovery);
+}
+
+static void on_part_closed(struct mu__discovery *discovery)
+{
+    void (*closed)(void *arg) = discovery->closed;
+    void *arg = discovery->closed_arg;
+
+    if (--discovery->handles > 0)
+        return;
+    free(discovery);
+    closed(arg);
+}
+
+static void on_handle_closed(uv_handle_t *handle)
+{
+    on_part_closed(handle->data);
+}
+
+static void on_requester_closed(void *arg)
+{
+    on_part_closed(arg);
+}
+
+static void close_all(struct mu__discovery *discovery)
+{
+    discovery->handles = 2 + MU__WATCHED_PATHS_MAX;
+    uv_close((uv_handle_t *)&discovery->timer, on_handle_closed);
+    for (size_t i = 0; i < MU__WATCHED_PATHS_MAX; i++)
+        uv_close((uv_handle_t *)&discovery->watches[i].event, on_handle_closed);
+    mu__requester_uv_close(discovery->requester, on_requester_closed, discovery);
+}
+
+static void on_withdrawn(void *owner, struct mu__query_result *resolved)
+{
+    struct mu__discovery *discovery = owner;
+
+    discovery->announcing = NULL;
+    if (resolved->code != 0)
+        log_trouble(discovery, OF_ANNOUNCING, &resolved->error);
+    close_all(discovery);
+}
+
+/* Short at first, so that the pauses within one do not grow; then longer, since a source
+ * may need its time: an endpoint that hangs is before one that answers. */
+static int64_t next_slice(int64_t last_ms)
+{
+    if (last_ms == 0)
+        return SLICE_FIRST_MS;
+    return 2 * last_ms < SLICE_MOST_MS ? 2 * last_ms : SLICE_MOST_MS;
+}
+
+static void look(struct mu__discovery *discovery)
+{
+    int64_t timeout_ms = discovery->is_known ? 0 : left_ms(discovery);
+
+    watch(discovery);
+    discovery->has_changed = false;
+    discovery->hurry_ms = 0;
+    if (!discovery->is_known && discovery->announces) {
+        if (discovery->last.code != 0 && timeout_ms >= 0 && timeout_ms < LATE_MS) {
+            fail_late(discovery);
+            return;
+        }
+        discovery->slice_ms = next_slice(discovery->slice_ms);
+        if (timeout_ms < 0 || timeout_ms > discovery->slice_ms)
+            timeout_ms = discovery->slice_ms;
+    }
+    if (start(discovery, MU__QUERY_RESOLVE, timeout_ms, on_looked, &discovery->looking) !=
+        0)
+        discovery->look_ms = without_memory(discovery);
+}
+
+static void announce(struct mu__discovery *discovery)
+{
+    if (start(discovery, MU__QUERY_ANNOUNCE, discovery->is_known ? 0 : left_ms(discovery),
+              on_announced, &discovery->announcing) != 0)
+        discovery->announce_ms = without_memory(discovery);
+}
+
+static void close_next(struct mu__discovery *discovery)
+{
+    bool withdraws = discovery->withdraws && discovery->has_announced;
+
+    discovery->withdraws = false;
+    (void)uv_timer_stop(&discovery->timer);
+    if (!withdraws || start(discovery, MU__QUERY_WITHDRAW, discovery->withdraw_ms,
+                            on_withdrawn, &discovery->announcing) != 0)
+        close_all(discovery);
+}
+
+/* Telling does not wait for a look, however long that takes: leases end. The first look
+ * waits until this task was told, since it may be all that is there. */
+static void go_on(struct mu__discovery *discovery)
+{
+    uint64_t now = now_ms(discovery);
+
+    if (discovery->announces && discovery->announcing == NULL &&
+        discovery->announce_ms != 0 && discovery->announce_ms <= now)
+        announce(discovery);
+    if (discovery->looking != NULL && discovery->hurry_ms != 0 &&
+        discovery->hurry_ms <= now)
+        hurry(discovery);
+    if (discovery->has_failed || discovery->looking != NULL ||
+        (discovery->announces && !discovery->has_announced))
+        return;
+    if ((!discovery->is_known || discovery->look_ms != 0) && discovery->look_ms <= now)
+        look(discovery);
+}
+
+static void wait_for_next(struct mu__discovery *discovery)
+{
+    uint64_t due_ms = UINT64_MAX;
+
+    if (discovery->announces && discovery->announcing == NULL &&
+        discovery->announce_ms != 0)
+        due_ms = discovery->announce_ms;
+    if (discovery->looking == NULL && discovery->look_ms != 0 &&
+        discovery->look_ms < due_ms)
+        due_ms = discovery->look_ms;
+    if (discovery->looking != NULL && discovery->hurry_ms != 0 &&
+        discovery->hurry_ms < due_ms)
+        due_ms = discovery->hurry_ms;
+    if (due_ms != UINT64_MAX)
+        wait_until(discovery, due_ms);
+}
+
+/* What is due. */
+static void next(struct mu__discovery *discovery)
+{
+    if (discovery->handles > 0 || (discovery->has_failed && !discovery->closing))
+        return;
+    if (discovery->closing) {
+        if (discovery->announcing == NULL)
+            close_next(discovery);
+        return;
+    }
+    go_on(discovery);
+    if (!discovery->has_failed && !discovery->closing)
+        wait_for_next(discovery);
+}
+
+/* ---- Life ---- */
+
+static void begin(uv_timer_t *timer)
+{
+    struct mu__discovery *discovery = timer->data;
+
+    if (start(discovery, MU__QUERY_DETECT, discovery->is_known ? 0 : left_ms(discovery),
+              on_detected, &discovery->looking) != 0)
+        (void)without_memory(discovery);
+}
+
+/* It was told before, so others wait for the next time; and the watched paths are found
+ * out by looking. */
+static void begin_known(uv_timer_t *timer)
+{
+    struct mu__discovery *discovery = timer->data;
+
+    discovery->announces = discovery->has_announced;
+    discovery->announce_ms = now_ms(discovery);
+    discovery->look_ms =
+        mu__resolver_watch_ms(discovery->config.resolver) == 0 ? 0 : now_ms(discovery);
+    next(discovery);
+}
+
+static void copy_announcement(struct mu__discovery *discovery,
+                              const mu_announcement *from)
+{
+    (void)snprintf(discovery->type, sizeof discovery->type, "%s", from->type);
+    (void)snprintf(discovery->address, sizeof discovery->address, "%s", from->address);
+    (void)snprintf(discovery->incarnation, sizeof discovery->incarnation, "%s",
+                   from->incarnation);
+    (void)snprintf(discovery->cluster_name, sizeof discovery->cluster_name, "%s",
+                   from->cluster_name);
+    discovery->announcement = (mu_announcement){
+        .cluster_name = discovery->cluster_name,
+        .type = discovery->type,
+        .index = from->index,
+        .address = discovery->address,
+        .incarnation = discovery->incarnation,
+    };
+}
+
+static void on_left_behind(void *owner, const char *line)
+{
+    log_line(owner, MU_LOG_WARN, line);
+}
+
+int mu__discovery_open(const struct mu__discovery_config *config, mu_error *ret_error,
+                       struct mu__discovery **ret_discovery)
+{
+    struct mu__discovery *discovery = calloc(1, sizeof *discovery);
+
+    if (discovery == NULL ||
+        mu__requester_uv_open(config->loop, &discovery->requester) != 0) {
+        free(discovery);
+        return mu_error_set(ret_error, -MU_ENOMEM,
+                            "no memory for a resolver's requester");
+    }
+    discovery->config = *config;
+    discovery->config.announcement = NULL;
+    copy_announcement(discovery, config->announcement);
+    if (config->is_known)
+        mu__requester_uv_wait_for_calls(discovery->requester, MU_RESOLVER_CLOSE_TIMEOUT_MS,
+                                        on_left_behind, discovery);
+    discovery->is_known = config->is_known;
+    discovery->has_announced = config->is_known && discovery->address[0] != '\0';
+    uv_update_time(config->loop);
+    discovery->began_ms = now_ms(discovery);
+    (void)uv_timer_init(config->loop, &discovery->timer);
+    for (size_t i = 0; i < MU__WATCHED_PATHS_MAX; i++)
+        mu__path_watch_init(&discovery->watches[i], config->loop, on_change, discovery);
+    discovery->timer.data = discovery;
+    (void)uv_timer_start(&discovery->timer, config->is_known ? begin_known : begin, 0, 0);
+    *ret_discovery = discovery;
+    return 0;
+}
+
+int mu__discovery_index(const struct mu__discovery *discovery)
+{
+    return discovery->announcement.index;
+}
+
+bool mu__discovery_may_have_announced(const struct mu__discovery *discovery)
+{
+    return discovery->has_announced || discovery->announcing != NULL;
+}
+
+static void on_announce_timeout(uv_timer_t *timer)
+{
+    struct mu__discovery *discovery = timer->data;
+
+    log_line(
+        discovery, MU_LOG_WARN,
+        "what was told last is not taken back, since nothing was answered to it: others "
+        "may look for this task for a while");
+    mu__loop_query_cancel(discovery->announcing);
+    discovery->announcing = NULL;
+    next(discovery);
+}
+
+/* An announcement that is under way comes to its end first: what it writes last would
+ * stay behind what is taken back. */
+void mu__discovery_close(struct mu__discovery *discovery, bool withdraws,
+                         int64_t timeout_ms, void (*closed)(void *arg), void *arg)
+{
+    assert(!discovery->closing);
+    discovery->closing = true;
+    discovery->withdraws = withdraws;
+    discovery->withdraw_ms = timeout_ms;
+    discovery->closed = closed;
+    discovery->closed_arg = arg;
+    mu__loop_query_cancel(discovery->looking);
+    discovery->looking = NULL;
+    if (discovery->announcing != NULL && withdraws) {
+        (void)uv_timer_start(&discovery->timer, on_announce_timeout, (uint64_t)timeout_ms,
+                             0);
+        return;
+    }
+    mu__loop_query_cancel(discovery->announcing);
+    discovery->announcing = NULL;
+    wait_until(discovery, now_ms(discovery));
+}

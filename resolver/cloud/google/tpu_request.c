@@ -1,0 +1,569 @@
+/* Which TPUs are meant, and what the API says of them. */
+#include "resolver/cloud/google/tpu.h"
+#include "resolver/engine/build.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define ENDPOINT "https://tpu.googleapis.com"
+
+enum { NEAR_MAX = 3 };          /* letters that a name that was meant may differ in */
+
+const struct mu__setting_spec mu__tpu_settings[] = {
+    [MU__TPU_SET_TPU] = {.name = "tpu",
+                         .help = "names, full names or grpc:// addresses, with commas "
+                                 "between; \"local\"; by itself from variables"},
+    [MU__TPU_SET_ZONE] = {.name = "zone", .variable = "MUSTER_TPU_ZONE",
+                          .help = "the TPU's zone; by itself this machine's"},
+    [MU__TPU_SET_PROJECT] = {.name = "project", .variable = "MUSTER_TPU_PROJECT",
+                             .help = "its project; by itself GOOGLE_CLOUD_PROJECT or "
+                                     "this machine's"},
+    [MU__TPU_SET_JOB_NAME] = {.name = "job_name", .variable = "MUSTER_TPU_JOB_NAME",
+                              .initial = "worker", .help = "what the TPU's hosts are"},
+    [MU__TPU_SET_COORDINATOR_NAME] = {.name = "coordinator_name",
+                                      .variable = "MUSTER_TPU_COORDINATOR_NAME",
+                                      .help = "the job of this process, when it is none "
+                                              "of the TPU's hosts"},
+    [MU__TPU_SET_COORDINATOR_ADDRESS] =
+        {.name = "coordinator_address", .variable = "MUSTER_TPU_COORDINATOR_ADDRESS",
+         .help = "where it is; by itself this machine's address"},
+    [MU__TPU_SET_COORDINATOR_PORT] =
+        {.name = "coordinator_port", .form = MU__SETTING_NUMBER,
+         .variable = "MUSTER_TPU_COORDINATOR_PORT", .initial = "0", .low = 0,
+         .high = 65535, .help = "its port there; 0: any that is free"},
+    [MU__TPU_SET_PORT] = {.name = "port", .form = MU__SETTING_NUMBER,
+                          .variable = "MUSTER_TPU_PORT", .low = 1, .high = 65535,
+                          .help = "of hosts without one, and in place of what the API "
+                                  "says: by itself 8470, of tasks on a TPU's own hosts "
+                                  "8482"},
+    [MU__TPU_SET_CREDENTIALS] = {.name = "credentials", .initial = "default",
+                                 .help = "a file of credentials, \"default\" or "
+                                         "\"none\""},
+    [MU__TPU_SET_ACCESS_TOKEN] = {.name = "access_token",
+                                  .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN",
+                                  .help = "a token, in place of credentials"},
+    [MU__TPU_SET_ACCESS_TOKEN_FILE] = {.name = "access_token_file",
+                                       .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
+                                       .help = "a file with a token"},
+    [MU__TPU_SET_API_ENDPOINT] = {.name = "api_endpoint",
+                                  .variable = "MUSTER_TPU_API_ENDPOINT",
+                                  .initial = ENDPOINT, .help = "where the API is"},
+    [MU__TPU_SET_API_VERSION] = {.name = "api_version",
+                                 .variable = "MUSTER_TPU_API_VERSION", .initial = "v2",
+                                 .help = "of the API; \"v1\" has TPU nodes alone"},
+    [MU__TPU_SET_DISCOVERY_URL] = {.name = "discovery_url",
+                                   .help = "a document that says where the API is, with "
+                                           "{api} and {apiVersion}; the variable "
+                                           "TPU_API_DISCOVERY_URL counts more"},
+    [MU__TPU_SET_CA_FILE] = {.name = "ca_file", .variable = "MUSTER_TPU_CA_FILE",
+                             .help = "certificates (PEM) that are trusted in place of "
+                                     "the system's"},
+    [MU__TPU_SET_VERSION_PORT] =
+        {.name = "version_port", .form = MU__SETTING_NUMBER,
+         .variable = "MUSTER_TPU_VERSION_PORT", .initial = "8475", .low = 1,
+         .high = 65535, .help = "where hosts are asked for another version"},
+    [MU__TPU_SETTINGS] = {.name = NULL},
+};
+
+/* ---- Which ---- */
+
+static bool starts(const char *text, const char *with)
+{
+    return strncmp(text, with, strlen(with)) == 0;
+}
+
+static bool is_noncloud(const char *tpu)
+{
+    return tpu[0] == '\0' || strcmp(tpu, "local") == 0 || starts(tpu, "localhost:") ||
+           starts(tpu, "/bns");
+}
+
+/* An empty name is one on a machine of Google's own, but not in its cloud. */
+static int choose_by_hand(struct mu__requests *requests, const char *tpu,
+                          mu_error *ret_error, struct mu__tpu_choice *choice)
+{
+    mu_error why;
+    int rv;
+
+    if (tpu[0] == '\0') {
+        rv = mu__google_here(requests, &why);
+        if (rv == MU__LATER)
+            return rv;
+        if (rv == 1)
+            return mu_error_set(ret_error, -MU_EPRECONDITION,
+                                "setting tpu is empty: expected the name of a TPU on "
+                                "Google Compute Engine");
+        if (rv < 0)
+            return mu_error_set(ret_error, rv, "%s", why.message);
+    }
+    choice->source = is_noncloud(tpu) ? MU__TPU_NONCLOUD : MU__TPU_LIST;
+    choice->text = tpu;
+    (void)snprintf(choice->origin, sizeof choice->origin, "setting tpu");
+    return 0;
+}
+
+/* {"tpu_node_name": "a", "project": "p", "zone": "z"} */
+static int read_config(const cJSON *root, mu_error *ret_error,
+                       struct mu__tpu_choice *choice)
+{
+    const struct {
+        const char *key;
+        char *out;
+        size_t size;
+    } members[] = {
+        {"tpu_node_name", choice->name, sizeof choice->name},
+        {"project", choice->project, sizeof choice->project},
+        {"zone", choice->zone, sizeof choice->zone},
+    };
+
+    for (size_t i = 0; i < 3; i++) {
+        const char *text = NULL;
+        int rv = mu__google_text(root, members[i].key, "TPU_CONFIG", ret_error, &text);
+
+        if (rv != 0)
+            return rv;
+        if ((text == NULL || text[0] == '\0') && i == 0)
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "TPU_CONFIG: tpu_node_name is missing");
+        if (text != NULL && strlen(text) >= members[i].size)
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "TPU_CONFIG: %s: expected at most %zu bytes",
+                                members[i].key, members[i].size - 1);
+        (void)snprintf(members[i].out, members[i].size, "%s", text == NULL ? "" : text);
+    }
+    choice->text = choice->name;
+    choice->source = MU__TPU_LIST;
+    return 0;
+}
+
+/* JSON, or the path of a file with it. */
+static int choose_by_config(struct mu__requests *requests, const char *config,
+                            mu_error *ret_error, struct mu__tpu_choice *choice)
+{
+    const struct mu__answer *answer;
+    cJSON *root = NULL;
+    int rv;
+
+    (void)snprintf(choice->origin, sizeof choice->origin, "TPU_CONFIG");
+    if (config[strspn(config, " \t\r\n")] != '{') {
+        answer = mu__request_file(requests, config);
+        if (answer == NULL)
+            return MU__LATER;
+        rv = mu__answer_check(answer, "TPU_CONFIG", ret_error);
+        if (rv != 0)
+            return rv;
+        config = answer->data;
+    }
+    rv = mu__json_parse(config, strlen(config), "TPU_CONFIG", ret_error, &root);
+    if (rv == 0)
+        rv = read_config(root, ret_error, choice);
+    cJSON_Delete(root);
+    return rv;
+}
+
+bool mu__tpu_skips_metadata(struct mu__requests *requests)
+{
+    const char *skip = mu__request_variable(requests, "TPU_SKIP_MDS_QUERY");
+
+    return skip != NULL && (strcmp(skip, "1") == 0 || strcmp(skip, "true") == 0);
+}
+
+/* Whether this machine is a host of a TPU, as its metadata say. */
+static int choose_by_metadata(struct mu__requests *requests, bool probes,
+                              mu_error *ret_error, struct mu__tpu_choice *choice)
+{
+    static const char words[] = "neither the setting tpu nor "
+                                "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS, TPU_WORKER_HOSTNAMES, "
+                                "TPU_NAME or TPU_CONFIG says which TPU";
+    const char *number;
+    mu_error why;
+    int rv = mu__google_here(requests, &why);
+
+    if (rv == 1 && mu__tpu_skips_metadata(requests)) {
+        rv = 0;
+        (void)mu_error_set(&why, -MU_ENOTFOUND,
+                           "TPU_SKIP_MDS_QUERY forbids to ask the metadata server");
+    }
+    if (rv == 1)
+        rv = mu__google_metadata(requests, "instance/attributes/agent-worker-number",
+                                 probes, &why, &number);
+    else if (rv == 0)
+        rv = -MU_ENOTFOUND;
+    if (rv == MU__LATER)
+        return rv;
+    if (rv != 0)
+        return mu_error_set(ret_error, rv == -MU_ENOTFOUND ? -MU_EPRECONDITION : rv,
+                            "%s, and %s", words, why.message);
+    choice->source = MU__TPU_METADATA;
+    (void)snprintf(choice->origin, sizeof choice->origin, "the metadata server");
+    return 0;
+}
+
+int mu__tpu_choose(struct mu__requests *requests, const struct mu__settings *settings,
+                   bool probes, mu_error *ret_error, struct mu__tpu_choice *ret_choice)
+{
+    static const struct {
+        const char *variable;
+        enum mu__tpu_source source;
+    } variables[] = {{"KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS", MU__TPU_LIST},
+                     {"TPU_WORKER_HOSTNAMES", MU__TPU_HOSTS},
+                     {"TPU_NAME", MU__TPU_LIST}};
+    const char *tpu = mu__setting(requests, settings, MU__TPU_SET_TPU);
+
+    *ret_choice = (struct mu__tpu_choice){0};
+    if (tpu != NULL)
+        return choose_by_hand(requests, tpu, ret_error, ret_choice);
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
+        tpu = mu__request_variable(requests, variables[i].variable);
+        if (tpu == NULL)
+            continue;
+        ret_choice->text = tpu;
+        ret_choice->source = variables[i].source;
+        if (variables[i].source == MU__TPU_LIST && is_noncloud(tpu))
+            ret_choice->source = MU__TPU_NONCLOUD;
+        (void)snprintf(ret_choice->origin, sizeof ret_choice->origin, "%s",
+                       variables[i].variable);
+        return 0;
+    }
+    tpu = mu__request_variable(requests, "TPU_CONFIG");
+    if (tpu != NULL)
+        return choose_by_config(requests, tpu, ret_error, ret_choice);
+    return choose_by_metadata(requests, probes, ret_error, ret_choice);
+}
+
+/* ---- Where the node is ---- */
+
+static const struct mu__google_settings google_settings = {
+    .credentials = MU__TPU_SET_CREDENTIALS,
+    .access_token = MU__TPU_SET_ACCESS_TOKEN,
+    .access_token_file = MU__TPU_SET_ACCESS_TOKEN_FILE,
+    .ca_file = MU__TPU_SET_CA_FILE,
+};
+
+void mu__tpu_location_init(struct mu__requests *requests,
+                           const struct mu__settings *settings,
+                           struct mu__tpu_choice *choice,
+                           struct mu__tpu_location *ret_location)
+{
+    *ret_location = (struct mu__tpu_location){.refused = &choice->refused};
+    mu__google_init(requests, settings, &google_settings, &ret_location->google);
+}
+
+static int take_part(const struct mu__tpu_choice *choice,
+                     const struct mu__tpu_entry *entry, const char *text, size_t size,
+                     mu_error *ret_error, char *ret_name)
+{
+    char what[192];
+    char name[MU__GOOGLE_NAME_BYTES + 1];
+    int rv;
+
+    (void)snprintf(what, sizeof what, "%s[%zu]", choice->origin, entry->number);
+    (void)snprintf(name, sizeof name, "%.*s",
+                   (int)(size < sizeof name ? size : sizeof name), text);
+    rv = mu__google_name_check(what, name, ret_error);
+    if (rv == 0)
+        memcpy(ret_name, name, strlen(name) + 1);
+    return rv;
+}
+
+int mu__tpu_full_name(const struct mu__tpu_choice *choice,
+                      const struct mu__tpu_entry *entry, const char *kind,
+                      mu_error *ret_error, struct mu__tpu_location *location)
+{
+    const char *const words[] = {"projects/", "locations/", kind};
+    char *parts[] = {location->project, location->zone, location->name};
+    const char *at = entry->text;
+    const char *end = entry->text + entry->size;
+    char shown[MU__QUOTE_BYTES];
+
+    for (size_t i = 0; i < 3; i++) {
+        size_t word = strlen(words[i]);
+        size_t size;
+        int rv;
+
+        if ((size_t)(end - at) < word || memcmp(at, words[i], word) != 0)
+            break;
+        at += word;
+        size = i == 2 ? (size_t)(end - at) : strcspn(at, "/,");
+        rv = take_part(choice, entry, at, size, ret_error, parts[i]);
+        if (rv != 0)
+            return rv;
+        at += size;
+        if (i == 2)
+            return 0;
+        at += *at == '/';
+    }
+    mu__quote(shown, sizeof shown, entry->text, entry->size);
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "%s[%zu]: expected a name or "
+                        "projects/PROJECT/locations/ZONE/%sNAME, got %s",
+                        choice->origin, entry->number, kind, shown);
+}
+
+/* A setting counts more than what TPU_CONFIG says beside the name. */
+static const char *given(const struct mu__google *google,
+                         const struct mu__settings *settings, unsigned number,
+                         const char *beside)
+{
+    const char *set = mu__setting(google->requests, settings, number);
+
+    return set != NULL && set[0] != '\0' ? set : beside;
+}
+
+/* The metadata server is asked for both at once. */
+static int take_name(const struct mu__settings *settings,
+                     const struct mu__tpu_choice *choice,
+                     const struct mu__tpu_entry *entry, mu_error *ret_error,
+                     struct mu__tpu_location *location)
+{
+    const struct mu__google *google = &location->google;
+    int rv =
+        take_part(choice, entry, entry->text, entry->size, ret_error, location->name);
+    int zone;
+
+    if (rv != 0)
+        return rv;
+    rv = mu__google_project(google,
+                            given(google, settings, MU__TPU_SET_PROJECT, choice->project),
+                            ret_error, location->project);
+    if (rv != 0 && rv != MU__LATER)
+        return rv;
+    zone =
+        mu__google_zone(google, given(google, settings, MU__TPU_SET_ZONE, choice->zone),
+                        ret_error, location->zone);
+    return zone != 0 ? zone : rv;
+}
+
+static int find_place(struct mu__requests *requests, const struct mu__settings *settings,
+                      struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
+                      mu_error *ret_error, struct mu__tpu_location *location)
+{
+    mu_error inner;
+    int rv;
+
+    mu__tpu_location_init(requests, settings, choice, location);
+    if (memchr(entry->text, '/', entry->size) != NULL)
+        rv = mu__tpu_full_name(choice, entry, "nodes/", &inner, location);
+    else
+        rv = take_name(settings, choice, entry, &inner, location);
+    if (rv == MU__LATER)
+        return rv;
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "TPU \"%.*s\": %s",
+                            (int)(entry->size < 120 ? entry->size : 120), entry->text,
+                            inner.message);
+    (void)snprintf(location->what, sizeof location->what,
+                   "TPU \"%s\" (project %s, zone %s)", location->name, location->project,
+                   location->zone);
+    return 0;
+}
+
+/* ---- Where the API is ---- */
+
+/* The document's url: a template. */
+static void build_discovery_url(struct mu__build *url, const char *template,
+                                const char *version)
+{
+    static const char api[] = "{api}";
+    static const char api_version[] = "{apiVersion}";
+
+    while (*template != '\0') {
+        if (starts(template, api)) {
+            mu__build_add(url, "tpu");
+            template += sizeof api - 1;
+        } else if (starts(template, api_version)) {
+            mu__build_escaped(url, version);
+            template += sizeof api_version - 1;
+        } else {
+            mu__build_bytes(url, template++, 1);
+        }
+    }
+}
+
+/* A document needs no token, and gets none. */
+static int request_document(const struct mu__tpu_location *location, const char *template,
+                            const char *version, mu_error *ret_error,
+                            const cJSON **ret_root)
+{
+    struct mu__google google = location->google;
+    struct mu__build url = {0};
+    char base[1024];
+    int rv = mu__google_endpoint(&google, template, ret_error, base, sizeof base);
+
+    if (rv != 0)
+        return rv;
+    google.credentials = "none";
+    google.access_token = NULL;
+    google.access_token_file = NULL;
+    build_discovery_url(&url, base, version);
+    rv = !mu__build_whole(&url)
+             ? mu_error_set(ret_error, -MU_ENOMEM, "out of memory")
+             : mu__google_send(&google,
+                               &(struct mu__google_request){.url = url.text,
+                                                            .what = "discovery document"},
+                               ret_error, ret_root);
+    mu__build_done(&url);
+    return rv;
+}
+
+/* {"rootUrl": "https://tpu.googleapis.com/", "servicePath": ""} */
+static int read_document(const struct mu__tpu_location *location, const cJSON *root,
+                         mu_error *ret_error, char *ret_base, size_t size)
+{
+    const char *path = NULL;
+    const char *url = NULL;
+    char whole[1024];
+    int rv = mu__google_text(root, "rootUrl", "discovery document", ret_error, &url);
+
+    if (rv == 0)
+        rv = mu__google_text(root, "servicePath", "discovery document", ret_error, &path);
+    if (rv == 0 && url == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "discovery document: rootUrl is missing");
+    if (rv != 0)
+        return rv;
+    (void)snprintf(whole, sizeof whole, "%s%s", url, path == NULL ? "" : path);
+    return mu__google_endpoint(&location->google, whole, ret_error, ret_base, size);
+}
+
+/* "https://tpu.googleapis.com/v2"; the variable counts more than settings. */
+static int find_base(const struct mu__tpu_location *location,
+                     const struct mu__settings *settings, mu_error *ret_error,
+                     char *ret_base, size_t size)
+{
+    struct mu__requests *requests = location->google.requests;
+    const char *version = mu__setting(requests, settings, MU__TPU_SET_API_VERSION);
+    const char *template = mu__request_variable(requests, "TPU_API_DISCOVERY_URL");
+    const cJSON *root = NULL;
+    char base[600];
+    int rv = mu__google_name_check("setting api_version", version, ret_error);
+
+    if (rv != 0)
+        return rv;
+    if (template == NULL)
+        template = mu__setting(requests, settings, MU__TPU_SET_DISCOVERY_URL);
+    if (template != NULL && template[0] != '\0') {
+        rv = request_document(location, template, version, ret_error, &root);
+        if (rv == 0)
+            rv = read_document(location, root, ret_error, base, sizeof base);
+    } else {
+        rv = mu__google_endpoint(
+            &location->google, mu__setting(requests, settings, MU__TPU_SET_API_ENDPOINT),
+            ret_error, base, sizeof base);
+    }
+    if (rv == 0)
+        (void)snprintf(ret_base, size, "%s/%s", base, version);
+    return rv;
+}
+
+/* ---- Asking ---- */
+
+static const char *last_part(const char *name)
+{
+    const char *slash = strrchr(name, '/');
+
+    return slash == NULL ? name : slash + 1;
+}
+
+/* The name in the list that was probably meant; NULL: none. */
+static const char *nearest(const cJSON *root, const char *name)
+{
+    const cJSON *nodes = cJSON_GetObjectItemCaseSensitive(root, "nodes");
+    const cJSON *node = cJSON_IsArray(nodes) ? nodes->child : NULL;
+    const char *near = NULL;
+    unsigned best = NEAR_MAX + 1;
+
+    for (; node != NULL; node = node->next) {
+        const cJSON *item = cJSON_GetObjectItemCaseSensitive(node, "name");
+        const char *other = cJSON_IsString(item) ? last_part(item->valuestring) : "";
+        unsigned distance = mu__text_distance(name, other);
+
+        if (distance < best && other[0] != '\0') {
+            best = distance;
+            near = other;
+        }
+    }
+    return near;
+}
+
+int mu__tpu_get(const struct mu__tpu_location *location,
+                const struct mu__settings *settings, const char *rest, unsigned tries,
+                mu_error *ret_error, const cJSON **ret_root)
+{
+    char base[700];
+    char url[1400];
+    mu_error inner;
+    int rv = find_base(location, settings, &inner, base, sizeof base);
+
+    if (rv == MU__LATER)
+        return rv;
+    if (rv != 0)
+        return mu_error_set(ret_error, rv, "%s: %s", location->what, inner.message);
+    (void)snprintf(url, sizeof url, "%s/projects/%s/locations/%s/%s", base,
+                   location->project, location->zone, rest);
+    return mu__google_send(&location->google,
+                           &(struct mu__google_request){.url = url,
+                                                        .what = location->what,
+                                                        .tries = tries,
+                                                        .refused = location->refused},
+                           ret_error, ret_root);
+}
+
+/* There is no such node: it may be queued for; else one more request finds out what was
+ * meant. Both are asked as far as that is permitted. */
+static int no_such_node(const struct mu__tpu_location *location,
+                        const struct mu__settings *settings, mu_error *error)
+{
+    const cJSON *queues = NULL;
+    const cJSON *root = NULL;
+    const char *near = NULL;
+    char shown[MU__QUOTE_BYTES];
+    mu_error inner;
+    int queued = mu__tpu_get(location, settings, "queuedResources?pageSize=1000", 1,
+                             &inner, &queues);
+    int rv = mu__tpu_get(location, settings, "nodes?pageSize=1000", 1, &inner, &root);
+
+    if (rv == MU__LATER || queued == MU__LATER)
+        return MU__LATER;
+    if (queued == 0) {
+        queued = mu__tpu_queue_find(location, queues, error);
+        if (queued != 0)
+            return queued;
+    }
+    if (rv == 0)
+        near = nearest(root, location->name);
+    if (near == NULL)
+        return mu_error_set(error, -MU_ENOTFOUND,
+                            "%s: the API knows no such TPU there: check name, project "
+                            "and zone",
+                            location->what);
+    mu__quote(shown, sizeof shown, near, strlen(near));
+    return mu_error_set(error, -MU_ENOTFOUND,
+                        "%s: the API knows no such TPU there; did you mean %s?",
+                        location->what, shown);
+}
+
+int mu__tpu_send(struct mu__requests *requests, const struct mu__settings *settings,
+                 struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
+                 mu_error *ret_error, struct mu__tpu_location *ret_location,
+                 struct mu__tpu_node *ret_node)
+{
+    struct mu__tpu_location location;
+    const cJSON *root = NULL;
+    char rest[MU__GOOGLE_NAME_BYTES + 16];
+    int rv = find_place(requests, settings, choice, entry, ret_error, &location);
+
+    if (rv != 0)
+        return rv;
+    (void)snprintf(rest, sizeof rest, "nodes/%s", location.name);
+    rv = mu__tpu_get(&location, settings, rest, 0, ret_error, &root);
+    if (rv == -MU_ENOTFOUND)
+        return no_such_node(&location, settings, ret_error);
+    if (rv == 0)
+        rv = mu__tpu_node_read(root, location.what, ret_error, ret_node);
+    if (rv == 0)
+        *ret_location = location;
+    return rv;
+}

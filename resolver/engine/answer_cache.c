@@ -1,0 +1,89 @@
+#include "resolver/engine/answer_cache.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void drop(struct mu__cached_answer *row)
+{
+    if (row->used)
+        mu__request_free_copy(&row->request);
+    free(row->data);
+    *row = (struct mu__cached_answer){0};
+}
+
+/* A new answer is kept as the answer to the request that wants any. */
+static struct mu__request plain(const struct mu__request *request)
+{
+    struct mu__request any = *request;
+
+    any.again = 0;
+    return any;
+}
+
+static struct mu__cached_answer *find(struct mu__answer_cache *kept,
+                                      const struct mu__request *request)
+{
+    const struct mu__request any = plain(request);
+
+    for (size_t i = 0; i < MU__ANSWER_CACHE_MAX; i++)
+        if (kept->rows[i].used && mu__request_same(&kept->rows[i].request, &any))
+            return &kept->rows[i];
+    return NULL;
+}
+
+const struct mu__cached_answer *mu__answer_cache_find(struct mu__answer_cache *kept,
+                                                      const struct mu__request *request,
+                                                      uint64_t now_ms)
+{
+    struct mu__cached_answer *row;
+
+    if (request->cache_ms == 0 || request->again != 0)
+        return NULL;
+    row = find(kept, request);
+    return row != NULL && now_ms < row->end_ms ? row : NULL;
+}
+
+/* A free place, or that of the one that ends first. */
+static struct mu__cached_answer *make_room(struct mu__answer_cache *kept)
+{
+    struct mu__cached_answer *first = &kept->rows[0];
+
+    for (size_t i = 0; i < MU__ANSWER_CACHE_MAX; i++) {
+        if (!kept->rows[i].used)
+            return &kept->rows[i];
+        if (kept->rows[i].end_ms < first->end_ms)
+            first = &kept->rows[i];
+    }
+    drop(first);
+    return first;
+}
+
+void mu__answer_cache_put(struct mu__answer_cache *kept,
+                          const struct mu__request *request, const char *data,
+                          size_t size, uint64_t now_ms)
+{
+    const struct mu__request any = plain(request);
+    struct mu__cached_answer *row = find(kept, request);
+
+    if (row == NULL)
+        row = make_room(kept);
+    else
+        drop(row);
+    row->used = mu__request_copy(&any, &row->request) == 0;
+    row->data = malloc(size + 1);
+    if (!row->used || row->data == NULL) {
+        drop(row);
+        return;
+    }
+    if (size > 0)
+        memcpy(row->data, data, size);
+    row->data[size] = '\0';
+    row->size = size;
+    row->end_ms = now_ms + request->cache_ms;
+}
+
+void mu__answer_cache_done(struct mu__answer_cache *kept)
+{
+    for (size_t i = 0; i < MU__ANSWER_CACHE_MAX; i++)
+        drop(&kept->rows[i]);
+}

@@ -1,0 +1,55 @@
+/* Functions of the program's own that a request runs on a thread. */
+#include "resolver/engine/requests.h"
+
+enum { WAITS, RUNS, HAS_RUN, IS_OFF };
+
+void mu__request_call_init(struct mu__request_call *call,
+                           void (*run)(struct mu__request_call *call),
+                           void (*free)(struct mu__request_call *call))
+{
+    call->run = run;
+    call->free = free;
+    atomic_init(&call->refs, 1);
+    atomic_init(&call->phase, WAITS);
+}
+
+void mu__request_call_ref(struct mu__request_call *call)
+{
+    (void)atomic_fetch_add(&call->refs, 1);
+}
+
+void mu__request_call_unref(struct mu__request_call *call)
+{
+    if (call != NULL && atomic_fetch_sub(&call->refs, 1) == 1)
+        call->free(call);
+}
+
+static bool move(struct mu__request_call *call, int to)
+{
+    int from = WAITS;
+
+    return atomic_compare_exchange_strong(&call->phase, &from, to);
+}
+
+void mu__request_call_run(struct mu__request_call *call)
+{
+    if (!move(call, RUNS))
+        return;
+    call->run(call);
+    atomic_store(&call->phase, HAS_RUN);
+}
+
+bool mu__request_call_cancel(struct mu__request_call *call)
+{
+    return !move(call, IS_OFF) && mu__request_call_is_running(call);
+}
+
+bool mu__request_call_is_running(const struct mu__request_call *call)
+{
+    return atomic_load(&call->phase) == RUNS;
+}
+
+bool mu__request_call_has_returned(const struct mu__request_call *call)
+{
+    return atomic_load(&call->phase) == HAS_RUN;
+}

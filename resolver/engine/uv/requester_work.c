@@ -1,0 +1,313 @@
+/* Requests that a thread answers.
+ *
+ * A exchange has a job, the loop's side, which has a timer and a task, the thread's
+ * side. The exchange is answered once: when the task has run, or by the timer when that
+ * takes too long. A task that hangs then finds nobody who wants its answer, and goes
+ * with its thread. Only calls, the program's own functions, are still waited for when
+ * the requester closes; and what ends soon by itself, so that nothing of it outlives
+ * this process. */
+#include "resolver/engine/uv/requester_internal.h"
+
+#include "resolver/engine/request.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+enum {
+    ROOM_FIRST_BYTES = 4096,
+    WORDS_BYTES = 256,
+    END_MS = 5000, /* what ends soon is left to itself after that */
+    NS_PER_MS = 1000000
+};
+
+struct mu__pending_request {
+    uv_timer_t timer; /* first: handles cast */
+    struct mu__requester_uv *requester;
+    struct mu__exchange *exchange; /* NULL: answered, or nobody wants it */
+    struct mu__request_work *task; /* NULL: it has run, or is left to itself */
+    bool names_itself;
+    bool ends_soon;
+    struct mu__pending_request *next;    /* of those with a task */
+    struct mu__pending_request **before; /* what points here */
+};
+
+/* ---- The thread's side ---- */
+
+int mu__work_fail(struct mu__request_work *task, int code, const char *words)
+{
+    return mu_error_set(&task->error, code, "%s", words);
+}
+
+int mu__work_reserve(struct mu__request_work *task, size_t size)
+{
+    size_t room = task->room == 0 ? ROOM_FIRST_BYTES : task->room;
+    char *data;
+
+    if (size + 1 <= task->room)
+        return 0;
+    while (room < size + 1)
+        room *= 2;
+    data = realloc(task->data, room);
+    if (data == NULL)
+        return mu__work_fail(task, -MU_ENOMEM, "out of memory");
+    task->data = data;
+    task->room = room;
+    return 0;
+}
+
+static void task_free(struct mu__request_work *task)
+{
+    mu__request_free_copy(&task->request);
+    free(task->data);
+    free(task);
+}
+
+static void on_run(struct mu__errand *errand)
+{
+    struct mu__request_work *task = (struct mu__request_work *)errand;
+
+    task->code = task->run(task);
+}
+
+static void on_dropped(struct mu__errand *errand)
+{
+    task_free((struct mu__request_work *)errand);
+}
+
+/* ---- The loop's side ---- */
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct mu__pending_request *job = (struct mu__pending_request *)handle;
+    struct mu__requester_uv *requester = job->requester;
+
+    free(job);
+    mu__requester_release(requester);
+}
+
+static void on_errands_closed(void *arg)
+{
+    mu__requester_release(arg);
+}
+
+static void close_errands_when_done(struct mu__requester_uv *requester)
+{
+    if (requester->closed != NULL && requester->jobs == NULL)
+        mu__errands_close(requester->errands, on_errands_closed, requester);
+}
+
+/* It has no task any more. */
+static void job_end(struct mu__pending_request *job)
+{
+    *job->before = job->next;
+    if (job->next != NULL)
+        job->next->before = job->before;
+    job->task = NULL;
+    uv_close((uv_handle_t *)&job->timer, on_timer_closed);
+    close_errands_when_done(job->requester);
+}
+
+/* The thread may go on for a while. */
+static void leave_task(struct mu__pending_request *job)
+{
+    struct mu__request_work *task = job->task;
+
+    atomic_store(&task->is_cancelled, true);
+    mu__errand_drop(&task->errand);
+    job_end(job);
+}
+
+static struct mu__exchange *take_exchange(struct mu__pending_request *job)
+{
+    struct mu__exchange *exchange = job->exchange;
+
+    job->exchange = NULL;
+    exchange->own = NULL;
+    return exchange;
+}
+
+static bool is_waited_for(const struct mu__pending_request *job)
+{
+    struct mu__request_call *call = job->task->request.call;
+
+    return call != NULL && mu__request_call_cancel(call) && job->requester->calls_ms > 0;
+}
+
+static void on_end_limit(uv_timer_t *timer)
+{
+    leave_task((struct mu__pending_request *)timer);
+}
+
+/* Nobody wants to know any more: only calls are kept in mind, until the requester
+ * closes, and what ends soon, once it has begun, until it has ended. */
+static void let_go(struct mu__pending_request *job)
+{
+    (void)uv_timer_stop(&job->timer);
+    if (job->ends_soon && mu__errand_waits_for(&job->task->errand) == 0) {
+        atomic_store(&job->task->is_cancelled, true);
+        (void)uv_timer_start(&job->timer, on_end_limit, END_MS, 0);
+        return;
+    }
+    if (!is_waited_for(job))
+        leave_task(job);
+}
+
+/* That it has not begun is the fault of others: it says so. */
+static void write_late(struct mu__request_work *task, char *out, size_t size)
+{
+    const struct mu__request *request = &task->request;
+    unsigned others = mu__errand_waits_for(&task->errand);
+    int used = snprintf(out, size, "no answer%s%.64s within %u ms",
+                        request->dns_server == NULL ? "" : " from DNS server ",
+                        request->dns_server == NULL ? "" : request->dns_server,
+                        mu__request_timeout_ms(request));
+
+    if (others > 0)
+        (void)snprintf(out + used, size - (size_t)used,
+                       ": it has not begun, since %u others have not ended", others);
+}
+
+static void on_limit(uv_timer_t *timer)
+{
+    struct mu__pending_request *job = (struct mu__pending_request *)timer;
+    struct mu__exchange *exchange = take_exchange(job);
+    char words[WORDS_BYTES];
+
+    write_late(job->task, words, sizeof words);
+    let_go(job);
+    mu__requester_fail(exchange, -MU_EDEADLINE, words);
+}
+
+static void answer(struct mu__requester_uv *requester, struct mu__exchange *exchange,
+                   struct mu__request_work *task, bool names_itself)
+{
+    char *data = task->data;
+
+    if (task->code == 0) {
+        task->data = NULL;
+        mu__requester_cache(requester, exchange, data, task->size);
+        mu__requester_answer(exchange, data, task->size);
+    } else if (names_itself) {
+        exchange->answer.error = task->error;
+        exchange->answer.code = task->code;
+        mu__exchange_answer(exchange);
+    } else {
+        mu__requester_fail(exchange, task->code, task->error.message);
+    }
+}
+
+static void on_done(struct mu__errand *errand)
+{
+    struct mu__request_work *task = (struct mu__request_work *)errand;
+    struct mu__pending_request *job = task->job;
+    struct mu__exchange *exchange = job->exchange == NULL ? NULL : take_exchange(job);
+    struct mu__requester_uv *requester = job->requester;
+    bool names_itself = job->names_itself;
+
+    job_end(job);
+    if (exchange != NULL)
+        answer(requester, exchange, task, names_itself);
+    task_free(task);
+}
+
+static struct mu__request_work *task_new(const struct mu__request *request,
+                                         const struct mu__work_kind *kind)
+{
+    struct mu__request_work *task = calloc(1, sizeof *task);
+
+    if (task == NULL || mu__request_copy(request, &task->request) != 0) {
+        free(task);
+        return NULL;
+    }
+    task->errand.lane = kind->lane;
+    task->errand.run = on_run;
+    task->errand.done = on_done;
+    task->errand.dropped = on_dropped;
+    task->run = kind->run;
+    task->due_ns = uv_hrtime() + (uint64_t)mu__request_timeout_ms(request) * NS_PER_MS;
+    atomic_init(&task->is_cancelled, false);
+    return task;
+}
+
+/* A turn may take long: the limit begins now. */
+static void job_start(struct mu__requester_uv *requester, struct mu__pending_request *job,
+                      struct mu__exchange *exchange)
+{
+    job->requester = requester;
+    job->exchange = exchange;
+    job->task->job = job;
+    job->next = requester->jobs;
+    job->before = &requester->jobs;
+    if (job->next != NULL)
+        job->next->before = &job->next;
+    requester->jobs = job;
+    requester->holds++;
+    uv_update_time(requester->loop);
+    (void)uv_timer_init(requester->loop, &job->timer);
+    (void)uv_timer_start(&job->timer, on_limit,
+                         mu__request_timeout_ms(&exchange->request), 0);
+    exchange->own = job;
+}
+
+void mu__requester_send_work(struct mu__requester_uv *requester,
+                             struct mu__exchange *exchange,
+                             const struct mu__work_kind *kind)
+{
+    struct mu__pending_request *job = calloc(1, sizeof *job);
+    struct mu__request_work *task = task_new(&exchange->request, kind);
+
+    if (job == NULL || task == NULL) {
+        free(job);
+        if (task != NULL)
+            task_free(task);
+        mu__requester_fail(exchange, -MU_ENOMEM, "out of memory");
+        return;
+    }
+    if (mu__errands_start(requester->errands, &task->errand) != 0) {
+        free(job);
+        task_free(task);
+        mu__requester_fail(exchange, -MU_EUNAVAILABLE, "no thread can be started");
+        return;
+    }
+    job->task = task;
+    job->names_itself = kind->names_itself;
+    job->ends_soon = kind->ends_soon;
+    job_start(requester, job, exchange);
+}
+
+void mu__requester_cancel_work(struct mu__exchange *exchange)
+{
+    struct mu__pending_request *job = exchange->own;
+
+    (void)take_exchange(job);
+    let_go(job);
+}
+
+/* ---- Closing ---- */
+
+static void on_waited(uv_timer_t *timer)
+{
+    struct mu__pending_request *job = (struct mu__pending_request *)timer;
+    struct mu__requester_uv *requester = job->requester;
+    char line[WORDS_BYTES];
+
+    (void)snprintf(line, sizeof line,
+                   "resolver %.64s: its function has not returned within %u ms of the "
+                   "closing, and is left to itself",
+                   job->task->request.name, (unsigned)requester->calls_ms);
+    leave_task(job);
+    requester->left(requester->left_owner, line);
+}
+
+void mu__requester_close_work(struct mu__requester_uv *requester)
+{
+    uv_update_time(requester->loop);
+    for (struct mu__pending_request *job = requester->jobs; job != NULL;
+         job = job->next) {
+        assert(job->exchange == NULL);
+        if (!job->ends_soon)
+            (void)uv_timer_start(&job->timer, on_waited, requester->calls_ms, 0);
+    }
+    close_errands_when_done(requester);
+}

@@ -1,0 +1,227 @@
+/* Runs of the job as they are in the store, shown and cleared. */
+#include "tests/support/service_runs.h"
+
+/* ---- what is in the store ---- */
+
+/* Of a run that is over a line stays, and of many the last lines. */
+static void test_nothing_of_dead_runs_piles_up(void **state)
+{
+    struct job job = begin();
+    uint64_t bytes = 0;
+    uint64_t count;
+
+    (void)state;
+    for (int run = 1; run <= 60; run++) {
+        char name[32];
+
+        (void)snprintf(name, sizeof name, "barrier-%d", run);
+        pass(&job, name);
+        (void)put(job.w0, "muster/distribute/0/result/job:worker/task:0", name);
+        (void)put(job.w1, "kept", name);
+        if (run % 3 != 0)
+            expect_ok(job.chief, end_run(job.chief, 0, ""));
+        else
+            (void)put(job.w0, "muster/distribute/0/failed", name);
+        restart_all(&job);
+        assert_int_equal(present(&job)->number, run + 1);
+        assert_int_equal(mu__coord_keys_results(service_state(job.s, 0)), 0);
+        mu__coord_keys_measure(service_state(job.s, 0), mu__view_str(""), &count, &bytes);
+        assert_true(count <= MU__RUN_HISTORY_MAX + 2);
+    }
+    assert_true(bytes < 4096);
+    assert_true(has_key(&job, "kept"));
+    service_end(job.s);
+}
+
+/* Leases are of tasks, and no task outlives its run. */
+static void test_leases_go_with_their_run(void **state)
+{
+    struct job job = begin();
+
+    (void)state;
+    TELL(job.w0, KEY_PUT, key_put, .token = ++job.w0->token,
+         .key = mu__view_str("session/main"), .flags = MU__PUT_LEASE);
+    expect_ok(job.chief, end_run(job.chief, 0, ""));
+    restart_host(&job);
+    assert_false(has_key(&job, "session/main"));
+    service_end(job.s);
+}
+
+static int ignore(void *owner, struct mu__msg *msg)
+{
+    (void)owner;
+    (void)msg;
+    return 0;
+}
+
+static void append(struct mu__journal *journal, uint16_t kind, const void *body,
+                   size_t size)
+{
+    struct mu__msg *msg = mu__msg_heap(kind, size);
+
+    assert_non_null(msg);
+    memcpy(msg->body, body, size);
+    assert_int_equal(mu__journal_append(journal, msg, NULL), 0);
+    free(msg);
+}
+
+#define APPEND(journal, KIND, name, ...)                                        \
+    append(journal, MU__##KIND, &(struct mu__##name){__VA_ARGS__},              \
+           sizeof(struct mu__##name))
+
+/* The host's file as it was written before there were runs. */
+static void write_former_journal(struct job *job)
+{
+    struct sim_storage *storage = job->s->hosts[0].storage;
+    struct mu__journal *journal;
+    struct mu__pool pool;
+    uint64_t cut = 0;
+
+    mu__pool_init(&pool);
+    assert_int_equal(mu__journal_open(&storage->base, &mu__messages, &pool, ignore, NULL,
+                                      NULL, &cut, &journal), 0);
+    mu__journal_rewrite_begin(journal);
+    APPEND(journal, STORE_BEGIN, store_begin, .store = 99, .epoch = 3);
+    APPEND(journal, STORE_CHANGE, store_change, .revision = 5,
+           .key = mu__view_str("rate"), .value = mu__view_str("0.1"));
+    APPEND(journal, STORE_CHANGE, store_change, .revision = 6,
+           .key = mu__view_str("_muster/barrier/start"),
+           .value = mu__view_str("0 6 0 0 0  0 "));
+    APPEND(journal, STORE_CHANGE, store_change, .revision = 7,
+           .key = mu__view_str("_muster/preemption"),
+           .value = mu__view_str("3 1 29 0 30000 5 6 /job:worker/task:0 rack"));
+    APPEND(journal, STORE_RESULT, store_result, .agent = 7, .token = 3, .done = 1,
+           .revision = 5);
+    APPEND(journal, STORE_COMMIT, store_commit, .revision = 7);
+    assert_int_equal(mu__journal_rewrite_commit(journal, NULL), 0);
+    mu__journal_close(journal);
+    mu__pool_done(&pool);
+}
+
+static void test_journal_from_before_there_were_runs(void **state)
+{
+    struct job job = begin();
+
+    (void)state;
+    service_crash(job.s, 0);
+    write_former_journal(&job);
+    restart_all(&job);
+    assert_int_equal(service_state(job.s, 0)->number, 99);
+    assert_string_equal(present(&job)->name, "run-1");
+    assert_true(has_key(&job, "rate"));
+    assert_false(has_key(&job, "_muster/barrier/start"));
+    assert_false(has_key(&job, "_muster/preemption"));
+    assert_int_equal(mu__coord_keys_results(service_state(job.s, 0)), 0);
+    assert_null(service_next(job.w0, MU__PREEMPT_ASK));
+    pass(&job, "start");
+    service_end(job.s);
+}
+
+/* ---- showing and clearing ---- */
+
+static uint64_t clear(struct service_agent *agent, uint32_t what, const char *name)
+{
+    TELL(agent, RUNS_CLEAR, runs_clear, .token = ++agent->token, .what = what,
+         .name = mu__view_str(name));
+    return agent->token;
+}
+
+static uint64_t cleared(struct service_agent *agent, uint64_t token)
+{
+    const struct service_said *said = service_answer(agent, MU__TASKS_ANSWER, token);
+
+    assert_non_null(said);
+    return ((const struct mu__tasks_answer *)(const void *)said->msg->body)->version;
+}
+
+static void test_clearing(void **state)
+{
+    struct job job = begin();
+
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        expect_ok(job.chief, end_run(job.chief, 0, ""));
+        restart_all(&job);
+    }
+    assert_int_equal(cleared(job.w0, clear(job.w0, 0, "run-2")), 1);
+    assert_false(has_key(&job, "_muster/run/2"));
+    expect_error(job.w0, clear(job.w0, 0, "run-2"), -MU_ENOTFOUND,
+                 "the store knows no run \"run-2\"");
+    assert_int_equal(cleared(job.w0, clear(job.w0, MU__RUNS_CLEAR_ENDED, "")), 2);
+    assert_int_equal(count_below(&job, "_muster"), 1);
+    service_end(job.s);
+}
+
+static void test_clearing_what_the_present_run_has_come_to(void **state)
+{
+    struct job job = begin();
+    uint64_t waits;
+
+    (void)state;
+    pass(&job, "start");
+    preempt(&job);
+    (void)put(job.w0, "muster/distribute/0/failed", "x");
+    (void)put(job.w0, "rate", "0.1");
+    waits = arrive(job.w0, "other", 0);
+    assert_int_equal(cleared(job.w0, clear(job.w0, MU__RUNS_CLEAR_PRESENT, "")), 3);
+    assert_int_equal(count_below(&job, "_muster"), 1);
+    assert_true(has_key(&job, "rate"));
+    (void)arrive(job.chief, "other", 0);
+    (void)arrive(job.w1, "other", 0);
+    expect_passed(job.w0, waits, 0);    /* what ran goes on */
+    service_agent_restart(job.w1);
+    (void)service_register(job.w1, false, 0);
+    assert_null(service_next(job.w1, MU__PREEMPT_ASK));
+    expect_stays(job.w1, arrive(job.w1, "start", 0));
+    assert_int_equal(cleared(job.w0, clear(job.w0, MU__RUNS_CLEAR_KEYS, "")), 1);
+    assert_false(has_key(&job, "rate"));
+    service_end(job.s);
+}
+
+static void test_showing(void **state)
+{
+    struct job job = begin();
+    const struct service_said *said;
+    const struct mu__tasks_answer *answer;
+    mu_value *map;
+    const mu_value *runs;
+    const char *text;
+    int64_t number;
+    size_t size;
+    char why[64];
+
+    (void)state;
+    expect_ok(job.chief, end_run(job.chief, -MU_EABORTED, "no luck\nat all"));
+    restart_all(&job);
+    pass(&job, "start");
+    TELL(job.w0, RUNS_GET, runs_get, .token = ++job.w0->token);
+    said = service_answer(job.w0, MU__TASKS_ANSWER, job.w0->token);
+    assert_non_null(said);
+    answer = (const void *)said->msg->body;
+    assert_int_equal(mu__value_unpack(&answer->content, why, sizeof why, &map), 0);
+    runs = mu_value_find(map, "runs");
+    assert_int_equal(mu_value_count(runs), 2);
+    (void)mu_value_get_string(mu_value_find(mu_value_at(runs, 0), "message"), &text,
+                              &size);
+    assert_string_equal(text, "no luck, says /job:chief/task:0");
+    (void)mu_value_get_string(mu_value_find(mu_value_at(runs, 0), "state"), &text, &size);
+    assert_string_equal(text, "failed");
+    (void)mu_value_get_int(mu_value_find(mu_value_at(runs, 1), "barriers"), &number);
+    assert_int_equal(number, 1);
+    mu_value_free(map);
+    service_end(job.s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_nothing_of_dead_runs_piles_up),
+        TEST(test_leases_go_with_their_run),
+        TEST(test_journal_from_before_there_were_runs),
+        TEST(test_clearing),
+        TEST(test_clearing_what_the_present_run_has_come_to),
+        TEST(test_showing),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,318 @@
+/* Look-ups of names that hang: nobody else waits for them, and nothing does that
+ * closes. */
+#define _GNU_SOURCE     /* pthread_setattr_default_np */
+
+#include "resolver/engine/uv/requester.h"
+#include "runtime/uv/errands.h"
+#include "tests/real/hanging_dns.h"
+
+#include <muster/error.h>
+
+#include <netdb.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { SHORT_MS = 300, SOON_MS = 20000, HANGING = MU__LANE_THREADS_MAX };
+
+/* ---- The system ---- */
+
+/* Nobody has room for such a stack. */
+static void refuse_threads(bool are_refused)
+{
+    static pthread_attr_t usual;
+    pthread_attr_t huge;
+
+    if (!are_refused) {
+        assert_int_equal(pthread_setattr_default_np(&usual), 0);
+        return;
+    }
+    assert_int_equal(pthread_getattr_default_np(&usual), 0);
+    assert_int_equal(pthread_attr_init(&huge), 0);
+    assert_int_equal(pthread_attr_setstacksize(&huge, SIZE_MAX / 4), 0);
+    assert_int_equal(pthread_setattr_default_np(&huge), 0);
+    (void)pthread_attr_destroy(&huge);
+}
+
+/* The child of a test has threads of its own. */
+MU_EXPORT const char *__tsan_default_options(void);
+
+const char *__tsan_default_options(void)
+{
+    return "die_after_fork=0";
+}
+
+/* ---- Asking ---- */
+
+struct desk {
+    uv_loop_t loop;
+    struct mu__requester_uv *requester;
+    struct mu__requests *requests;
+    bool is_closed;
+};
+
+static void on_closed(void *arg)
+{
+    ((struct desk *)arg)->is_closed = true;
+}
+
+static void desk_open(struct desk *desk)
+{
+    *desk = (struct desk){.is_closed = false};
+    assert_int_equal(uv_loop_init(&desk->loop), 0);
+    assert_int_equal(mu__requester_uv_open(&desk->loop, &desk->requester), 0);
+    assert_int_equal(mu__requests_new(mu__requester_uv_base(desk->requester), NULL, NULL,
+                                      &desk->requests),
+                     0);
+}
+
+/* Nothing is left in the loop, whatever hangs. */
+static void desk_close(struct desk *desk)
+{
+    mu__requests_free(desk->requests);
+    mu__requester_uv_close(desk->requester, on_closed, desk);
+    assert_int_equal(uv_run(&desk->loop, UV_RUN_DEFAULT), 0);
+    assert_true(desk->is_closed);
+    assert_int_equal(uv_loop_close(&desk->loop), 0);
+}
+
+static struct mu__request name_question(unsigned number, uint32_t timeout_ms, char *name)
+{
+    (void)snprintf(name, 32, "host-%u.test", number);
+    return (struct mu__request){
+        .kind = MU__REQUEST_ADDRESSES, .name = name, .timeout_ms = timeout_ms};
+}
+
+static const struct mu__answer *fetch(struct desk *desk,
+                                      const struct mu__request *request)
+{
+    const struct mu__answer *answer;
+
+    while ((answer = mu__requests_get(desk->requests, request)) == NULL)
+        (void)uv_run(&desk->loop, UV_RUN_ONCE);
+    return answer;
+}
+
+/* All that may hang does, and more is waiting behind it. */
+static void hang(struct desk *desk)
+{
+    char name[32];
+
+    for (unsigned i = 0; i < HANGING + 4; i++) {
+        const struct mu__request request = name_question(i, SOON_MS, name);
+
+        assert_null(mu__requests_get(desk->requests, &request));
+    }
+    dns_wait(&dns.entered, HANGING);
+}
+
+static void end_hanging(void)
+{
+    dns_answer(true);
+    dns_wait(&dns.left, dns_count(&dns.entered));
+    dns_answer(false);
+    dns.entered = dns.left = 0;
+}
+
+/* ---- Tests ---- */
+
+/* The first two are the first: no thread of another test is about to end. */
+
+/* Where no thread can be had at all, that is the answer; and later there may be one. */
+static void test_no_thread(void **state)
+{
+    const struct mu__request request = {
+        .kind = MU__REQUEST_FILE, .name = "/dev/null", .timeout_ms = SOON_MS};
+    const struct mu__request again = {
+        .kind = MU__REQUEST_FILE, .name = "/dev/null", .timeout_ms = SOON_MS, .again = 1};
+    const struct mu__answer *answer;
+    struct desk desk;
+
+    (void)state;
+    desk_open(&desk);
+    refuse_threads(true);
+    answer = mu__requests_get(desk.requests, &request);
+    refuse_threads(false);
+    assert_non_null(answer);
+    assert_int_equal(answer->code, -MU_EUNAVAILABLE);
+    assert_string_equal(answer->error.message,
+                        "file /dev/null: no thread can be started");
+    assert_int_equal(fetch(&desk, &again)->code, 0);
+    desk_close(&desk);
+}
+
+/* Where there is one, it does what others were to do. */
+static void test_one_thread(void **state)
+{
+    struct desk desk;
+    char names[3][32];
+    struct mu__request first = name_question(0, SOON_MS, names[0]);
+    struct mu__request late = name_question(1, SHORT_MS, names[1]);
+    struct mu__request second = name_question(2, SOON_MS, names[2]);
+
+    (void)state;
+    desk_open(&desk);
+    assert_null(mu__requests_get(desk.requests, &first));
+    dns_wait(&dns.entered, 1);
+    refuse_threads(true);
+    assert_string_equal(fetch(&desk, &late)->error.message,
+                        "addresses of host-1.test: no answer within 300 ms: it has not "
+                        "begun, since 1 others have not ended");
+    assert_null(mu__requests_get(desk.requests, &second));
+    refuse_threads(false);
+    dns_answer(true);
+    assert_int_equal(fetch(&desk, &second)->code, -MU_EUNAVAILABLE);
+    assert_int_equal(dns_count(&dns.entered), 2);
+    desk_close(&desk);
+    end_hanging();
+}
+
+static void test_others_are_answered(void **state)
+{
+    static const char *const kinds[] = {"/dev/null", "10.1.2.3"};
+    struct desk desk;
+    char name[32];
+    struct mu__request late = name_question(1000, SHORT_MS, name);
+    const struct mu__answer *answer;
+
+    (void)state;
+    desk_open(&desk);
+    hang(&desk);
+    answer =
+        fetch(&desk, &(struct mu__request){.kind = MU__REQUEST_FILE, .name = kinds[0]});
+    assert_int_equal(answer->code, 0);
+    answer = fetch(
+        &desk, &(struct mu__request){.kind = MU__REQUEST_ADDRESSES, .name = kinds[1]});
+    assert_string_equal(answer->data, "10.1.2.3\n");
+    answer = fetch(&desk, &(struct mu__request){.kind = MU__REQUEST_ADDRESSES,
+                                                .name = "a.test",
+                                                .dns_server = "127.0.0.1:1"});
+    assert_int_equal(answer->code, -MU_EUNAVAILABLE);   /* nobody is there */
+    answer = fetch(&desk, &late);
+    assert_int_equal(answer->code, -MU_EDEADLINE);
+    assert_string_equal(answer->error.message,
+                        "addresses of host-1000.test: no answer within 300 ms: it has "
+                        "not begun, since 8 others have not ended");
+    assert_int_equal(dns_count(&dns.entered), HANGING);
+    desk_close(&desk);
+    assert_int_equal(dns_count(&dns.left), 0);
+    end_hanging();
+}
+
+/* Those that nobody wants go on; those that wait behind them never begin. */
+static void test_closing_waits_for_none(void **state)
+{
+    struct desk desks[2];
+
+    (void)state;
+    desk_open(&desks[0]);
+    hang(&desks[0]);
+    desk_open(&desks[1]);
+    hang(&desks[1]);
+    desk_close(&desks[0]);
+    desk_close(&desks[1]);
+    assert_int_equal(dns_count(&dns.left), 0);
+    end_hanging();
+    assert_int_equal(dns_count(&dns.entered), 0);
+}
+
+/* The threads of who forks stay behind, and what they do: the child has all to itself. */
+static void test_child(void **state)
+{
+    struct desk desk;
+    char name[32];
+    struct mu__request request = name_question(2000, SOON_MS, name);
+    int status = -1;
+    pid_t child;
+
+    (void)state;
+    desk_open(&desk);
+    hang(&desk);
+    (void)pthread_mutex_lock(&dns.lock);
+    child = fork();
+    (void)pthread_mutex_unlock(&dns.lock);
+    if (child == 0) {
+        struct desk own;
+
+        (void)alarm(SOON_MS / 1000);
+        dns.changed = (pthread_cond_t)PTHREAD_COND_INITIALIZER;
+        dns.answers = true;
+        desk_open(&own);
+        _exit(fetch(&own, &request)->code == -MU_EUNAVAILABLE ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    desk_close(&desk);
+    end_hanging();
+}
+
+/* ---- A program that ends ---- */
+
+static char *self;
+
+/* Nobody waits for what hangs. */
+static int end_while_it_hangs(void)
+{
+    struct desk desk;
+
+    desk_open(&desk);
+    hang(&desk);
+    desk_close(&desk);
+    return dns_count(&dns.left) == 0 ? 0 : 1;
+}
+
+static void test_program_ends(void **state)
+{
+    char *arguments[] = {self, (char[]){"end"}, NULL};
+    int status = -1;
+    pid_t child;
+
+    (void)state;
+    assert_int_equal(posix_spawn(&child, self, NULL, NULL, arguments, environ), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
+/* When they have returned, names can be looked up again. */
+static void test_it_goes_on(void **state)
+{
+    struct desk desk;
+    char name[32];
+    struct mu__request request = name_question(0, SOON_MS, name);
+
+    (void)state;
+    desk_open(&desk);
+    assert_null(mu__requests_get(desk.requests, &request));
+    dns_wait(&dns.entered, 1);
+    dns_answer(true);
+    assert_int_equal(fetch(&desk, &request)->code, -MU_EUNAVAILABLE);
+    desk_close(&desk);
+    end_hanging();
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_thread),
+        cmocka_unit_test(test_one_thread),
+        cmocka_unit_test(test_others_are_answered),
+        cmocka_unit_test(test_closing_waits_for_none),
+        cmocka_unit_test(test_it_goes_on),
+        cmocka_unit_test(test_child),
+        cmocka_unit_test(test_program_ends),
+    };
+
+    self = argv[0];
+    if (argc > 1)
+        return end_while_it_hangs();
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
