@@ -219,7 +219,7 @@ static void unwatch(struct watcher *watcher)
 
 /* ---- requests ---- */
 
-/* What an asker is to this file: cmd_ask.user. */
+/* This part of a client: struct cmd_client.user. */
 struct service {
     cmd_request_fn request;
     int index;              /* of the client; -1: any */
