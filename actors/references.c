@@ -2,7 +2,7 @@
 
 #include "actors/packing.h"
 #include "runtime/message/arguments.h"
-#include "runtime/message/value_parts.h"
+#include "runtime/message/value_layout.h"
 
 #include <string.h>
 

@@ -10,7 +10,7 @@
 #include "actors/references.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/message/arguments.h"
-#include "runtime/message/value_parts.h"
+#include "runtime/message/value_layout.h"
 
 #include <stddef.h>
 #include <stdlib.h>

@@ -98,9 +98,9 @@ static void coordinator_free(mu_coordinator *c)
     mu__node_unref(node);
 }
 
-/* ---- errands of the loop's thread ---- */
+/* ---- calls that nobody waits for ---- */
 
-static int run_errand(mu_coordinator *c, mu_node *node, int operation, bool at_once,
+static int start_detached(mu_coordinator *c, mu_node *node, int operation, bool at_once,
                       void (*finished)(struct mu__pending *pending))
 {
     struct detached *detached = calloc(1, sizeof *detached);
@@ -155,7 +155,7 @@ static int raise_on_loop(mu_coordinator *c, mu_node *node, mu_error *ret_error)
         return c->raised;
     }
     if (c->raising == MU__RAISING_NOTHING &&
-        run_errand(c, node, MU__CLIENT_RAISE, false, finished_raising) == 0)
+        start_detached(c, node, MU__CLIENT_RAISE, false, finished_raising) == 0)
         c->raising = MU__RAISING_REQUESTED;
     return mu_error_set(ret_error, -MU_EAGAIN,
                         "a closure failed: the others are being cancelled");
@@ -174,7 +174,7 @@ static int open_session(mu_coordinator *c, mu_node *node, int64_t timeout_ms,
 
     if (!mu__node_on_loop(node) || timeout_ms != 0)
         return mu__client_call(node, &call, timeout_ms, ret_error);
-    rv = run_errand(c, node, MU__CLIENT_OPEN, true, finished_opening);
+    rv = start_detached(c, node, MU__CLIENT_OPEN, true, finished_opening);
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s is %s", mu_node_task(node),
                                       mu_strerror(rv));
 }
@@ -232,7 +232,7 @@ static void leave_to_node(mu_coordinator *c)
  * cancelled. */
 static void close_later(mu_coordinator *c)
 {
-    if (run_errand(c, c->node, MU__CLIENT_CLOSE, false, finished_closing) == 0)
+    if (start_detached(c, c->node, MU__CLIENT_CLOSE, false, finished_closing) == 0)
         unlist(c);
     else
         leave_to_node(c);

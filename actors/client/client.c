@@ -3,7 +3,7 @@
 #include "actors/client/admitting.h"
 #include "actors/client/holds.h"
 #include "actors/packing.h"
-#include "runtime/message/value_parts.h"
+#include "runtime/message/value_layout.h"
 
 #include <assert.h>
 #include <inttypes.h>

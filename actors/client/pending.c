@@ -5,7 +5,7 @@
 #include "actors/client/holds.h"
 #include "actors/packing.h"
 #include "actors/references.h"
-#include "runtime/message/value_parts.h"
+#include "runtime/message/value_layout.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include "actors/packing.h"
 #include "runtime/message/arguments.h"
 #include "runtime/message/unpack.h"
-#include "runtime/message/value_parts.h"
+#include "runtime/message/value_layout.h"
 #include "runtime/message/value_references.h"
 
 #include <stdarg.h>

@@ -605,8 +605,9 @@ int mu__discovery_open(const struct mu__discovery_config *config, mu_error *ret_
     discovery->config.announcement = NULL;
     copy_announcement(discovery, config->announcement);
     if (config->is_known)
-        mu__requester_uv_wait_for_calls(discovery->requester, MU_RESOLVER_CLOSE_TIMEOUT_MS,
-                                        on_left_behind, discovery);
+        mu__requester_uv_wait_for_calls(discovery->requester,
+                                        MU_RESOLVER_CLOSE_TIMEOUT_MS, on_left_behind,
+                                        discovery);
     discovery->is_known = config->is_known;
     discovery->has_announced = config->is_known && discovery->address[0] != '\0';
     uv_update_time(config->loop);

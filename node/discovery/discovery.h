@@ -51,9 +51,10 @@ bool mu__discovery_may_have_announced(const struct mu__discovery *discovery);
 
 /* Stop. With `withdraws` what others were told is taken back first, for `timeout_ms` at
  * most, and as long before it for an announcement that is under way. One that goes on
- * (is_known) then waits for functions of the program's own, MU_RESOLVER_CLOSE_TIMEOUT_MS at most,
- * and logs which one it has left behind. `closed` is the last that is heard, from the
- * loop. To be called once, also inside of a callback. */
+ * (is_known) then waits for functions of the program's own,
+ * MU_RESOLVER_CLOSE_TIMEOUT_MS at most, and logs which one it has left behind. `closed`
+ * is the last that is heard, from the loop. To be called once, also inside of a
+ * callback. */
 void mu__discovery_close(struct mu__discovery *discovery, bool withdraws,
                          int64_t timeout_ms, void (*closed)(void *arg), void *arg);
 

@@ -2,7 +2,7 @@
 #ifndef MU_RESOLVER_DNS_PLAN_H
 #define MU_RESOLVER_DNS_PLAN_H
 
-#include "resolver/engine/dns_answer.h"
+#include "resolver/engine/dns_records.h"
 #include "resolver/engine/kind.h"
 #include "resolver/spec/cluster.h"
 

@@ -67,7 +67,8 @@ struct mu__kernel {
     struct mu__kernel_counters counters;
 };
 
-static inline struct actor *mu__kernel_find(const struct mu__kernel *kernel, uint32_t number)
+static inline struct actor *mu__kernel_find(const struct mu__kernel *kernel,
+                                            uint32_t number)
 {
     struct actor *actor = kernel->table[number & (kernel->table_size - 1)];
 

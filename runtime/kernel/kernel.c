@@ -322,7 +322,8 @@ void mu__stop(struct mu__kernel *kernel, mu__pid pid)
 
 void *mu__actor_state(struct mu__kernel *kernel, mu__pid pid)
 {
-    struct actor *actor = pid.node == MU__NODE_SELF ? mu__kernel_find(kernel, pid.actor) : NULL;
+    struct actor *actor =
+        pid.node == MU__NODE_SELF ? mu__kernel_find(kernel, pid.actor) : NULL;
 
     return actor == NULL ? NULL : actor->state;
 }

@@ -65,7 +65,8 @@ void mu__monitors_drop_remote(struct mu__kernel *kernel, uint32_t watcher)
 {
     struct monitor *next;
 
-    for (struct monitor *m = MU__LIST_FIRST(&kernel->remote_monitors, struct monitor, node);
+    for (struct monitor *m =
+             MU__LIST_FIRST(&kernel->remote_monitors, struct monitor, node);
          m != NULL; m = next) {
         next = MU__LIST_NEXT(m, struct monitor, node);
         if (m->down->to.actor == watcher) {
@@ -253,7 +254,8 @@ static void remote_monitors_down(struct mu__kernel *kernel, uint32_t node)
 {
     struct monitor *next;
 
-    for (struct monitor *m = MU__LIST_FIRST(&kernel->remote_monitors, struct monitor, node);
+    for (struct monitor *m =
+             MU__LIST_FIRST(&kernel->remote_monitors, struct monitor, node);
          m != NULL; m = next) {
         next = MU__LIST_NEXT(m, struct monitor, node);
         if (m->target.node == node) {

@@ -1,5 +1,6 @@
 /* The codes' words and names, and the filling of a mu_error. */
-#include "runtime/message/value_parts.h"
+#include "runtime/message/arguments.h"
+#include "runtime/message/value_layout.h"
 
 #include <muster/error.h>
 
@@ -103,4 +104,13 @@ int mu_error_set(mu_error *error, int code, const char *format, ...)
     *error = (mu_error){.code = code};
     memcpy(error->message, message, strlen(message) + 1);
     return code;
+}
+
+int mu__refuse_null(mu_error *ret_error, const char *call, const char *names,
+                    unsigned number)
+{
+    for (; number > 1; number--)
+        names = strchr(names, ',') + 2;
+    return mu_error_set(ret_error, -MU_EINVALID, "%s: argument %.*s is NULL", call,
+                        (int)strcspn(names, ","), names);
 }

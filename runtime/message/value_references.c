@@ -7,11 +7,6 @@ struct replacing {
     unsigned depth;
 };
 
-static bool is_container(const mu_value *value)
-{
-    return value->type == MU_VALUE_LIST || value->type == MU_VALUE_MAP;
-}
-
 static int replace_one(mu_value **place, const struct replacing *how)
 {
     mu_value *with = NULL;
@@ -31,7 +26,7 @@ static int replace_in(mu_value **place, struct replacing how)
 
     if ((*place)->type == MU_VALUE_REFERENCE)
         return replace_one(place, &how);
-    if (!is_container(*place))
+    if (!mu__value_is_container(*place))
         return 0;
     if (how.depth == 0)
         return -MU_ERANGE;

@@ -3,7 +3,7 @@
 #ifndef MU_RUNTIME_VALUE_REFERENCES_H
 #define MU_RUNTIME_VALUE_REFERENCES_H
 
-#include "runtime/message/value_parts.h"
+#include "runtime/message/value_layout.h"
 
 /* Gives what is to stand in the place of reference `number`: the replacer's holder of it
  * is taken. 0 or a negative code. */

@@ -4,7 +4,7 @@
 
 #include "runtime/uv/look_up.h"
 
-#include "runtime/uv/errands.h"
+#include "runtime/uv/blocking.h"
 
 #include <errno.h>
 #include <netdb.h>
@@ -17,7 +17,7 @@
 struct waiter {
     uv_loop_t loop;
     uv_timer_t limit;
-    struct mu__errands *errands;
+    struct mu__blocking_jobs *blocking_jobs;
     struct look_up *look_up;    /* NULL: it is done, or dropped */
     unsigned timeout_ms;
     mu_error error;             /* what it has come to, unless `addresses` has some */
@@ -26,7 +26,7 @@ struct waiter {
 
 /* On its way to a thread and back. */
 struct look_up {
-    struct mu__errand errand;   /* first: errands cast */
+    struct mu__blocking_job job;   /* first: it casts */
     struct waiter *waiter;      /* of its thread, until it is dropped */
     uint16_t port;
     int status;                 /* of getaddrinfo */
@@ -83,10 +83,10 @@ static void fail(struct waiter *waiter, int status, int system_error)
 /* ---- The look-up ---- */
 
 /* On a thread. */
-static void run_look_up(struct mu__errand *errand)
+static void run_look_up(struct mu__blocking_job *job)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct look_up *look_up = (struct look_up *)errand;
+    struct look_up *look_up = (struct look_up *)job;
     char port[8];
 
     (void)snprintf(port, sizeof port, "%u", look_up->port);
@@ -94,18 +94,18 @@ static void run_look_up(struct mu__errand *errand)
     look_up->system_error = errno;
 }
 
-static void free_look_up(struct mu__errand *errand)
+static void free_look_up(struct mu__blocking_job *job)
 {
-    struct look_up *look_up = (struct look_up *)errand;
+    struct look_up *look_up = (struct look_up *)job;
 
     if (look_up->found != NULL)
         freeaddrinfo(look_up->found);
     free(look_up);
 }
 
-static void on_looked_up(struct mu__errand *errand)
+static void on_looked_up(struct mu__blocking_job *job)
 {
-    struct look_up *look_up = (struct look_up *)errand;
+    struct look_up *look_up = (struct look_up *)job;
     struct waiter *waiter = look_up->waiter;
 
     waiter->look_up = NULL;
@@ -114,13 +114,13 @@ static void on_looked_up(struct mu__errand *errand)
         take(look_up->found, &waiter->addresses);
     else
         fail(waiter, look_up->status, look_up->system_error);
-    free_look_up(errand);
+    free_look_up(job);
 }
 
 static void on_limit(uv_timer_t *limit)
 {
     struct waiter *waiter = limit->data;
-    unsigned others = mu__errand_waits_for(&waiter->look_up->errand);
+    unsigned others = mu__blocking_job_waits_for(&waiter->look_up->job);
     char why[80] = "";
 
     if (others > 0)
@@ -128,7 +128,7 @@ static void on_limit(uv_timer_t *limit)
                        ": it has not begun, since %u others have not ended", others);
     (void)mu_error_set(&waiter->error, -MU_EDEADLINE, "no answer within %u ms%s",
                        waiter->timeout_ms, why);
-    mu__errand_drop(&waiter->look_up->errand);
+    mu__blocking_job_drop(&waiter->look_up->job);
     waiter->look_up = NULL;
     uv_close((uv_handle_t *)limit, NULL);
 }
@@ -140,10 +140,10 @@ static struct look_up *look_up_new(const char *name, uint16_t port)
 
     if (look_up == NULL)
         return NULL;
-    look_up->errand.lane = MU__LANE_NAMES;
-    look_up->errand.run = run_look_up;
-    look_up->errand.done = on_looked_up;
-    look_up->errand.dropped = free_look_up;
+    look_up->job.pool = MU__BLOCKING_NAMES;
+    look_up->job.run = run_look_up;
+    look_up->job.done = on_looked_up;
+    look_up->job.dropped = free_look_up;
     look_up->port = port;
     memcpy(look_up->name, name, size);
     return look_up;
@@ -156,7 +156,7 @@ static struct look_up *look_up_new(const char *name, uint16_t port)
 static void wait_for(struct waiter *waiter, struct look_up *look_up)
 {
     look_up->waiter = waiter;
-    if (mu__errands_start(waiter->errands, &look_up->errand) != 0) {
+    if (mu__blocking_start(waiter->blocking_jobs, &look_up->job) != 0) {
         free(look_up);
         (void)mu_error_set(&waiter->error, -MU_EEXHAUSTED, "no thread can be started");
         return;
@@ -168,7 +168,7 @@ static void wait_for(struct waiter *waiter, struct look_up *look_up)
     (void)uv_run(&waiter->loop, UV_RUN_DEFAULT);
 }
 
-static void on_errands_closed(void *arg)
+static void on_blocking_closed(void *arg)
 {
     (void)arg;
 }
@@ -182,12 +182,12 @@ static void run(struct waiter *waiter, struct look_up *look_up)
         (void)mu_error_set(&waiter->error, -MU_EEXHAUSTED, "no loop can be made");
         return;
     }
-    if (mu__errands_open(&waiter->loop, &waiter->errands) != 0) {
+    if (mu__blocking_open(&waiter->loop, &waiter->blocking_jobs) != 0) {
         free(look_up);
         (void)mu_error_set(&waiter->error, -MU_ENOMEM, "out of memory");
     } else {
         wait_for(waiter, look_up);
-        mu__errands_close(waiter->errands, on_errands_closed, NULL);
+        mu__blocking_close(waiter->blocking_jobs, on_blocking_closed, NULL);
         (void)uv_run(&waiter->loop, UV_RUN_DEFAULT);
     }
     (void)uv_loop_close(&waiter->loop);

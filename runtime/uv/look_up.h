@@ -1,5 +1,5 @@
 /* What a name stands for, for who cannot go on before it is known: a node that begins. A
- * look-up cannot be ended, so it is made on an errand's thread (errands_uv.h); who has
+ * look-up cannot be ended, so it is made on a job's thread (blocking.h); who has
  * waited until the limit leaves it to that thread. */
 #ifndef MU_RUNTIME_LOOK_UP_UV_H
 #define MU_RUNTIME_LOOK_UP_UV_H

@@ -282,7 +282,7 @@ void sim_chaos_start(struct sim *sim, const struct sim_chaos *plan, uint64_t unt
     chaos->sim = sim;
     chaos->plan = *plan;
     chaos->until_us = until_ms * 1000;
-    sim_event_init(&chaos->event, NULL, SIM_LANE_ASIDE, chaos_fire, chaos);
+    sim_event_init(&chaos->event, NULL, SIM_CONTEXT_ASIDE, chaos_fire, chaos);
     sim->chaos = chaos;
     sim_event_at(sim, &chaos->event, sim->now_us + draw(chaos, 1, plan->every_ms * 1000));
 }

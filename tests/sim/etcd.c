@@ -191,9 +191,9 @@ static struct flight *flight_new(struct door *door,
     flight->path = copy(path, strlen(path));
     flight->body = copy(request->body, request->body_size);
     flight->body_size = request->body_size;
-    sim_event_init(&flight->arrive, NULL, SIM_LANE_ASIDE, on_arrive, flight);
-    sim_event_init(&flight->limit, NULL, SIM_LANE_ASIDE, on_limit, flight);
-    sim_event_init(&flight->tell, NULL, SIM_LANE_ASIDE, on_tell, flight);
+    sim_event_init(&flight->arrive, NULL, SIM_CONTEXT_ASIDE, on_arrive, flight);
+    sim_event_init(&flight->limit, NULL, SIM_CONTEXT_ASIDE, on_limit, flight);
+    sim_event_init(&flight->tell, NULL, SIM_CONTEXT_ASIDE, on_tell, flight);
     flight->next = etcd->flights;
     flight->link = &etcd->flights;
     if (flight->next != NULL)

@@ -13,10 +13,10 @@
 struct sim_node;
 
 /* How an event stands to the loop of its process. */
-enum sim_lane {
-    SIM_LANE_LOOP,      /* the loop does something else: an open burst ends before it */
-    SIM_LANE_WIRE,      /* part of a burst of the wire */
-    SIM_LANE_ASIDE      /* not on the loop */
+enum sim_context {
+    SIM_CONTEXT_LOOP,   /* the loop does something else: an open burst ends before it */
+    SIM_CONTEXT_WIRE,   /* part of a burst of the wire */
+    SIM_CONTEXT_ASIDE   /* not on the loop */
 };
 
 enum sim_event_place { SIM_EVENT_IDLE, SIM_EVENT_QUEUED, SIM_EVENT_PARKED };
@@ -29,7 +29,7 @@ struct sim_event {
     struct sim_node *node;      /* the process it happens in; NULL: in none */
     size_t index;               /* in the queue or the parking list */
     enum sim_event_place place;
-    enum sim_lane lane;
+    enum sim_context context;
 };
 
 struct sim_queue_slot {

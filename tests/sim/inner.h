@@ -220,8 +220,8 @@ struct sim {
 };
 
 /* Set an event up; it is idle. */
-void sim_event_init(struct sim_event *event, struct sim_node *node, enum sim_lane lane,
-                    void (*fire)(void *owner), void *owner);
+void sim_event_init(struct sim_event *event, struct sim_node *node,
+                    enum sim_context context, void (*fire)(void *owner), void *owner);
 
 /* Queue an idle event, or queue it anew. A time already past means now. */
 void sim_event_at(struct sim *sim, struct sim_event *event, uint64_t due_us);

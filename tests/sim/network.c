@@ -111,7 +111,7 @@ static struct sim_conn *conn_new(struct sim_out *out, struct sim_node *to)
     conn->in = ++to->ins;
     conn->from_life = out->node->lives;
     conn->open = true;
-    sim_event_init(&conn->arrive, to, SIM_LANE_WIRE, conn_arrive, conn);
+    sim_event_init(&conn->arrive, to, SIM_CONTEXT_WIRE, conn_arrive, conn);
     conn->next = sim->conns;
     conn->link = &sim->conns;
     if (conn->next != NULL)
@@ -191,7 +191,7 @@ void sim_out_lose(struct sim_out *out, struct sim_node *to, const char *reason)
     out->lost_to = to;
     sim->sweep = true;
     sim_event_cancel(sim, &out->writable);
-    sim_event_init(&out->event, out->node, SIM_LANE_WIRE, out_lost, out);
+    sim_event_init(&out->event, out->node, SIM_CONTEXT_WIRE, out_lost, out);
     sim_event_in(sim, &out->event, sim->settings.notice);
 }
 
@@ -205,7 +205,7 @@ static void out_redial(struct sim_out *out)
     out->redial_us *= 2;
     if (out->redial_us > sim->settings.redial.max_us)
         out->redial_us = sim->settings.redial.max_us;
-    sim_event_init(&out->event, out->node, SIM_LANE_WIRE, out_try, out);
+    sim_event_init(&out->event, out->node, SIM_CONTEXT_WIRE, out_try, out);
     sim_event_at(sim, &out->event, sim->now_us + wait_us);
 }
 
@@ -459,8 +459,8 @@ static int wire_dial(struct mu__wire *wire, uint32_t number, const char *url)
     out->number = number;
     out->url = sim_copy(url);
     out->redial_us = sim->settings.redial.min_us;
-    sim_event_init(&out->writable, node, SIM_LANE_WIRE, out_writable, out);
-    sim_event_init(&out->event, node, SIM_LANE_WIRE, out_try, out);
+    sim_event_init(&out->writable, node, SIM_CONTEXT_WIRE, out_writable, out);
+    sim_event_init(&out->event, node, SIM_CONTEXT_WIRE, out_try, out);
     sim_event_in(sim, &out->event, sim->settings.connect);
     out->next = node->outs;
     node->outs = out;

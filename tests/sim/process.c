@@ -195,7 +195,7 @@ static void slot_run(void *owner)
     sim_own_memory++;
     slot->work->run(slot->work);
     sim_own_memory--;
-    sim_event_init(&slot->event, node, SIM_LANE_LOOP, slot_done, slot);
+    sim_event_init(&slot->event, node, SIM_CONTEXT_LOOP, slot_done, slot);
     sim_event_at(node->sim, &slot->event, slot->end_us);
 }
 
@@ -233,7 +233,7 @@ static void slot_begin(struct sim_node *node, struct sim_slot *slot,
     slot->work = work;
     work->ran_us = takes_us < UINT32_MAX ? (uint32_t)takes_us : UINT32_MAX;
     slot->end_us = sim->now_us + takes_us;
-    sim_event_init(&slot->event, node, SIM_LANE_ASIDE, slot_run, slot);
+    sim_event_init(&slot->event, node, SIM_CONTEXT_ASIDE, slot_run, slot);
     sim_event_at(sim, &slot->event, sim->now_us + run_us);
 }
 
@@ -360,7 +360,7 @@ struct sim_node *sim_node_add(struct sim *sim, const char *name, const char *add
     node->arg = arg;
     node->slow = 1;
     node->number = sim->nodes_count;
-    sim_event_init(&node->resume, NULL, SIM_LANE_ASIDE, sim_pause_end, node);
+    sim_event_init(&node->resume, NULL, SIM_CONTEXT_ASIDE, sim_pause_end, node);
     sim->nodes[sim->nodes_count++] = node;
     return node;
 }
@@ -389,9 +389,9 @@ static void life_init(struct sim_node *node)
     sim->counters.lives++;
     node->random = sim_stream(sim->seed, stream);
     node->clock_ms = sim_draw_range(sim, sim->settings.clock);
-    sim_event_init(&node->wake, node, SIM_LANE_LOOP, wake_fire, node);
-    sim_event_init(&node->posted, node, SIM_LANE_LOOP, posted_fire, node);
-    sim_event_init(&node->burst, node, SIM_LANE_WIRE, burst_fire, node);
+    sim_event_init(&node->wake, node, SIM_CONTEXT_LOOP, wake_fire, node);
+    sim_event_init(&node->posted, node, SIM_CONTEXT_LOOP, posted_fire, node);
+    sim_event_init(&node->burst, node, SIM_CONTEXT_WIRE, burst_fire, node);
     node->post_last = &node->post_first;
     node->work_first = NULL;
     node->work_last = &node->work_first;

@@ -129,10 +129,11 @@ void sim_seeds(uint64_t count, uint64_t *ret_first, uint64_t *ret_end)
 
 /* ---- Events ---- */
 
-void sim_event_init(struct sim_event *event, struct sim_node *node, enum sim_lane lane,
-                    void (*fire)(void *owner), void *owner)
+void sim_event_init(struct sim_event *event, struct sim_node *node,
+                    enum sim_context context, void (*fire)(void *owner), void *owner)
 {
-    *event = (struct sim_event){.fire = fire, .owner = owner, .node = node, .lane = lane};
+    *event = (struct sim_event){
+        .fire = fire, .owner = owner, .node = node, .context = context};
 }
 
 void sim_event_at_order(struct sim *sim, struct sim_event *event, uint64_t due_us,
@@ -293,7 +294,7 @@ bool sim_step(struct sim *sim)
                           (node != NULL ? node->number + 1 : 0));
     sim->current = node;
     guard_against_livelock(sim);
-    if (node != NULL && event->lane == SIM_LANE_LOOP)
+    if (node != NULL && event->context == SIM_CONTEXT_LOOP)
         sim_burst_close(node);
     event->fire(event->owner);
     after_event(sim);
@@ -373,7 +374,7 @@ static struct sim_call *call_new(struct sim *sim)
     if (call->next != NULL)
         call->next->link = &call->next;
     sim->calls = call;
-    sim_event_init(&call->event, NULL, SIM_LANE_ASIDE, call_fire, call);
+    sim_event_init(&call->event, NULL, SIM_CONTEXT_ASIDE, call_fire, call);
     return call;
 }
 

@@ -701,7 +701,7 @@ static void contract_test_silent_peer_goes(void **state)
 
 #define CONTRACT_TEST(test) {#test, test, contract_setup, contract_teardown, NULL}
 
-static int contract_wire_run(const char *name, const struct contract_wire *fixture)
+static inline int contract_wire_run(const char *name, const struct contract_wire *fixture)
 {
     struct CMUnitTest tests[] = {
         CONTRACT_TEST(contract_test_frames_arrive_whole),

@@ -1,214 +1,263 @@
-/* Addresses and services, looked up on a thread: by the system, or by asking DNS servers.
- * A system's look-up cannot be ended; servers are asked until the request's limit. */
-#define _GNU_SOURCE /* resolv.h, EAI_NODATA */
+/* Addresses and services from DNS servers, by c-ares in the requester's loop.
+ *
+ * A channel of c-ares is opened for each server that requests name, or for the system's,
+ * and closed when nobody waits for it any more: so the system's configuration is read
+ * anew for each burst of requests. At most ACTIVE_MAX requests of a channel are under way
+ * at a time; the others wait in order. A server that is silent is tried again after 1, 2,
+ * 4 … s, until the request's timeout; who gives up before leaves his queries to c-ares,
+ * which drops them with the channel. */
+#define CARES_NO_DEPRECATED /* 1.34 deprecates what 1.18 has nothing else for */
 
+#include "resolver/engine/dns_records.h"
 #include "resolver/engine/request.h"
-#include "resolver/engine/uv/dns_exchange.h"
 #include "resolver/engine/uv/requester_internal.h"
-#include "runtime/uv/look_up.h"
 
-#include <locale.h>
+#include <sys/select.h> /* before ares.h of 1.18, which needs it */
+
+#include <ares.h>
+#include <arpa/nameser.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <resolv.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 
-enum { CANDIDATES_MAX = MAXDNSRCH + 2 };
-
-struct look_up {
-    struct mu__request_work *task;
-    const char *name;
-    enum mu__request_kind kind;
-    struct mu__dns_servers servers; /* what the request says; none: the system's */
-    struct mu__dns_records records; /* what was found */
+enum {
+    PORT = 53,
+    FIRST_TRY_MS = 1000,
+    TRIES = 6,
+    ACTIVE_MAX = 32,
+    QUERIES = 2 /* of one request: A and AAAA */
 };
 
-static int fails(struct look_up *look_up, int code, const char *words)
+/* A socket of c-ares. */
+struct watched_socket {
+    uv_poll_t poll; /* first: handles cast */
+    struct mu__dns_channel *channel;
+    ares_socket_t fd;
+    struct watched_socket *next;
+};
+
+struct mu__dns_channel {
+    uv_timer_t timer; /* first: handles cast; c-ares's next timeout */
+    struct mu__requester_uv *requester;
+    ares_channel ares;
+    char *server; /* NULL: the system's */
+    bool is_busy; /* answers are given: its end comes later */
+    unsigned active;
+    struct dns_look_up *look_ups; /* in order; those that somebody waits for */
+    struct dns_look_up **last;
+    struct watched_socket *sockets;
+    struct mu__dns_channel *next;
+};
+
+struct dns_query {
+    struct dns_look_up *look_up;
+    int type;
+    int status; /* of c-ares */
+};
+
+/* One request. Freed when c-ares has answered all of its queries and the timer is
+ * closed. */
+struct dns_look_up {
+    uv_timer_t deadline;             /* first: handles cast */
+    struct mu__requester_uv *requester;
+    struct mu__dns_channel *channel; /* NULL: nobody waits any more */
+    struct mu__exchange *exchange;   /* with it */
+    bool is_active;
+    struct dns_query queries[QUERIES];
+    unsigned queries_count;
+    unsigned waiting; /* queries without an answer */
+    unsigned refs;
+    struct mu__dns_records records;
+    struct dns_look_up *next;
+};
+
+static void turn(struct mu__dns_channel *channel);
+
+/* ---- Look-ups ---- */
+
+static void unref(struct dns_look_up *look_up)
 {
-    return mu_error_set(&look_up->task->error, code, "%.260s: %s", look_up->name, words);
+    if (--look_up->refs > 0)
+        return;
+    mu__dns_records_done(&look_up->records);
+    free(look_up);
 }
 
-static int out_of_memory(struct look_up *look_up)
+static void on_deadline_closed(uv_handle_t *handle)
 {
-    return mu__work_fail(look_up->task, -MU_ENOMEM, "out of memory");
+    struct dns_look_up *look_up = (struct dns_look_up *)handle;
+    struct mu__requester_uv *requester = look_up->requester;
+
+    unref(look_up);
+    mu__requester_release(requester);
 }
 
-/* ---- The system's look-up ---- */
-
-static int fail_system(struct look_up *look_up, int status)
+/* Nobody waits for it any more. */
+static struct mu__exchange *detach(struct dns_look_up *look_up)
 {
-    return fails(look_up, mu__look_up_code(status), gai_strerror(status));
+    struct mu__dns_channel *channel = look_up->channel;
+    struct mu__exchange *exchange = look_up->exchange;
+    struct dns_look_up **at = &channel->look_ups;
+
+    while (*at != look_up)
+        at = &(*at)->next;
+    *at = look_up->next;
+    if (channel->last == &look_up->next)
+        channel->last = at;
+    channel->active -= look_up->is_active;
+    look_up->channel = NULL;
+    look_up->exchange = NULL;
+    exchange->own = NULL;
+    uv_close((uv_handle_t *)&look_up->deadline, on_deadline_closed);
+    return exchange;
 }
 
-static int add_found(struct look_up *look_up, const struct addrinfo *found)
+static void fail(struct mu__exchange *exchange, int code, const char *words)
+{
+    exchange->answer.code = mu_error_set(&exchange->answer.error, code, "%.256s: %s",
+                                         exchange->request.name, words);
+    mu__exchange_answer(exchange);
+}
+
+static void on_deadline(uv_timer_t *timer)
+{
+    struct dns_look_up *look_up = (struct dns_look_up *)timer;
+    struct mu__dns_channel *channel = look_up->channel;
+    const struct mu__request *request = &look_up->exchange->request;
+    char words[160];
+
+    (void)snprintf(words, sizeof words, "no answer%s%.64s within %u ms",
+                   request->dns_server == NULL ? "" : " from DNS server ",
+                   request->dns_server == NULL ? "" : request->dns_server,
+                   mu__request_timeout_ms(request));
+    channel->is_busy = true;
+    fail(detach(look_up), -MU_EDEADLINE, words);
+    channel->is_busy = false;
+    turn(channel);
+}
+
+/* ---- What is answered ---- */
+
+static int read_addresses(const struct hostent *host, int type,
+                          struct mu__dns_records *records)
 {
     int rv = 0;
 
-    for (; found != NULL && rv == 0; found = found->ai_next) {
-        const void *address = found->ai_addr;
-
-        if (found->ai_family == AF_INET)
-            rv = mu__dns_records_add(
-                &look_up->records, MU__DNS_A,
-                (const uint8_t *)&((const struct sockaddr_in *)address)->sin_addr);
-        else if (found->ai_family == AF_INET6)
-            rv = mu__dns_records_add(
-                &look_up->records, MU__DNS_AAAA,
-                (const uint8_t *)&((const struct sockaddr_in6 *)address)->sin6_addr);
-    }
-    return rv == 0 ? 0 : out_of_memory(look_up);
-}
-
-static int get_addresses(const char *name, int flags, struct addrinfo **ret_found)
-{
-    const struct addrinfo hints = {
-        .ai_flags = flags, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-
-    return getaddrinfo(name, NULL, &hints, ret_found);
-}
-
-#ifdef AI_IDN
-static bool is_ascii(const char *name)
-{
-    while (*name != '\0' && (*name & 0x80) == 0)
-        name++;
-    return *name == '\0';
-}
-
-/* As DNS has them ("xn--..."). The system takes names for the locale's, which a program
- * that has set none does not have: ours are UTF-8, on this thread alone. */
-static int get_addresses_of_letters(const char *name, struct addrinfo **ret_found)
-{
-    locale_t letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    locale_t before;
-    int rv;
-
-    if (letters == (locale_t)0)
-        return EAI_IDN_ENCODE;
-    before = uselocale(letters);
-    rv = get_addresses(name, AI_IDN, ret_found);
-    (void)uselocale(before);
-    freelocale(letters);
+    for (char **at = host->h_addr_list; *at != NULL && rv == 0; at++)
+        rv = mu__dns_records_add(records, type, (const uint8_t *)*at);
     return rv;
 }
 
-/* Where they cannot be written so, or nobody knows them so, the name is asked for as it
- * stands. */
-static int get_addresses_of_name(const char *name, struct addrinfo **ret_found)
+static int read_services(const struct ares_srv_reply *service,
+                         struct mu__dns_records *records)
 {
-    int rv = is_ascii(name) ? EAI_IDN_ENCODE : get_addresses_of_letters(name, ret_found);
+    int rv = 0;
 
-    return rv == EAI_IDN_ENCODE || rv == EAI_NONAME ? get_addresses(name, 0, ret_found)
-                                                    : rv;
-}
-#else
-static int get_addresses_of_name(const char *name, struct addrinfo **ret_found)
-{
-    return get_addresses(name, 0, ret_found);
-}
-#endif
-
-static int request_system(struct look_up *look_up)
-{
-    struct addrinfo *found = NULL;
-    int rv = get_addresses_of_name(look_up->name, &found);
-
-    if (rv != 0)
-        return fail_system(look_up, rv);
-    rv = add_found(look_up, found);
-    freeaddrinfo(found);
+    for (; service != NULL && rv == 0; service = service->next)
+        rv = mu__dns_records_add_service(records, service->priority, service->weight,
+                                         service->port, service->host);
     return rv;
 }
 
-/* ---- Asking servers ---- */
-
-struct candidates {
-    char names[CANDIDATES_MAX][MU__DNS_NAME_BYTES * 2];
-    unsigned count;
-};
-
-static void add_candidate(struct candidates *candidates, const char *name,
-                          const char *domain)
+/* Returns a status of c-ares. */
+static int read_records(int type, const unsigned char *bytes, int size,
+                        struct mu__dns_records *records)
 {
-    (void)snprintf(candidates->names[candidates->count++], sizeof candidates->names[0],
-                   "%s%s%s", name, domain == NULL ? "" : ".",
-                   domain == NULL ? "" : domain);
-}
+    struct ares_srv_reply *services = NULL;
+    struct hostent *host = NULL;
+    int status;
+    int rv = 0;
 
-/* As everybody reads resolv.conf: a name with few dots is looked for in the search list
- * first, one with more as it stands first. */
-static void list_candidates(const char *name, struct __res_state *state,
-                            struct candidates *candidates)
-{
-    bool is_whole = name[strlen(name) - 1] == '.';
-    unsigned dots = 0;
-
-    for (const char *at = name; *at != '\0'; at++)
-        dots += *at == '.';
-    if (is_whole || dots >= state->ndots)
-        add_candidate(candidates, name, NULL);
-    for (int i = 0; !is_whole && i < MAXDNSRCH && state->dnsrch[i] != NULL; i++)
-        add_candidate(candidates, name, state->dnsrch[i]);
-    if (!is_whole && dots < state->ndots)
-        add_candidate(candidates, name, NULL);
-}
-
-/* The servers of this machine, and the names that may be meant. */
-static int read_configuration(struct look_up *look_up, struct candidates *candidates)
-{
-    struct mu__dns_servers *servers = &look_up->servers;
-    struct __res_state state;
-
-    memset(&state, 0, sizeof state);
-    if (res_ninit(&state) != 0)
-        return mu__work_fail(look_up->task, -MU_EUNAVAILABLE,
-                             "the system's DNS configuration cannot be read");
-    for (int i = 0; i < state.nscount && servers->count < MU__DNS_SERVERS_MAX; i++) {
-        if (state.nsaddr_list[i].sin_family == AF_INET)
-            memcpy(&servers->items[servers->count++], &state.nsaddr_list[i],
-                   sizeof state.nsaddr_list[i]);
-        else if (state._u._ext.nsaddrs[i] != NULL)
-            memcpy(&servers->items[servers->count++], state._u._ext.nsaddrs[i],
-                   sizeof *state._u._ext.nsaddrs[i]);
-    }
-    list_candidates(look_up->name, &state, candidates);
-    res_nclose(&state);
-    return 0;
-}
-
-static int request_type(struct look_up *look_up, const char *name, int type,
-                        mu_error *ret_error)
-{
-    struct mu__dns_exchange exchange = {.servers = &look_up->servers,
-                                        .name = name,
-                                        .type = type,
-                                        .due_ns = look_up->task->due_ns,
-                                        .cancelled = &look_up->task->is_cancelled};
-    int code = MU__DNS_FINE;
-    int rv = mu__dns_exchange(&exchange, ret_error, &look_up->records, &code);
-
+    if (type == MU__DNS_SRV)
+        status = ares_parse_srv_reply(bytes, size, &services);
+    else if (type == MU__DNS_A)
+        status = ares_parse_a_reply(bytes, size, &host, NULL, NULL);
+    else
+        status = ares_parse_aaaa_reply(bytes, size, &host, NULL, NULL);
+    if (status == ARES_SUCCESS)
+        rv = type == MU__DNS_SRV ? read_services(services, records)
+                                 : read_addresses(host, type, records);
+    if (services != NULL)
+        ares_free_data(services);
+    if (host != NULL)
+        ares_free_hostent(host);
     if (rv != 0)
-        return rv;
-    return code == MU__DNS_NO_SUCH_NAME ? -MU_ENOTFOUND : 0;
+        status = rv == -MU_ENOMEM ? ARES_ENOMEM : ARES_EBADRESP;
+    return status;
 }
 
-/* Of a name with IPv4 addresses the others may be missing: some servers fail where there
- * is none. -MU_ENOTFOUND has no words yet. */
-static int request_name(struct look_up *look_up, const char *name, mu_error *ret_error)
+static bool is_response(const unsigned char *bytes, int size)
 {
-    size_t count;
-    int rv;
+    return bytes == NULL || (size > 2 && (bytes[2] & 0x80) != 0);
+}
 
-    if (look_up->kind == MU__REQUEST_SERVICES)
-        return request_type(look_up, name, MU__DNS_SRV, ret_error);
-    rv = request_type(look_up, name, MU__DNS_A, ret_error);
-    if (rv != 0)
-        return rv;
-    count = look_up->records.count;
-    rv = request_type(look_up, name, MU__DNS_AAAA, ret_error);
-    return count > 0 && rv != -MU_ENOMEM && rv != -MU_ECANCELLED ? 0 : rv;
+static void on_answer(void *arg, int status, int timeouts, unsigned char *bytes, int size)
+{
+    struct dns_query *query = arg;
+    struct dns_look_up *look_up = query->look_up;
+
+    (void)timeouts;
+    if (!is_response(bytes, size))
+        status = ARES_EBADRESP;
+    if (status == ARES_SUCCESS && look_up->exchange != NULL)
+        status = read_records(query->type, bytes, size, &look_up->records);
+    query->status = status;
+    look_up->waiting--;
+    unref(look_up);
+}
+
+/* ---- What it comes to ---- */
+
+static bool is_answered(int status)
+{
+    return status == ARES_SUCCESS || status == ARES_ENODATA || status == ARES_ENOTFOUND;
+}
+
+static void describe_servers(const struct mu__dns_channel *channel, char *out,
+                             size_t size)
+{
+    struct ares_addr_node *servers = NULL;
+    char address[INET6_ADDRSTRLEN] = "";
+
+    if (ares_get_servers(channel->ares, &servers) == ARES_SUCCESS && servers != NULL)
+        (void)uv_inet_ntop(servers->family, &servers->addr, address, sizeof address);
+    (void)snprintf(out, size, "DNS server %s%s", address,
+                   servers != NULL && servers->next != NULL ? " and others" : "");
+    ares_free_data(servers);
+}
+
+/* A query was not answered: `server` is who should have. */
+static void fail_status(struct mu__exchange *exchange, int status, const char *server)
+{
+    static const struct {
+        int status;
+        int code;
+        const char *words;
+    } rows[] = {
+        {ARES_EFORMERR, -MU_EUNAVAILABLE, " says FORMERR"},
+        {ARES_ESERVFAIL, -MU_EUNAVAILABLE, " says SERVFAIL"},
+        {ARES_ENOTIMP, -MU_EUNAVAILABLE, " says NOTIMP"},
+        {ARES_EREFUSED, -MU_EUNAVAILABLE, " says REFUSED"},
+        {ARES_ECONNREFUSED, -MU_EUNAVAILABLE, ": connection refused"},
+        {ARES_EBADRESP, -MU_EINVALID, ": its answer is malformed"},
+        {ARES_ETIMEOUT, -MU_EDEADLINE, ": no answer"},
+        {ARES_ENOMEM, -MU_ENOMEM, ": out of memory"},
+    };
+    char words[256];
+    int code = -MU_EUNAVAILABLE;
+    const char *what = NULL;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (rows[i].status == status) {
+            code = rows[i].code;
+            what = rows[i].words;
+        }
+    (void)snprintf(words, sizeof words, "%s%s%s", server, what == NULL ? ": " : what,
+                   what == NULL ? ares_strerror(status) : "");
+    fail(exchange, code, words);
 }
 
 /* RFC 2782: a single "." says that there decidedly is no such service. */
@@ -219,129 +268,405 @@ static bool has_none(const struct mu__dns_records *records)
             strcmp(records->items[0].target, ".") == 0);
 }
 
-static void words_of_server(const struct look_up *look_up, char *out, size_t size)
+static void fail_not_found(struct mu__exchange *exchange, bool exists, const char *server)
 {
-    char address[48] = "";
-    const struct sockaddr_storage *server = &look_up->servers.items[0];
+    char words[160];
 
-    if (server->ss_family == AF_INET)
-        (void)uv_ip4_name((const struct sockaddr_in *)server, address, sizeof address);
-    else
-        (void)uv_ip6_name((const struct sockaddr_in6 *)server, address, sizeof address);
-    (void)snprintf(out, size, "DNS server %s%s", address,
-                   look_up->servers.count > 1 ? " and others" : "");
+    (void)snprintf(words, sizeof words, "%s knows %s", server,
+                   !exists ? "no such name"
+                   : exchange->request.kind == MU__REQUEST_SERVICES
+                       ? "no services (SRV) of it"
+                       : "no addresses of it");
+    fail(exchange, -MU_ENOTFOUND, words);
 }
 
-static int request_servers(struct look_up *look_up)
+static void answer_records(struct mu__exchange *exchange, struct mu__dns_records *records)
 {
-    struct candidates candidates = {.count = 0};
-    char server[80];
-    mu_error error = {0};
-    bool exists = false;
-
-    if (look_up->servers.count > 0)
-        (void)snprintf(candidates.names[candidates.count++], sizeof candidates.names[0],
-                       "%s", look_up->name);
-    else if (read_configuration(look_up, &candidates) != 0)
-        return look_up->task->error.code;
-    for (unsigned i = 0; i < candidates.count; i++) {
-        int rv = request_name(look_up, candidates.names[i], &error);
-
-        if (rv != 0 && rv != -MU_ENOTFOUND)
-            return mu_error_set(&look_up->task->error, rv, "%.256s: %s",
-                                candidates.names[i], error.message);
-        exists |= rv == 0;
-        if (!has_none(&look_up->records))
-            return 0;
-    }
-    words_of_server(look_up, server, sizeof server);
-    return mu_error_set(&look_up->task->error, -MU_ENOTFOUND, "%.256s: %s knows %s%s",
-                        look_up->name, server, exists ? "no " : "no such name",
-                        !exists                                 ? ""
-                        : look_up->kind == MU__REQUEST_SERVICES ? "services (SRV) of it"
-                                                                : "addresses of it");
-}
-
-
-/* ---- The task ---- */
-
-static int write_records(struct look_up *look_up)
-{
-    size_t bytes_max = mu__request_bytes_max(&look_up->task->request);
-    size_t size;
-    char *text = mu__dns_records_text(&look_up->records, &size);
-
-    if (text == NULL)
-        return out_of_memory(look_up);
-    if (size > bytes_max) {
-        free(text);
-        return mu_error_set(&look_up->task->error, -MU_EEXHAUSTED,
-                            "%s: expected at most %zu bytes of records, got %zu",
-                            look_up->name, bytes_max, size);
-    }
-    look_up->task->data = text;
-    look_up->task->size = size;
-    return 0;
-}
-
-static int find_out(struct look_up *look_up)
-{
-    const char *server = look_up->task->request.dns_server;
-    int rv = 0;
-
-    if (look_up->name[0] == '\0')
-        return mu__work_fail(look_up->task, -MU_EINVALID,
-                             "expected a name to look up, got none");
-    if (strlen(look_up->name) >= MU__DNS_NAME_BYTES)
-        return fails(look_up, -MU_EINVALID, "expected a name of at most 255 bytes");
-    if (server != NULL)
-        rv = mu__dns_server_parse(server, &look_up->task->error, &look_up->servers);
-    if (rv != 0)
-        return rv;
-    return server == NULL && look_up->kind == MU__REQUEST_ADDRESSES
-               ? request_system(look_up)
-               : request_servers(look_up);
-}
-
-int mu__work_names(struct mu__request_work *task)
-{
-    struct look_up look_up = {
-        .task = task, .name = task->request.name, .kind = task->request.kind};
-    int rv = find_out(&look_up);
-
-    if (rv == 0)
-        rv = write_records(&look_up);
-    mu__dns_records_done(&look_up.records);
-    return rv;
-}
-
-/* ---- Numbers ---- */
-
-static int number_text(const char *name, char **ret_text, size_t *ret_size)
-{
-    struct mu__dns_records records = {0};
-    struct sockaddr_in v4;
-    struct sockaddr_in6 v6;
-    int rv = -MU_ENOTFOUND;
-
-    if (uv_ip4_addr(name, 0, &v4) == 0)
-        rv = mu__dns_records_add(&records, MU__DNS_A, (const uint8_t *)&v4.sin_addr);
-    else if (uv_ip6_addr(name, 0, &v6) == 0)
-        rv = mu__dns_records_add(&records, MU__DNS_AAAA, (const uint8_t *)&v6.sin6_addr);
-    if (rv == 0)
-        *ret_text = mu__dns_records_text(&records, ret_size);
-    mu__dns_records_done(&records);
-    return rv;
-}
-
-bool mu__requester_answer_number(struct mu__exchange *exchange)
-{
-    char *text = NULL;
+    size_t bytes_max = mu__request_bytes_max(&exchange->request);
     size_t size = 0;
+    char words[96];
+    char *text = mu__dns_records_text(records, &size);
 
-    if (exchange->request.kind != MU__REQUEST_ADDRESSES ||
-        number_text(exchange->request.name, &text, &size) == -MU_ENOTFOUND)
-        return false;
-    mu__requester_answer(exchange, text, size);
-    return true;
+    if (text == NULL || size <= bytes_max) {
+        mu__requester_answer(exchange, text, size);
+        return;
+    }
+    free(text);
+    (void)snprintf(words, sizeof words, "expected at most %zu bytes of records, got %zu",
+                   bytes_max, size);
+    fail(exchange, -MU_EEXHAUSTED, words);
+}
+
+/* Of a name with IPv4 addresses the others may be missing: some servers fail where there
+ * is none. */
+static void conclude(struct mu__dns_channel *channel, struct dns_look_up *look_up)
+{
+    struct mu__exchange *exchange = detach(look_up);
+    bool exists = false;
+    char server[96];
+
+    describe_servers(channel, server, sizeof server);
+    for (unsigned i = 0; i < look_up->queries_count; i++) {
+        int status = look_up->queries[i].status;
+
+        exists |= status == ARES_SUCCESS || status == ARES_ENODATA;
+        if (!is_answered(status) && (i == 0 || look_up->records.count == 0 ||
+                                     status == ARES_ENOMEM)) {
+            fail_status(exchange, status, server);
+            return;
+        }
+    }
+    if (has_none(&look_up->records))
+        fail_not_found(exchange, exists, server);
+    else
+        answer_records(exchange, &look_up->records);
+}
+
+/* ---- Channels ---- */
+
+static void on_socket_closed(uv_handle_t *handle)
+{
+    struct watched_socket *watched = (struct watched_socket *)handle;
+    struct mu__requester_uv *requester = watched->poll.data;
+
+    free(watched);
+    mu__requester_release(requester);
+}
+
+static void on_socket(uv_poll_t *poll, int status, int events)
+{
+    struct watched_socket *watched = (struct watched_socket *)poll;
+    struct mu__dns_channel *channel = watched->channel;
+    ares_socket_t fd = watched->fd;
+    bool reads = status < 0 || (events & UV_READABLE) != 0;
+    bool writes = status < 0 || (events & UV_WRITABLE) != 0;
+
+    ares_process_fd(channel->ares, reads ? fd : ARES_SOCKET_BAD,
+                    writes ? fd : ARES_SOCKET_BAD);
+    turn(channel);
+}
+
+static struct watched_socket *watch(struct mu__dns_channel *channel, ares_socket_t fd)
+{
+    struct watched_socket *watched = calloc(1, sizeof *watched);
+
+    if (watched == NULL)
+        return NULL;
+    if (uv_poll_init_socket(channel->requester->loop, &watched->poll, fd) != 0) {
+        free(watched);
+        return NULL;
+    }
+    watched->poll.data = channel->requester;
+    channel->requester->holds++;
+    watched->channel = channel;
+    watched->fd = fd;
+    watched->next = channel->sockets;
+    channel->sockets = watched;
+    return watched;
+}
+
+/* c-ares closes the socket after this. One that cannot be watched is silent: its queries
+ * end by their timeouts. */
+static void on_socket_state(void *arg, ares_socket_t fd, int readable, int writable)
+{
+    struct mu__dns_channel *channel = arg;
+    struct watched_socket **at = &channel->sockets;
+    struct watched_socket *watched;
+
+    while (*at != NULL && (*at)->fd != fd)
+        at = &(*at)->next;
+    watched = *at;
+    if (readable || writable) {
+        if (watched == NULL)
+            watched = watch(channel, fd);
+        if (watched != NULL)
+            (void)uv_poll_start(&watched->poll,
+                                (readable ? UV_READABLE : 0) |
+                                    (writable ? UV_WRITABLE : 0),
+                                on_socket);
+    } else if (watched != NULL) {
+        *at = watched->next;
+        uv_close((uv_handle_t *)&watched->poll, on_socket_closed);
+    }
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    struct mu__dns_channel *channel = (struct mu__dns_channel *)timer;
+
+    ares_process_fd(channel->ares, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
+    turn(channel);
+}
+
+static void on_channel_closed(uv_handle_t *handle)
+{
+    struct mu__dns_channel *channel = (struct mu__dns_channel *)handle;
+    struct mu__requester_uv *requester = channel->requester;
+
+    free(channel->server);
+    free(channel);
+    mu__requester_release(requester);
+}
+
+static void channel_close(struct mu__dns_channel *channel)
+{
+    struct mu__dns_channel **at = &channel->requester->dns;
+
+    while (*at != channel)
+        at = &(*at)->next;
+    *at = channel->next;
+    ares_destroy(channel->ares);
+    uv_close((uv_handle_t *)&channel->timer, on_channel_closed);
+}
+
+static int open_ares(struct mu__dns_channel *channel, int flags)
+{
+    struct ares_options options = {.flags = flags,
+                                   .timeout = FIRST_TRY_MS,
+                                   .tries = TRIES,
+                                   .sock_state_cb = on_socket_state,
+                                   .sock_state_cb_data = channel};
+    int set = ARES_OPT_FLAGS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES |
+              ARES_OPT_SOCK_STATE_CB;
+
+#ifdef ARES_OPT_QUERY_CACHE
+    set |= ARES_OPT_QUERY_CACHE; /* of no time: each request tells what is true now */
+#endif
+    return ares_init_options(&channel->ares, &options, set);
+}
+
+/* What the only server refuses is what there is to say; of several the next one is
+ * asked. */
+static int open_system(struct mu__dns_channel *channel)
+{
+    struct ares_addr_node *servers = NULL;
+    bool is_one;
+    int status = open_ares(channel, 0);
+
+    if (status != ARES_SUCCESS)
+        return status;
+    is_one = ares_get_servers(channel->ares, &servers) == ARES_SUCCESS &&
+             servers != NULL && servers->next == NULL;
+    ares_free_data(servers);
+    if (!is_one)
+        return ARES_SUCCESS;
+    ares_destroy(channel->ares);
+    return open_ares(channel, ARES_FLAG_NOCHECKRESP);
+}
+
+/* "53" up to 65535; 0 for what is no port. */
+static int read_port(const char *text)
+{
+    int port = 0;
+
+    if (strlen(text) > 5 || text[strspn(text, "0123456789")] != '\0')
+        return 0;
+    for (; *text != '\0'; text++)
+        port = port * 10 + (*text - '0');
+    return port <= 65535 ? port : 0;
+}
+
+/* "127.0.0.1", "127.0.0.1:5353", "::1" or "[::1]:5353". */
+static bool read_server(const char *text, struct ares_addr_port_node *ret_server)
+{
+    const char *colon = strrchr(text, ':');
+    bool has_brackets = text[0] == '[';
+    bool has_port =
+        colon != NULL && (has_brackets ? colon[-1] == ']' : strchr(text, ':') == colon);
+    size_t size = has_port ? (size_t)(colon - text) : strlen(text);
+    int port = has_port ? read_port(colon + 1) : PORT;
+    char host[64] = "";
+
+    if (has_brackets && size >= 2 && text[size - 1] == ']') {
+        text++;
+        size -= 2;
+    }
+    if (size < sizeof host)
+        (void)snprintf(host, sizeof host, "%.*s", (int)size, text);
+    *ret_server = (struct ares_addr_port_node){
+        .family = strchr(host, ':') == NULL ? AF_INET : AF_INET6,
+        .udp_port = port,
+        .tcp_port = port};
+    return port != 0 && uv_inet_pton(ret_server->family, host, &ret_server->addr) == 0;
+}
+
+static int open_server(struct mu__dns_channel *channel,
+                       struct ares_addr_port_node *server)
+{
+    int status = open_ares(channel, ARES_FLAG_NOCHECKRESP | ARES_FLAG_NOSEARCH);
+
+    return status == ARES_SUCCESS ? ares_set_servers_ports(channel->ares, server)
+                                  : status;
+}
+
+/* NULL when out of memory. */
+static struct mu__dns_channel *channel_new(struct mu__requester_uv *requester,
+                                           const char *name,
+                                           struct ares_addr_port_node *server)
+{
+    struct mu__dns_channel *channel = calloc(1, sizeof *channel);
+
+    if (channel == NULL)
+        return NULL;
+    channel->requester = requester;
+    channel->last = &channel->look_ups;
+    channel->server = name == NULL ? NULL : strdup(name);
+    if ((name != NULL && channel->server == NULL) ||
+        (name == NULL ? open_system(channel) : open_server(channel, server)) !=
+            ARES_SUCCESS) {
+        if (channel->ares != NULL)
+            ares_destroy(channel->ares);
+        free(channel->server);
+        free(channel);
+        return NULL;
+    }
+    (void)uv_timer_init(requester->loop, &channel->timer);
+    requester->holds++;
+    channel->next = requester->dns;
+    requester->dns = channel;
+    return channel;
+}
+
+static struct mu__dns_channel *channel_find(struct mu__requester_uv *requester,
+                                            const char *server)
+{
+    struct mu__dns_channel *at = requester->dns;
+
+    while (at != NULL && (server == NULL || at->server == NULL
+                              ? server != at->server
+                              : strcmp(server, at->server) != 0))
+        at = at->next;
+    return at;
+}
+
+/* ---- Turns ---- */
+
+static void start(struct mu__dns_channel *channel, struct dns_look_up *look_up)
+{
+    bool is_service = look_up->exchange->request.kind == MU__REQUEST_SERVICES;
+    const int types[QUERIES] = {is_service ? MU__DNS_SRV : MU__DNS_A, MU__DNS_AAAA};
+
+    look_up->is_active = true;
+    channel->active++;
+    look_up->queries_count = is_service ? 1 : 2;
+    look_up->waiting = look_up->queries_count;
+    look_up->refs += look_up->queries_count;
+    for (unsigned i = 0; i < look_up->queries_count; i++) {
+        look_up->queries[i] = (struct dns_query){.look_up = look_up, .type = types[i]};
+        ares_search(channel->ares, look_up->exchange->request.name, ns_c_in, types[i],
+                    on_answer, &look_up->queries[i]);
+    }
+}
+
+/* The next one that is answered, once as many as may be are under way. */
+static struct dns_look_up *next_answered(struct mu__dns_channel *channel)
+{
+    struct dns_look_up *next;
+
+    for (struct dns_look_up *at = channel->look_ups; at != NULL; at = next) {
+        next = at->next;
+        if (!at->is_active && channel->active == ACTIVE_MAX)
+            return NULL;
+        if (!at->is_active)
+            start(channel, at);
+        if (at->waiting == 0)
+            return at;
+    }
+    return NULL;
+}
+
+/* After whatever c-ares has done, and never within its callbacks. */
+static void turn(struct mu__dns_channel *channel)
+{
+    struct dns_look_up *look_up;
+    struct timeval left;
+
+    if (channel->is_busy)
+        return;
+    channel->is_busy = true;
+    while ((look_up = next_answered(channel)) != NULL)
+        conclude(channel, look_up);
+    channel->is_busy = false;
+    if (channel->look_ups == NULL) {
+        channel_close(channel);
+        return;
+    }
+    uv_update_time(channel->requester->loop);
+    if (ares_timeout(channel->ares, NULL, &left) != NULL)
+        (void)uv_timer_start(&channel->timer, on_timer,
+                             (uint64_t)left.tv_sec * 1000 +
+                                 (uint64_t)left.tv_usec / 1000 + 1,
+                             0);
+}
+
+/* ---- Requests ---- */
+
+static void enqueue(struct mu__dns_channel *channel, struct dns_look_up *look_up,
+                    struct mu__exchange *exchange)
+{
+    struct mu__requester_uv *requester = channel->requester;
+
+    *look_up = (struct dns_look_up){.requester = requester,
+                                    .channel = channel,
+                                    .exchange = exchange,
+                                    .waiting = QUERIES,
+                                    .refs = 1};
+    *channel->last = look_up;
+    channel->last = &look_up->next;
+    exchange->own = look_up;
+    requester->holds++;
+    uv_update_time(requester->loop);
+    (void)uv_timer_init(requester->loop, &look_up->deadline);
+    (void)uv_timer_start(&look_up->deadline, on_deadline,
+                         mu__request_timeout_ms(&exchange->request), 0);
+    turn(channel);
+}
+
+static int check(const struct mu__request *request, struct ares_addr_port_node *server,
+                 mu_error *ret_error)
+{
+    if (request->name[0] == '\0')
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "expected a name to look up, got none");
+    if (request->dns_server != NULL && !read_server(request->dns_server, server))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "DNS server \"%.100s\": expected ADDRESS or ADDRESS:PORT, as "
+                            "in \"127.0.0.1:53\"",
+                            request->dns_server);
+    return mu__dns_name_check(request->name, ret_error);
+}
+
+void mu__requester_send_dns(struct mu__requester_uv *requester,
+                            struct mu__exchange *exchange)
+{
+    const struct mu__request *request = &exchange->request;
+    struct ares_addr_port_node server;
+    struct mu__dns_channel *channel;
+    struct dns_look_up *look_up;
+    int rv = check(request, &server, &exchange->answer.error);
+
+    if (rv != 0) {
+        exchange->answer.code = rv;
+        mu__exchange_answer(exchange);
+        return;
+    }
+    look_up = malloc(sizeof *look_up);
+    channel = look_up == NULL ? NULL : channel_find(requester, request->dns_server);
+    if (look_up != NULL && channel == NULL)
+        channel = channel_new(requester, request->dns_server, &server);
+    if (channel == NULL) {
+        free(look_up);
+        mu__requester_fail(exchange, -MU_ENOMEM, "out of memory");
+        return;
+    }
+    enqueue(channel, look_up, exchange);
+}
+
+void mu__requester_cancel_dns(struct mu__exchange *exchange)
+{
+    struct dns_look_up *look_up = exchange->own;
+    struct mu__dns_channel *channel = look_up->channel;
+
+    (void)detach(look_up);
+    turn(channel);
 }

@@ -144,7 +144,7 @@ static int task_program(struct mu__request_work *task)
 
 /* ---- The requester ---- */
 
-/* How each kind is answered: at once, by a task, or over HTTP. */
+/* How each kind is answered: at once, by a task, by DNS or over HTTP. */
 static const struct {
     void (*at_once)(struct mu__exchange *exchange);
     struct mu__work_kind task;
@@ -152,41 +152,48 @@ static const struct {
     [MU__REQUEST_VARIABLE] = {.at_once = answer_variable},
     [MU__REQUEST_HOST_NAME] = {.at_once = answer_host_name},
     [MU__REQUEST_CLOCK] = {.at_once = answer_clock},
-    [MU__REQUEST_FILE] = {.task = {MU__LANE_FILES, mu__work_file, false, false}},
-    [MU__REQUEST_FOLDER] = {.task = {MU__LANE_FILES, mu__work_folder, false, false}},
-    [MU__REQUEST_WRITE] = {.task = {MU__LANE_FILES, mu__work_write, false, false}},
-    [MU__REQUEST_REMOVE] = {.task = {MU__LANE_FILES, mu__work_remove, false, false}},
-    [MU__REQUEST_SIGNATURE] = {.task = {MU__LANE_SUMS, task_signature, false, false}},
-    [MU__REQUEST_ADDRESSES] = {.task = {MU__LANE_NAMES, mu__work_names, true, false}},
-    [MU__REQUEST_SERVICES] = {.task = {MU__LANE_SERVERS, mu__work_names, true, false}},
-    [MU__REQUEST_CALL] = {.task = {MU__LANE_CALLS, task_call, false, false}},
-    [MU__REQUEST_PROGRAM] = {.task = {MU__LANE_PROGRAMS, task_program, false, true}},
+    [MU__REQUEST_FILE] = {.task = {MU__BLOCKING_FILES, mu__work_file, false, false}},
+    [MU__REQUEST_FOLDER] = {.task = {MU__BLOCKING_FILES, mu__work_folder, false, false}},
+    [MU__REQUEST_WRITE] = {.task = {MU__BLOCKING_FILES, mu__work_write, false, false}},
+    [MU__REQUEST_REMOVE] = {.task = {MU__BLOCKING_FILES, mu__work_remove, false, false}},
+    [MU__REQUEST_SIGNATURE] = {.task = {MU__BLOCKING_SIGNATURES, task_signature, false, false}},
+    [MU__REQUEST_ADDRESSES] = {.task = {MU__BLOCKING_NAMES, mu__work_names, true, false}},
+    [MU__REQUEST_SERVICES] = {.at_once = NULL},
+    [MU__REQUEST_CALL] = {.task = {MU__BLOCKING_CALLS, task_call, false, false}},
+    [MU__REQUEST_PROGRAM] = {.task = {MU__BLOCKING_PROGRAMS, task_program, false, true}},
     [MU__REQUEST_HTTP] = {.at_once = NULL},
 };
+
+static bool is_of_dns(const struct mu__request *request)
+{
+    return request->kind == MU__REQUEST_SERVICES ||
+           (request->kind == MU__REQUEST_ADDRESSES && request->dns_server != NULL);
+}
 
 static void op_send(struct mu__requester *base, struct mu__exchange *exchange)
 {
     struct mu__requester_uv *requester = (struct mu__requester_uv *)base;
     enum mu__request_kind kind = exchange->request.kind;
-    struct mu__work_kind task = kinds[kind].task;
 
     assert(requester->closed == NULL);
-    if (task.run == mu__work_names && exchange->request.dns_server != NULL)
-        task.lane = MU__LANE_SERVERS;
     if (kinds[kind].at_once != NULL)
         kinds[kind].at_once(exchange);
     else if (mu__requester_answer_number(exchange) ||
              answer_from_cache(requester, exchange))
         return;
-    else if (task.run != NULL)
-        mu__requester_send_work(requester, exchange, &task);
+    else if (is_of_dns(&exchange->request))
+        mu__requester_send_dns(requester, exchange);
+    else if (kinds[kind].task.run != NULL)
+        mu__requester_send_work(requester, exchange, &kinds[kind].task);
     else
         mu__requester_send_http(requester, exchange);
 }
 
 static void op_cancel(struct mu__requester *base, struct mu__exchange *exchange)
 {
-    if (kinds[exchange->request.kind].task.run != NULL)
+    if (is_of_dns(&exchange->request))
+        mu__requester_cancel_dns(exchange);
+    else if (kinds[exchange->request.kind].task.run != NULL)
         mu__requester_cancel_work(exchange);
     else
         mu__requester_cancel_http((struct mu__requester_uv *)base, exchange);
@@ -199,13 +206,13 @@ int mu__requester_uv_open(uv_loop_t *loop, struct mu__requester_uv **ret_request
     static const struct mu__requester_ops ops = {op_send, op_cancel};
     struct mu__requester_uv *requester = calloc(1, sizeof *requester);
 
-    if (requester == NULL || mu__errands_open(loop, &requester->errands) != 0) {
+    if (requester == NULL || mu__blocking_open(loop, &requester->blocking_jobs) != 0) {
         free(requester);
         return -MU_ENOMEM;
     }
     requester->requester.ops = &ops;
     requester->loop = loop;
-    requester->holds = 1; /* the errands */
+    requester->holds = 1; /* the blocking jobs */
     mu__requester_init_http(requester);
     *ret_requester = requester;
     return 0;

@@ -1,6 +1,6 @@
 /* Who answers requests from the real world, in a given loop: variables, the host's name,
  * the clock; files, folders, names, signatures and functions of the program's own on
- * threads (runtime/uv/errands.h); HTTP through libcurl, which is loaded at the first
+ * threads (runtime/uv/blocking.h); HTTP through libcurl, which is loaded at the first
  * request. Loop thread only.
  *
  * Files may be anything that can be read, but not longer than the request's bytes_max,

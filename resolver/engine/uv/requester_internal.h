@@ -7,14 +7,14 @@
 
 #include "resolver/engine/answer_cache.h"
 #include "resolver/engine/uv/requester.h"
-#include "runtime/uv/errands.h"
+#include "runtime/uv/blocking.h"
 
 #include <stdatomic.h>
 
 struct mu__requester_uv {
     struct mu__requester requester; /* first: operations cast */
     uv_loop_t *loop;
-    struct mu__errands *errands;
+    struct mu__blocking_jobs *blocking_jobs;
     struct mu__pending_request *jobs; /* that have a task */
     struct mu__http_curl *http;       /* NULL until the first request */
     uv_idle_t idle;                   /* runs while `done` has messages */
@@ -22,12 +22,13 @@ struct mu__requester_uv {
     struct mu__msg **done_last;
     struct mu__flight *waiting; /* requests that wait for others, in order */
     struct mu__flight **waiting_last;
+    struct mu__dns_channel *dns;    /* servers that are asked */
     unsigned flights;             /* with the door */
     struct mu__answer_cache kept; /* of HTTP and programs */
     uint64_t calls_ms;            /* how long closing waits for calls */
     void (*left)(void *owner, const char *line);
     void *left_owner;
-    unsigned holds;            /* what must end before we go: errands, handles */
+    unsigned holds;            /* what must end before we go: blocking jobs, handles */
     void (*closed)(void *arg); /* NULL: it is open */
     void *closed_arg;
 };
@@ -52,11 +53,10 @@ void mu__requester_cache(struct mu__requester_uv *requester,
 
 /* What a thread has: nothing of it is the loop's while it runs. */
 struct mu__request_work {
-    struct mu__errand errand;        /* first: errands cast */
+    struct mu__blocking_job blocking;        /* first: it casts */
     struct mu__pending_request *job; /* the loop's side */
     struct mu__request request;      /* a copy */
     int (*run)(struct mu__request_work *task);
-    uint64_t due_ns;          /* of uv_hrtime(), where something can keep to it */
     atomic_bool is_cancelled; /* nobody waits for it any more */
     char *data;               /* what was found, */
     size_t size;
@@ -67,7 +67,7 @@ struct mu__request_work {
 
 /* How a kind of request is a task. */
 struct mu__work_kind {
-    enum mu__lane lane;
+    enum mu__blocking_pool pool;
     int (*run)(struct mu__request_work *task);
     bool names_itself; /* its errors name what was asked */
     bool ends_soon;    /* when nobody wants it, and is waited for */
@@ -99,6 +99,12 @@ int mu__work_names(struct mu__request_work *task);
 /* Of a request for the addresses of a number, which is its own: answer it, whatever
  * hangs. False: it is another one. */
 bool mu__requester_answer_number(struct mu__exchange *exchange);
+
+/* ---- DNS ---- */
+
+void mu__requester_send_dns(struct mu__requester_uv *requester,
+                            struct mu__exchange *exchange);
+void mu__requester_cancel_dns(struct mu__exchange *exchange);
 
 /* ---- HTTP ---- */
 

@@ -63,16 +63,16 @@ static void task_free(struct mu__request_work *task)
     free(task);
 }
 
-static void on_run(struct mu__errand *errand)
+static void on_run(struct mu__blocking_job *blocking)
 {
-    struct mu__request_work *task = (struct mu__request_work *)errand;
+    struct mu__request_work *task = (struct mu__request_work *)blocking;
 
     task->code = task->run(task);
 }
 
-static void on_dropped(struct mu__errand *errand)
+static void on_dropped(struct mu__blocking_job *blocking)
 {
-    task_free((struct mu__request_work *)errand);
+    task_free((struct mu__request_work *)blocking);
 }
 
 /* ---- The loop's side ---- */
@@ -86,15 +86,15 @@ static void on_timer_closed(uv_handle_t *handle)
     mu__requester_release(requester);
 }
 
-static void on_errands_closed(void *arg)
+static void on_blocking_closed(void *arg)
 {
     mu__requester_release(arg);
 }
 
-static void close_errands_when_done(struct mu__requester_uv *requester)
+static void close_blocking_when_done(struct mu__requester_uv *requester)
 {
     if (requester->closed != NULL && requester->jobs == NULL)
-        mu__errands_close(requester->errands, on_errands_closed, requester);
+        mu__blocking_close(requester->blocking_jobs, on_blocking_closed, requester);
 }
 
 /* It has no task any more. */
@@ -105,7 +105,7 @@ static void job_end(struct mu__pending_request *job)
         job->next->before = job->before;
     job->task = NULL;
     uv_close((uv_handle_t *)&job->timer, on_timer_closed);
-    close_errands_when_done(job->requester);
+    close_blocking_when_done(job->requester);
 }
 
 /* The thread may go on for a while. */
@@ -114,7 +114,7 @@ static void leave_task(struct mu__pending_request *job)
     struct mu__request_work *task = job->task;
 
     atomic_store(&task->is_cancelled, true);
-    mu__errand_drop(&task->errand);
+    mu__blocking_job_drop(&task->blocking);
     job_end(job);
 }
 
@@ -144,7 +144,7 @@ static void on_end_limit(uv_timer_t *timer)
 static void let_go(struct mu__pending_request *job)
 {
     (void)uv_timer_stop(&job->timer);
-    if (job->ends_soon && mu__errand_waits_for(&job->task->errand) == 0) {
+    if (job->ends_soon && mu__blocking_job_waits_for(&job->task->blocking) == 0) {
         atomic_store(&job->task->is_cancelled, true);
         (void)uv_timer_start(&job->timer, on_end_limit, END_MS, 0);
         return;
@@ -157,10 +157,8 @@ static void let_go(struct mu__pending_request *job)
 static void write_late(struct mu__request_work *task, char *out, size_t size)
 {
     const struct mu__request *request = &task->request;
-    unsigned others = mu__errand_waits_for(&task->errand);
-    int used = snprintf(out, size, "no answer%s%.64s within %u ms",
-                        request->dns_server == NULL ? "" : " from DNS server ",
-                        request->dns_server == NULL ? "" : request->dns_server,
+    unsigned others = mu__blocking_job_waits_for(&task->blocking);
+    int used = snprintf(out, size, "no answer within %u ms",
                         mu__request_timeout_ms(request));
 
     if (others > 0)
@@ -197,9 +195,9 @@ static void answer(struct mu__requester_uv *requester, struct mu__exchange *exch
     }
 }
 
-static void on_done(struct mu__errand *errand)
+static void on_done(struct mu__blocking_job *blocking)
 {
-    struct mu__request_work *task = (struct mu__request_work *)errand;
+    struct mu__request_work *task = (struct mu__request_work *)blocking;
     struct mu__pending_request *job = task->job;
     struct mu__exchange *exchange = job->exchange == NULL ? NULL : take_exchange(job);
     struct mu__requester_uv *requester = job->requester;
@@ -220,12 +218,11 @@ static struct mu__request_work *task_new(const struct mu__request *request,
         free(task);
         return NULL;
     }
-    task->errand.lane = kind->lane;
-    task->errand.run = on_run;
-    task->errand.done = on_done;
-    task->errand.dropped = on_dropped;
+    task->blocking.pool = kind->pool;
+    task->blocking.run = on_run;
+    task->blocking.done = on_done;
+    task->blocking.dropped = on_dropped;
     task->run = kind->run;
-    task->due_ns = uv_hrtime() + (uint64_t)mu__request_timeout_ms(request) * NS_PER_MS;
     atomic_init(&task->is_cancelled, false);
     return task;
 }
@@ -264,7 +261,7 @@ void mu__requester_send_work(struct mu__requester_uv *requester,
         mu__requester_fail(exchange, -MU_ENOMEM, "out of memory");
         return;
     }
-    if (mu__errands_start(requester->errands, &task->errand) != 0) {
+    if (mu__blocking_start(requester->blocking_jobs, &task->blocking) != 0) {
         free(job);
         task_free(task);
         mu__requester_fail(exchange, -MU_EUNAVAILABLE, "no thread can be started");
@@ -309,5 +306,5 @@ void mu__requester_close_work(struct mu__requester_uv *requester)
         if (!job->ends_soon)
             (void)uv_timer_start(&job->timer, on_waited, requester->calls_ms, 0);
     }
-    close_errands_when_done(requester);
+    close_blocking_when_done(requester);
 }

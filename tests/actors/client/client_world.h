@@ -8,7 +8,7 @@
 #include "actors/packing.h"
 #include "actors/references.h"
 #include "runtime/message/codec.h"
-#include "runtime/message/value_parts.h"
+#include "runtime/message/value_layout.h"
 #include "tests/support/bare_world.h"
 
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* Programs that resolvers have run: what they get, what they print, and their end. */
 #include "resolver/engine/uv/requester.h"
-#include "runtime/uv/errands.h"
+#include "runtime/uv/blocking.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -246,7 +246,7 @@ static void test_taken_back(void **state)
     (void)state;
     assert_non_null(mkdtemp(folder));
     begin(&a);
-    for (int i = 0; i < MU__LANE_THREADS_MAX; i++) {
+    for (int i = 0; i < MU__BLOCKING_THREADS_MAX; i++) {
         (void)snprintf(script, sizeof script, "exec sleep 30%d", i);
         request = shell(script);
         assert_null(mu__requests_get(a.requests, &request));

@@ -2,7 +2,7 @@
  * for a while, and says why. */
 #include "node/discovery/own_address.h"
 #include "node/discovery/route.h"
-#include "runtime/uv/errands.h"
+#include "runtime/uv/blocking.h"
 #include "runtime/uv/look_up.h"
 #include "tests/real/hanging_dns.h"
 #include "transport/wire/uv/listen.h"
@@ -20,7 +20,7 @@ enum {
     SOON_MS = 20000,
     TRIES = 10,
     ROUNDS = 300,
-    HANGING = MU__LANE_THREADS_MAX
+    HANGING = MU__BLOCKING_THREADS_MAX
 };
 
 static int hang(void **state)

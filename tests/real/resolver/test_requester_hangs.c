@@ -3,7 +3,7 @@
 #define _GNU_SOURCE     /* pthread_setattr_default_np */
 
 #include "resolver/engine/uv/requester.h"
-#include "runtime/uv/errands.h"
+#include "runtime/uv/blocking.h"
 #include "tests/real/hanging_dns.h"
 
 #include <muster/error.h>
@@ -22,7 +22,7 @@
 
 #include <cmocka.h>
 
-enum { SHORT_MS = 300, SOON_MS = 20000, HANGING = MU__LANE_THREADS_MAX };
+enum { SHORT_MS = 300, SOON_MS = 20000, HANGING = MU__BLOCKING_THREADS_MAX };
 
 /* ---- The system ---- */
 

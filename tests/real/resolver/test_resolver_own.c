@@ -3,7 +3,7 @@
 #include "tests/real/files.h"
 #include "tests/real/nodes.h"
 
-#include "runtime/uv/errands.h"
+#include "runtime/uv/blocking.h"
 
 #include <muster/tpu.h>
 
@@ -212,7 +212,7 @@ static void test_no_thread_is_left(void **state)
     (void)state;
     resolvers[0] = resolver_of("gate", false);
     gate_set(true);
-    while (count_of(&gate.entered) < MU__LANE_THREADS_MAX) {
+    while (count_of(&gate.entered) < MU__BLOCKING_THREADS_MAX) {
         assert_true(count < 64);
         assert_int_equal(mu_resolver_new("gate", &error, &resolvers[count]), 0);
         assert_int_equal(mu_resolver_resolve(resolvers[count], 50, &error, &found),
@@ -223,7 +223,7 @@ static void test_no_thread_is_left(void **state)
                      -MU_EDEADLINE);
     expect_words("resolver gate: its function was not called before others return (no "
                  "answer ");
-    assert_int_equal(count_of(&gate.entered), MU__LANE_THREADS_MAX);
+    assert_int_equal(count_of(&gate.entered), MU__BLOCKING_THREADS_MAX);
     gate_set(false);
     if (mu_resolver_resolve(resolvers[0], SOON_MS, &error, &found) != 0)
         fail_msg("%s", error.message);

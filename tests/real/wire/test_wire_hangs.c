@@ -204,13 +204,13 @@ static void test_limit(void **state)
 
     (void)state;
     assert_int_equal(uv_loop_init(&loop), 0);
-    assert_int_equal(mu__errands_open(&loop, &request.errands), 0);
+    assert_int_equal(mu__blocking_open(&loop, &request.blocking_jobs), 0);
     assert_null(mu__url_parse("tcp://hangs.test:1", false, &url));
     assert_int_equal(mu__dialling_start(&request, &dialling), 0);
     assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
     assert_string_equal(why, "the name server does not answer");
     assert_true(is_gone);
-    mu__errands_close(request.errands, on_closed, &is_closed);
+    mu__blocking_close(request.blocking_jobs, on_closed, &is_closed);
     assert_int_equal(uv_run(&loop, UV_RUN_DEFAULT), 0);
     assert_true(is_closed);
     assert_int_equal(uv_loop_close(&loop), 0);

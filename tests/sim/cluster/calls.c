@@ -8,7 +8,7 @@
 #include "actors/ps/variable_store.h"
 #include "actors/references.h"
 #include "actors/worker/function_run.h"
-#include "runtime/message/value_parts.h"
+#include "runtime/message/value_layout.h"
 #include "tests/sim/etcd.h"
 
 #include <assert.h>

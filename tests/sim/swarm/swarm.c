@@ -38,15 +38,15 @@ static bool is_answered(const struct swarm_program *program)
     for (unsigned i = 0; i < THREADS_MAX; i++)
         if (program->threads[i] != NULL)
             return false;
-    return program->errand == NULL && program->reaching == NULL &&
+    return program->request == NULL && program->reaching == NULL &&
            program->listing == NULL && program->lock.call == NULL &&
            program->opening == NULL && program->next == NULL;
 }
 
 static const char *waits_for(const struct swarm_program *program)
 {
-    if (program->errand != NULL)
-        return "an errand";
+    if (program->request != NULL)
+        return "a request";
     if (program->reaching != NULL)
         return "a step";
     if (program->listing != NULL)

@@ -154,7 +154,7 @@ struct swarm_write {
     uint64_t store;
 };
 
-enum swarm_errand { NO_ERRAND, REGISTER, RESET, LEAVE, NOTICE, REPORT, OTHER };
+enum swarm_request { NO_REQUEST, REGISTER, RESET, LEAVE, NOTICE, REPORT, OTHER };
 
 struct swarm;
 struct coordination;
@@ -185,8 +185,8 @@ struct swarm_program {
     struct cluster_call *listing;   /* of the keys of transactions */
     size_t listed;                  /* its record */
     struct swarm_lock lock;
-    struct cluster_call *errand;
-    enum swarm_errand errand_kind;
+    struct cluster_call *request;
+    enum swarm_request request_kind;
     struct cluster_call *reaching;
     uint64_t step;              /* the next */
     uint64_t rounds;            /* whose end was looked at */
@@ -354,8 +354,8 @@ void swarm_step(struct sim *sim, void *arg);
 void swarm_begin_process(struct swarm_program *program);
 void swarm_forget_process(struct swarm_program *program);
 
-/* Its errand was answered. */
-void swarm_end_errand(struct swarm_program *program);
+/* Its request was answered. */
+void swarm_end_request(struct swarm_program *program);
 
 /* ---- swarm_keys.c ---- */
 

@@ -73,8 +73,8 @@ static void look_at_calls(struct swarm_program *program)
         swarm_end_list(program);
     if (has_ended(program, program->lock.call))
         swarm_end_lock(program);
-    if (has_ended(program, program->errand))
-        swarm_end_errand(program);
+    if (has_ended(program, program->request))
+        swarm_end_request(program);
     if (has_ended(program, program->reaching))
         swarm_end_reaching(program);
     if (has_ended(program, program->opening))

@@ -2,13 +2,13 @@
 
 /* ---- Errands ---- */
 
-static void run_errand(struct swarm_program *program, enum swarm_errand kind,
+static void start_request(struct swarm_program *program, enum swarm_request kind,
                        const struct mu__agent_call *call)
 {
-    if (program->errand != NULL)
+    if (program->request != NULL)
         return;
-    program->errand_kind = kind;
-    program->errand = cluster_agent(program->task, call);
+    program->request_kind = kind;
+    program->request = cluster_agent(program->task, call);
 }
 
 static void fail_with(struct swarm_program *program, int operation)
@@ -17,7 +17,7 @@ static void fail_with(struct swarm_program *program, int operation)
 
     (void)mu_error_set(&call.failure, -MU_EDATALOSS, "bad disk of %s",
                        program->task->name);
-    run_errand(program, REPORT, &call);
+    start_request(program, REPORT, &call);
 }
 
 static void make_trouble(struct swarm_program *program)
@@ -30,7 +30,7 @@ static void make_trouble(struct swarm_program *program)
         fail_with(program, MU__AGENT_SET_ERROR);
         break;
     default:
-        run_errand(program, LEAVE, CALL(CALL_OF(MU__AGENT_LEAVE, 3000)));
+        start_request(program, LEAVE, CALL(CALL_OF(MU__AGENT_LEAVE, 3000)));
         break;
     }
 }
@@ -44,39 +44,39 @@ static void ask_something(struct swarm_program *program)
 
     switch (draw(program, 0, 4)) {
     case 0:
-        run_errand(program, OTHER, CALL(CALL_OF(MU__AGENT_LIST, 2000), .name = "k"));
+        start_request(program, OTHER, CALL(CALL_OF(MU__AGENT_LIST, 2000), .name = "k"));
         break;
     case 1:
-        run_errand(program, OTHER, CALL(CALL_OF(MU__AGENT_BARRIER_CANCEL, 2000),
+        start_request(program, OTHER, CALL(CALL_OF(MU__AGENT_BARRIER_CANCEL, 2000),
                                         .name = swarm_barrier_names[name]));
         break;
     case 2:
         if (run->plan.steps)
-            run_errand(program, NOTICE, CALL(CALL_OF(MU__AGENT_NOTICE, 5000),
+            start_request(program, NOTICE, CALL(CALL_OF(MU__AGENT_NOTICE, 5000),
                                              .name = "maintenance", .version = 5000));
         break;
     case 3:
         if (run->takes_part[name][program->number])
-            run_errand(program, OTHER, CALL(CALL_OF(MU__AGENT_TASKS, 2000),
+            start_request(program, OTHER, CALL(CALL_OF(MU__AGENT_TASKS, 2000),
                                             .what = MU__TASKS_ALIVE,
                                             .tasks = run->sets[name]));
         break;
     default:
-        run_errand(program, OTHER, CALL(CALL_OF(MU__AGENT_TASKS, 2000),
+        start_request(program, OTHER, CALL(CALL_OF(MU__AGENT_TASKS, 2000),
                                         .what = whats[draw(program, 0, 3)],
                                         .tasks = ""));
         break;
     }
 }
 
-void swarm_end_errand(struct swarm_program *program)
+void swarm_end_request(struct swarm_program *program)
 {
-    struct cluster_call *call = program->errand;
+    struct cluster_call *call = program->request;
 
     mu_value_free(call->of.agent.content);
     call->of.agent.content = NULL;
-    program->errand = NULL;
-    if (call->of.call.code == 0 && program->errand_kind == LEAVE)
+    program->request = NULL;
+    if (call->of.call.code == 0 && program->request_kind == LEAVE)
         program->used = 0;
 }
 
@@ -86,9 +86,9 @@ static bool comes_back(struct swarm_program *program)
     const struct agent *a = agent_of(program);
 
     if (a->error.code != 0)
-        run_errand(program, RESET, CALL(CALL_OF(MU__AGENT_RESET, 2000)));
+        start_request(program, RESET, CALL(CALL_OF(MU__AGENT_RESET, 2000)));
     else if (!a->registration.wanted)
-        run_errand(program, REGISTER, CALL(CALL_OF(MU__AGENT_REGISTER, 3000),
+        start_request(program, REGISTER, CALL(CALL_OF(MU__AGENT_REGISTER, 3000),
                                            .barrier = sim_chance(&program->random, 20)));
     else
         return false;
@@ -116,9 +116,9 @@ void swarm_forget_process(struct swarm_program *program)
     if (program->next != NULL && program->next->done && program->next->of.call.code == 0)
         swarm_note_event(program, &program->next->of.agent.event);
     swarm_end_watch(program);
-    if (program->errand != NULL && program->errand->done)
-        mu_value_free(program->errand->of.agent.content);
-    program->errand = NULL;
+    if (program->request != NULL && program->request->done)
+        mu_value_free(program->request->of.agent.content);
+    program->request = NULL;
     if (program->listing != NULL && program->listing->done)
         mu_value_free(program->listing->of.agent.content);
     program->listing = NULL;

@@ -12,7 +12,7 @@
 
 /* On its way to a thread and back. */
 struct look_up {
-    struct mu__errand errand;   /* first: errands cast */
+    struct mu__blocking_job job;   /* first: it casts */
     struct mu__dialling *dialling;  /* of the loop, until it is dropped */
     struct mu__url url;
     int status;                 /* of getaddrinfo */
@@ -21,7 +21,7 @@ struct look_up {
 
 struct mu__dialling {
     struct mu__url url;
-    struct mu__errands *errands;
+    struct mu__blocking_jobs *blocking_jobs;
     const struct mu__dialling_events *events;
     void *owner;                /* NULL: it is over */
     void *place;
@@ -100,7 +100,7 @@ static void end(struct mu__dialling *dialling)
     for (unsigned i = 0; i < dialling->plan.count; i++)
         close_connection(&dialling->tries[i]);
     if (dialling->look_up != NULL)
-        mu__errand_drop(&dialling->look_up->errand);
+        mu__blocking_job_drop(&dialling->look_up->job);
     dialling->look_up = NULL;
     uv_close((uv_handle_t *)&dialling->timer, on_timer_closed);
 }
@@ -376,28 +376,28 @@ static void take_addresses(struct mu__dialling *dialling, const struct addrinfo 
 }
 
 /* On a thread. */
-static void run_look_up(struct mu__errand *errand)
+static void run_look_up(struct mu__blocking_job *job)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct look_up *look_up = (struct look_up *)errand;
+    struct look_up *look_up = (struct look_up *)job;
     char port[8];
 
     (void)snprintf(port, sizeof port, "%u", look_up->url.port);
     look_up->status = getaddrinfo(look_up->url.host, port, &hints, &look_up->found);
 }
 
-static void free_look_up(struct mu__errand *errand)
+static void free_look_up(struct mu__blocking_job *job)
 {
-    struct look_up *look_up = (struct look_up *)errand;
+    struct look_up *look_up = (struct look_up *)job;
 
     if (look_up->found != NULL)
         freeaddrinfo(look_up->found);
     free(look_up);
 }
 
-static void on_looked_up(struct mu__errand *errand)
+static void on_looked_up(struct mu__blocking_job *job)
 {
-    struct look_up *look_up = (struct look_up *)errand;
+    struct look_up *look_up = (struct look_up *)job;
     struct mu__dialling *dialling = look_up->dialling;
 
     dialling->look_up = NULL;
@@ -406,7 +406,7 @@ static void on_looked_up(struct mu__errand *errand)
         take_addresses(dialling, look_up->found);
     else
         dialling->no_name = gai_strerror(look_up->status);
-    free_look_up(errand);
+    free_look_up(job);
     go_on(dialling);
 }
 
@@ -424,10 +424,10 @@ static struct look_up *look_up_new(struct mu__dialling *dialling)
 
     if (look_up == NULL)
         return NULL;
-    look_up->errand.lane = MU__LANE_NAMES;
-    look_up->errand.run = run_look_up;
-    look_up->errand.done = on_looked_up;
-    look_up->errand.dropped = free_look_up;
+    look_up->job.pool = MU__BLOCKING_NAMES;
+    look_up->job.run = run_look_up;
+    look_up->job.done = on_looked_up;
+    look_up->job.dropped = free_look_up;
     look_up->dialling = dialling;
     look_up->url = dialling->url;
     return look_up;
@@ -437,7 +437,7 @@ static void look_up(struct mu__dialling *dialling)
 {
     struct look_up *begun = look_up_new(dialling);
 
-    if (begun == NULL || mu__errands_start(dialling->errands, &begun->errand) != 0) {
+    if (begun == NULL || mu__blocking_start(dialling->blocking_jobs, &begun->job) != 0) {
         dialling->no_name = begun == NULL ? "out of memory" : "no thread for a look-up";
         free(begun);
         lose(dialling);
@@ -487,7 +487,7 @@ int mu__dialling_start(const struct mu__dial_request *request,
     if (dialling == NULL)
         return -MU_ENOMEM;
     dialling->url = *request->url;
-    dialling->errands = request->errands;
+    dialling->blocking_jobs = request->blocking_jobs;
     dialling->events = request->events;
     dialling->owner = request->owner;
     dialling->place = request->place;

@@ -68,7 +68,7 @@ struct mu__dialling_events {
 
 struct mu__dial_request {
     uv_loop_t *loop;
-    struct mu__errands *errands;    /* of the loop: look-ups are theirs */
+    struct mu__blocking_jobs *blocking_jobs;    /* of the loop: look-ups are theirs */
     const struct mu__url *url;  /* copied */
     const struct mu__dial_tried *tried; /* borrowed; NULL: none */
     uint32_t timeout_ms;          /* of the look-up, and of one address */

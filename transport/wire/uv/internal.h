@@ -7,7 +7,7 @@
 #include "transport/wire/uv/streams.h"
 
 #include "runtime/base/map.h"
-#include "runtime/uv/errands.h"
+#include "runtime/uv/blocking.h"
 
 /* The SP protocol: who greets as what, and how long a message is. */
 enum {
@@ -34,7 +34,7 @@ struct mu__out;
 struct mu__wire_uv {
     struct mu__wire door;           /* first: the door casts */
     uv_loop_t *loop;
-    struct mu__errands *errands;    /* look-ups of names */
+    struct mu__blocking_jobs *blocking_jobs;    /* look-ups of names */
     struct mu__wire_events events;
     void *owner;
     struct mu__url url;             /* that it listens at */

@@ -189,7 +189,7 @@ static void attempt(struct mu__out *out)
     static const struct mu__dialling_events events = {on_won, on_lost, on_gone};
     const struct mu__dial_request request = {
         .loop = out->wire->loop,
-        .errands = out->wire->errands,
+        .blocking_jobs = out->wire->blocking_jobs,
         .url = &out->url,
         .tried = out->tried,
         .timeout_ms = MU__DIAL_TIMEOUT_MS,

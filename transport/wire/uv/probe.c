@@ -11,7 +11,7 @@
 /* All of one call. */
 struct run {
     uv_loop_t loop;
-    struct mu__errands *errands;
+    struct mu__blocking_jobs *blocking_jobs;
     struct mu__probe *probes;
     size_t count;
     size_t next;            /* the first that has not begun */
@@ -196,7 +196,7 @@ static void dial(struct attempt *attempt)
     static const struct mu__dialling_events events = {on_won, on_lost, on_gone};
     const struct mu__dial_request request = {
         .loop = &attempt->run->loop,
-        .errands = attempt->run->errands,
+        .blocking_jobs = attempt->run->blocking_jobs,
         .url = &attempt->url,
         .timeout_ms = attempt->run->timeout_ms,
         .events = &events,
@@ -247,7 +247,7 @@ static void clear(struct mu__probe *probe)
     (void)snprintf(probe->why, sizeof probe->why, "out of memory");
 }
 
-static void on_errands_closed(void *arg)
+static void on_blocking_closed(void *arg)
 {
     (void)arg;
 }
@@ -258,7 +258,7 @@ int mu__probe_all(struct mu__probe *probes, size_t count, unsigned timeout_ms)
 
     if (uv_loop_init(&run.loop) != 0)
         return -MU_ENOMEM;
-    if (mu__errands_open(&run.loop, &run.errands) != 0) {
+    if (mu__blocking_open(&run.loop, &run.blocking_jobs) != 0) {
         (void)uv_loop_close(&run.loop);
         return -MU_ENOMEM;
     }
@@ -266,7 +266,7 @@ int mu__probe_all(struct mu__probe *probes, size_t count, unsigned timeout_ms)
         clear(&probes[i]);
     fill(&run);
     (void)uv_run(&run.loop, UV_RUN_DEFAULT);
-    mu__errands_close(run.errands, on_errands_closed, NULL);
+    mu__blocking_close(run.blocking_jobs, on_blocking_closed, NULL);
     (void)uv_run(&run.loop, UV_RUN_DEFAULT);
     (void)uv_loop_close(&run.loop);
     return 0;

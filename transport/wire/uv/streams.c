@@ -52,7 +52,7 @@ static void on_closed(uv_handle_t *handle)
     mu__wire_uv_drop_hold(handle->data);
 }
 
-static void on_errands_closed(void *arg)
+static void on_blocking_closed(void *arg)
 {
     mu__wire_uv_drop_hold(arg);
 }
@@ -209,7 +209,7 @@ static void init_handles(struct mu__wire_uv *wire)
     wire->before_poll.data = wire;
     wire->after_poll.data = wire;
     wire->resume.data = wire;
-    wire->holds = 5;    /* these three, the listener, the errands */
+    wire->holds = 5;    /* these three, the listener, the blocking jobs */
 }
 
 static struct mu__wire_uv *wire_new(uv_loop_t *loop,
@@ -226,7 +226,7 @@ static struct mu__wire_uv *wire_new(uv_loop_t *loop,
     wire->owner = owner;
     wire->url = listening->url;
     (void)snprintf(wire->text, sizeof wire->text, "%s", listening->text);
-    if (mu__errands_open(loop, &wire->errands) != 0) {
+    if (mu__blocking_open(loop, &wire->blocking_jobs) != 0) {
         free(wire);
         return NULL;
     }
@@ -247,7 +247,7 @@ int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
     rv = mu__stream_init(wire->loop, wire->url.ipc, &wire->listener);
     if (rv != 0) {
         mu__listening_close(listening);
-        mu__errands_close(wire->errands, free, wire);
+        mu__blocking_close(wire->blocking_jobs, free, wire);
         return mu__listen_refused(listening->text, rv, ret_error);
     }
     init_handles(wire);
@@ -282,7 +282,7 @@ void mu__wire_uv_close(struct mu__wire_uv *wire, void (*closed)(void *arg), void
     wire->closed_arg = arg;
     mu__in_drop_all(wire);
     mu__out_hangup_all(wire);
-    mu__errands_close(wire->errands, on_errands_closed, wire);
+    mu__blocking_close(wire->blocking_jobs, on_blocking_closed, wire);
     if (wire->url.ipc)
         (void)unlink(wire->url.path);
     uv_close(&wire->listener.handle, on_closed);

@@ -1,6 +1,7 @@
-/* What values are made of: for runtime/value*.c, and for who makes references. */
-#ifndef MU_RUNTIME_VALUE_PARTS_H
-#define MU_RUNTIME_VALUE_PARTS_H
+/* The memory of values, for the files that make, read and pack them, and for whoever
+ * makes references. */
+#ifndef MU_RUNTIME_VALUE_LAYOUT_H
+#define MU_RUNTIME_VALUE_LAYOUT_H
 
 #include "muster/value.h"
 #include "runtime/message/key_index.h"
@@ -49,6 +50,11 @@ struct mu__container {
     struct mu__key_index index; /* of a map */
     struct mu__container *next_dead; /* among those being freed */
 };
+
+static inline bool mu__value_is_container(const mu_value *value)
+{
+    return value->type == MU_VALUE_LIST || value->type == MU_VALUE_MAP;
+}
 
 struct mu__tensor {
     struct mu_value head;

@@ -1,0 +1,125 @@
+/* Fields of the messages about variables, and of the records in the supervisor's
+ * journal. */
+#ifndef MU_ACTORS_MESSAGES_VARIABLE_FIELDS_H
+#define MU_ACTORS_MESSAGES_VARIABLE_FIELDS_H
+
+#include "actors/messages/limits.h"
+
+/* -- variables -- */
+#define MU__VAR_OPEN_FIELDS(F, S)                                           \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, str, name, MU__VARIABLE_NAME_MAX)                        \
+    F(S, REQUIRED, u32, dtype, 255)                                         \
+    F(S, REQUIRED, bytes, dims, 64)                                         \
+    F(S, REQUIRED, u32, shard, 65535)                                       \
+    F(S, REQUIRED, u32, shards, 65535)                                      \
+    F(S, REQUIRED, u64, size, 0)                                            \
+    F(S, OPTIONAL, flag, existing, 0)                                       \
+    F(S, OPTIONAL, u64, replaces, 0)
+
+/* `shards` beside MU_EPRECONDITION: the number that it has, when nothing else differs. */
+#define MU__VAR_OPENED_FIELDS(F, S)                                         \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
+    F(S, OPTIONAL, u64, variable, 0)                                        \
+    F(S, OPTIONAL, flag, created, 0)                                        \
+    F(S, OPTIONAL, u32, shards, 65535)
+
+#define MU__VAR_READ_FIELDS(F, S)                                           \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, u64, variable, 0)                                        \
+    F(S, REQUIRED, u64, offset, 0)                                          \
+    F(S, REQUIRED, u32, size, MU__PIECE_BYTES_MAX)
+
+#define MU__VAR_DATA_FIELDS(F, S)                                           \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, u64, version, 0)                                         \
+    F(S, OPTIONAL, raw, data, MU__PIECE_BYTES_MAX)                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+
+#define MU__VAR_WRITE_FIELDS(F, S)                                          \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, u64, variable, 0)                                        \
+    F(S, REQUIRED, u32, operation, 255)                                     \
+    F(S, REQUIRED, u64, transfer, 0)                                        \
+    F(S, REQUIRED, u64, offset, 0)                                          \
+    F(S, REQUIRED, raw, data, MU__PIECE_BYTES_MAX)                          \
+    F(S, OPTIONAL, f64, rate, 0)                                            \
+    F(S, OPTIONAL, f64, momentum, 0)
+
+#define MU__VAR_WRITTEN_FIELDS(F, S)                                        \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, u64, version, 0)                                         \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)
+
+/* -- writes of runs, applied once -- */
+
+/* Only supervisor `origin` may have effects from now on: what runs of a former one still
+ * write is refused. */
+#define MU__FENCE_FIELDS(F, S)                                              \
+    F(S, REQUIRED, u64, origin, 0)                                          \
+    F(S, REQUIRED, u64, epoch, 0)
+
+/* One piece of what a run writes to one server, after `before` others. Pieces of `batch`
+ * are staged until the one with `last` has come; then all are applied, or none of them:
+ * because `effect`, if it is not 0, was applied before. All numbers below `effects_done`
+ * are finished with. Operation MU__WRITE_ABANDON forgets the batch, without answer. */
+#define MU__EFFECT_WRITE_FIELDS(F, S)                                       \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, REQUIRED, u64, batch, 0)                                           \
+    F(S, REQUIRED, u64, variable, 0)                                        \
+    F(S, REQUIRED, u32, operation, 255)                                     \
+    F(S, REQUIRED, u64, offset, 0)                                          \
+    F(S, REQUIRED, raw, data, MU__PIECE_BYTES_MAX)                          \
+    F(S, REQUIRED, flag, last, 0)                                           \
+    F(S, OPTIONAL, u64, origin, 0)                                          \
+    F(S, OPTIONAL, u64, effect, 0)                                          \
+    F(S, OPTIONAL, u64, effects_done, 0)                                    \
+    F(S, OPTIONAL, f64, rate, 0)                                            \
+    F(S, OPTIONAL, f64, momentum, 0)                                        \
+    F(S, OPTIONAL, u32, before, 0)
+
+/* Answers the last piece, or one that ended its batch: with an error, or because it was
+ * applied before. With `again` nothing was applied, and the batch may be sent again.
+ * With `staged` the batch goes on: so much of it is there, by weight (effects.h). */
+#define MU__EFFECT_WRITTEN_FIELDS(F, S)                                     \
+    F(S, REQUIRED, u64, token, 0)                                           \
+    F(S, OPTIONAL, u32, code, 255)                                          \
+    F(S, OPTIONAL, flag, again, 0)                                          \
+    F(S, OPTIONAL, str, message, MU__ERROR_TEXT_MAX)                        \
+    F(S, OPTIONAL, u64, staged, 0)
+
+/* -- in the supervisor's journal; packed like messages, though no actor hears them --
+ *
+ * A closure's `number` is its own in this journal. */
+#define MU__JOURNAL_BEGIN_FIELDS(F, S)                                      \
+    F(S, REQUIRED, u64, origin, 0)                                          \
+    F(S, REQUIRED, u64, epoch, 0)                                           \
+    F(S, REQUIRED, u64, effect_next, 0)
+
+#define MU__JOURNAL_SCHEDULED_FIELDS(F, S)                                  \
+    F(S, REQUIRED, u64, number, 0)                                          \
+    F(S, REQUIRED, str, name, MU__CLOSURE_NAME_MAX)                         \
+    F(S, REQUIRED, str, function, MU__FUNCTION_NAME_MAX)                    \
+    F(S, REQUIRED, value, args, MU__VALUE_BYTES_MAX)                        \
+    F(S, OPTIONAL, u64, effect, 0)                                          \
+    F(S, OPTIONAL, u32, flags, 0)                                           \
+    F(S, OPTIONAL, u32, priority, 8)                                        \
+    F(S, OPTIONAL, u64, run_timeout_ms, 0)                                    \
+    F(S, OPTIONAL, u32, attempts_max, 65534)                                \
+    F(S, OPTIONAL, u32, worker, 0)                                          \
+    F(S, OPTIONAL, u32, not_worker, 0)                                      \
+    F(S, OPTIONAL, str, worker_type, 15)
+
+#define MU__JOURNAL_FINISHED_FIELDS(F, S)                                   \
+    F(S, REQUIRED, u64, number, 0)                                          \
+    F(S, OPTIONAL, value, result, MU__VALUE_BYTES_MAX)
+
+/* The closure is not wanted any more, or has failed: its name may be scheduled anew. */
+#define MU__JOURNAL_REMOVED_FIELDS(F, S)                                       \
+    F(S, REQUIRED, u64, number, 0)
+
+#endif

@@ -1,0 +1,424 @@
+/* Frames over a link that is up, large messages, sending and silence. */
+#include "tests/transport/link/links_fixture.h"
+
+/* ---- What the peer says ---- */
+
+static void say_piece(struct fixture *f, uint64_t offset, uint64_t total,
+                      const void *data, uint32_t size)
+{
+    const struct mu__piece piece = {offset, total, {data, size}};
+    struct mu__buf *frame = frame_of(1, MU__FRAME_PIECE, PEER, US, 1);
+
+    put_record(frame, &mu__frame_messages, MU__FRAME_PIECE, &piece, sizeof piece);
+    say(f, frame);
+}
+
+/* ---- Frames ---- */
+
+static void test_data(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__links_counters counters;
+
+    say_data(f, PEER, US);
+    run_for(f, 20);
+    expect_trace(f, "[   70] sim note: cancel from node 1\n");
+    mu__links_counters(f->us.links, &counters);
+    assert_int_equal(counters.messages_in, 1);
+    assert_int_equal(counters.stale_frames, 0);
+}
+
+/* For a former epoch of ours, or from a former process of the peer's: dropped, and
+ * counted. */
+static void test_stale(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__links_counters counters;
+
+    say_data(f, PEER, US + 1);
+    say_data(f, PEER + 1, US);
+    say_data(f, PEER, 0);
+    run_for(f, 20);
+    expect_trace(f, "");
+    mu__links_counters(f->us.links, &counters);
+    assert_int_equal(counters.stale_frames, 3);
+    assert_int_equal(counters.messages_in, 0);
+    assert_int_equal(counters.links_up, 1);
+}
+
+/* A record for one epoch of our link with the peer. */
+static void say_data_for(struct fixture *f, uint32_t epoch)
+{
+    const struct mu__frame_header header = {1, MU__FRAME_DATA, PEER, US, 1, epoch};
+    const struct mu__cancel cancel = {7, 1};
+    struct mu__buf *frame = frame_of(1, MU__FRAME_DATA, PEER, US, 1);
+
+    mu__frame_write(frame, &header);
+    frame->size = MU__FRAME_HEADER_BYTES;
+    put_record(frame, &mu__messages, MU__CANCEL, &cancel, sizeof cancel);
+    say(f, frame);
+}
+
+/* The present epoch of the link is its first. What is for another one was under way for
+ * long: its answers are for requests of that epoch. */
+static void test_former_epoch_of_the_link(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__links_counters counters;
+
+    say_data_for(f, 2);
+    run_for(f, 20);
+    expect_trace(f, "");
+    mu__links_counters(f->us.links, &counters);
+    assert_int_equal(counters.stale_frames, 1);
+    assert_int_equal(counters.messages_in, 0);
+    say_data_for(f, 1);
+    run_for(f, 20);
+    mu__links_counters(f->us.links, &counters);
+    assert_int_equal(counters.stale_frames, 1);
+    assert_int_equal(counters.messages_in, 1);
+}
+
+/* Data before any HELLO. */
+static void test_stranger(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__links_counters counters;
+
+    dial_us(f);
+    say_data(f, PEER, US);
+    run_for(f, 100);
+    expect_trace(f, "");
+    mu__links_counters(f->us.links, &counters);
+    assert_int_equal(counters.stale_frames, 1);
+}
+
+static struct mu__buf *bad_magic(void)
+{
+    struct mu__buf *frame = frame_of(1, MU__FRAME_PING, PEER, US, 0);
+
+    frame->data[0] ^= 1;
+    return frame;
+}
+
+static struct mu__buf *bad_record(void)
+{
+    struct mu__buf *frame = frame_of(1, MU__FRAME_DATA, PEER, US, 1);
+
+    memset(frame->data + MU__FRAME_HEADER_BYTES, 0xff, 100);
+    frame->size += 100;
+    return frame;
+}
+
+static struct mu__buf *missing_record(void)
+{
+    return frame_of(1, MU__FRAME_DATA, PEER, US, 1);
+}
+
+static struct mu__buf *bytes_behind(void)
+{
+    const struct mu__cancel cancel = {7, 1};
+    struct mu__buf *frame = frame_of(1, MU__FRAME_DATA, PEER, US, 1);
+
+    put_record(frame, &mu__messages, MU__CANCEL, &cancel, sizeof cancel);
+    frame->size += 4;
+    return frame;
+}
+
+static struct mu__buf *other_record(void)
+{
+    const struct mu__bye bye = {mu__view_str("x")};
+    struct mu__buf *frame = frame_of(1, MU__FRAME_PIECE, PEER, US, 1);
+
+    put_record(frame, &mu__frame_messages, MU__FRAME_BYE, &bye, sizeof bye);
+    return frame;
+}
+
+/* A peer that sends what makes no sense is cut off, and the reason is told. */
+static void test_bad_bytes(void **state)
+{
+    static const struct {
+        struct mu__buf *(*make)(void);
+        const char *reason;
+    } rows[] = {
+        {bad_magic, "bad bytes: no frame of muster's"},
+        {bad_record, "bad bytes: "},
+        {missing_record, "bad bytes: "},
+        {bytes_behind, "bad bytes: bytes behind the last record"},
+        {other_record, "bad bytes: a frame whose record is of another kind"},
+    };
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct hello_words words = good;
+        const char *trace;
+
+        words.from = PEER;
+        assert_int_equal(mu__links_count_up(f->us.links), 1);
+        say(f, rows[i].make());
+        run_for(f, 15);
+        trace = sim_trace(f->sim);
+        if (strstr(trace, rows[i].reason) == NULL || strstr(trace, " down: bad") == NULL)
+            fail_msg("row %zu: %s", i, trace);
+        assert_int_equal(mu__links_count_up(f->us.links), 0);
+        f->peer.wire->ops->hangup(f->peer.wire, f->peer.out);
+        dial_us(f);
+        say_hello_words(f, &words);
+        run_for(f, 60);
+        (void)sim_trace(f->sim);
+    }
+}
+
+/* ---- Large messages ---- */
+
+/* A RUN of 2 MiB and a half, as bytes. */
+static struct mu__buf *large_record(void)
+{
+    static const uint8_t args[5 << 19];
+    const struct mu__run run = {.closure = 7,
+                                .attempt = 1,
+                                .function = mu__view_str("f"),
+                                .args = {args, NULL, sizeof args, 0}};
+    struct mu__buf *buf = mu__buf_new(sizeof args + 4096);
+
+    assert_non_null(buf);
+    put_record(buf, &mu__messages, MU__RUN, &run, sizeof run);
+    return buf;
+}
+
+static void test_pieces(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__buf *record = large_record();
+    uint32_t at = 0;
+
+    while (at < record->size) {
+        uint32_t left = record->size - at;
+        uint32_t size = left < MU__LINK_PIECE_BYTES ? left : MU__LINK_PIECE_BYTES;
+
+        say_piece(f, at, record->size, record->data + at, size);
+        say_data(f, PEER, US);
+        at += size;
+    }
+    run_for(f, 30);
+    expect_trace(f, "[   70] sim note: cancel from node 1\n"
+                    "[   70] sim note: cancel from node 1\n"
+                    "[   70] sim note: run from node 1\n"
+                    "[   70] sim note: cancel from node 1\n");
+    mu__buf_unref(record);
+}
+
+/* A link that goes down in the middle of a large message forgets it, also when it stays
+ * ours to keep. */
+static void test_half_a_message(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__buf *record = large_record();
+
+    assert_int_equal(mu__links_dial(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    dial_us(f);
+    say_hello_words(f, &good);
+    run_for(f, 40);
+    say_piece(f, 0, record->size, record->data, MU__LINK_PIECE_BYTES);
+    run_for(f, 20);
+    f->peer.wire->ops->hangup(f->peer.wire, f->peer.out);
+    run_for(f, 40);
+    dial_us(f);
+    say_hello_words(f, &good);
+    run_for(f, 400);
+    assert_int_equal(mu__links_count_up(f->us.links), 1);
+    (void)sim_trace(f->sim);
+    say_piece(f, MU__LINK_PIECE_BYTES, record->size, record->data + MU__LINK_PIECE_BYTES,
+              MU__LINK_PIECE_BYTES);
+    run_for(f, 20);
+    assert_non_null(strstr(sim_trace(f->sim),
+                           "bad bytes: a piece that does not follow its predecessor"));
+    mu__buf_unref(record);
+}
+
+static void test_bad_pieces(void **state)
+{
+    static const struct {
+        uint64_t offset;
+        uint64_t total;
+        uint32_t size;
+        const char *reason;
+    } rows[] = {
+        {1, 10, 5, "a piece that does not follow its predecessor"},
+        {0, UINT64_MAX, 5, "a message larger than the limit"},
+        {0, MU__LINK_MESSAGE_BYTES_MAX + 1ULL, 5, "a message larger than the limit"},
+        {0, 4, 5, "a piece that does not follow its predecessor"},
+        {0, 10, 0, "a piece that does not follow its predecessor"},
+        {0, 0, 0, "a piece that does not follow its predecessor"},
+        {0, 100, 100, "bad bytes: "},
+    };
+    static const uint8_t zeros[128];
+    struct fixture *f = *state;
+
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const char *trace;
+
+        say_piece(f, rows[i].offset, rows[i].total, zeros, rows[i].size);
+        run_for(f, 15);
+        trace = sim_trace(f->sim);
+        if (strstr(trace, rows[i].reason) == NULL || strstr(trace, " down: bad") == NULL)
+            fail_msg("row %zu: %s", i, trace);
+        f->peer.wire->ops->hangup(f->peer.wire, f->peer.out);
+        dial_us(f);
+        say_hello_words(f, &good);
+        run_for(f, 60);
+        (void)sim_trace(f->sim);
+    }
+}
+
+/* A second beginning, another total. */
+static void test_pieces_do_not_mix(void **state)
+{
+    static const uint8_t zeros[8];
+    struct fixture *f = *state;
+
+    say_piece(f, 0, 100, zeros, 8);
+    say_piece(f, 0, 100, zeros, 8);
+    run_for(f, 15);
+    assert_non_null(strstr(sim_trace(f->sim), "begins inside another one"));
+    f->peer.wire->ops->hangup(f->peer.wire, f->peer.out);
+    dial_us(f);
+    say_hello_words(f, &good);
+    run_for(f, 60);
+    say_piece(f, 0, 100, zeros, 8);
+    say_piece(f, 8, 101, zeros, 8);
+    run_for(f, 15);
+    assert_non_null(strstr(sim_trace(f->sim), "does not follow its predecessor"));
+}
+
+/* ---- Sending, leaving, silence ---- */
+
+static int transmit(struct fixture *f, uint32_t node)
+{
+    struct mu__msg *msg =
+        mu__pool_get(&f->us.pool, MU__CANCEL, sizeof(struct mu__cancel));
+
+    assert_non_null(msg);
+    msg->to.node = node;
+    return mu__links_transmit(f->us.links, msg);
+}
+
+static void test_transmit(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(transmit(f, 1), 0);
+    assert_int_equal(transmit(f, 1), 0);
+    assert_int_equal(transmit(f, 2), -MU_EUNAVAILABLE);
+    assert_int_equal(transmit(f, 0), -MU_EUNAVAILABLE);
+    mu__links_flush(f->us.links);
+    run_for(f, 20);
+    expect_trace(f, "[   70] sim note: hears DATA of 2\n");
+}
+
+/* A peer that says nothing is lost after 500 ms; heartbeats tell it of us until then. */
+static void test_silence(void **state)
+{
+    struct fixture *f = *state;
+
+    sim_trace_level(f->sim, MU__LOG_DEBUG);
+    run_for(f, 700);
+    expect_trace(f,
+        "[  160] sim note: hears PING\n"
+        "[  260] sim note: hears PING\n"
+        "[  360] sim note: hears PING\n"
+        "[  460] sim note: hears PING\n"
+        "[  550] us links: /job:chief/task:0 is lost: silent for 520 ms\n"
+        "[  550] sim note: node 1 down: silent for 520 ms\n"
+        "[  560] sim note: hears the end: closed by the peer\n");
+}
+
+/* Any frame is a sign of life. */
+static void test_sign_of_life(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 10; i++) {
+        run_for(f, 400);
+        say(f, frame_of(1, MU__FRAME_PING, PEER, US, 0));
+        run_for(f, 20);
+    }
+    expect_trace(f, "");
+    assert_int_equal(mu__links_count_up(f->us.links), 1);
+}
+
+/* But not one that is not for us. */
+static void test_stale_frames_are_no_sign_of_life(void **state)
+{
+    struct fixture *f = *state;
+
+    for (int i = 0; i < 5; i++) {
+        run_for(f, 90);
+        say(f, frame_of(1, MU__FRAME_PING, PEER, US + 1, 0));
+    }
+    run_for(f, 100);
+    assert_int_equal(mu__links_count_up(f->us.links), 0);
+}
+
+static void test_bye(void **state)
+{
+    const struct mu__bye bye = {mu__view_str("going home")};
+    struct fixture *f = *state;
+    struct mu__buf *frame = frame_of(1, MU__FRAME_BYE, PEER, US, 1);
+
+    put_record(frame, &mu__frame_messages, MU__FRAME_BYE, &bye, sizeof bye);
+    say(f, frame);
+    run_for(f, 40);
+    expect_trace(f,
+        "[   70] us links: /job:chief/task:0 is lost: it left: going home\n"
+        "[   70] sim note: node 1 down: it left: going home\n"
+        "[   80] sim note: hears the end: closed by the peer\n");
+}
+
+static void test_leave(void **state)
+{
+    struct fixture *f = *state;
+    struct hello_words other = {1, "test", "chief", 1, "tcp://peer:1", PEER + 1,
+                                NULL, 0};
+
+    mu__links_leave(f->us.links, "the job is done");
+    mu__links_flush(f->us.links);
+    run_for(f, 20);
+    assert_int_equal(mu__links_count_up(f->us.links), 1);
+    dial_us(f);
+    say_hello_words(f, &other);
+    run_for(f, 20);
+    sim_crash(f->peer.node);
+    run_for(f, 20);
+    expect_trace(f,
+        "[   70] sim note: hears BYE: the job is done\n"
+        "[  130] us links: /job:chief/task:0 is lost: its connection broke: "
+          "closed by the peer\n"
+        "[  130] sim note: node 1 down: its connection broke: closed by the peer\n");
+    assert_int_equal(mu__links_count_up(f->us.links), 0);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_UP(name) cmocka_unit_test_setup_teardown(name, setup_up, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST_UP(test_data),
+        TEST_UP(test_stale),
+        TEST_UP(test_former_epoch_of_the_link),
+        TEST(test_stranger),
+        TEST_UP(test_bad_bytes),
+        TEST_UP(test_pieces),
+        TEST(test_half_a_message),
+        TEST_UP(test_bad_pieces),
+        TEST_UP(test_pieces_do_not_mix),
+        TEST_UP(test_transmit),
+        TEST_UP(test_silence),
+        TEST_UP(test_sign_of_life),
+        TEST_UP(test_stale_frames_are_no_sign_of_life),
+        TEST_UP(test_bye),
+        TEST_UP(test_leave),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

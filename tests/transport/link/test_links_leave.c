@@ -1,0 +1,141 @@
+/* A task that leaves the cluster, or moves. */
+#include "tests/transport/link/links_fixture.h"
+
+/* ---- A task that leaves the cluster, or moves ---- */
+
+#define GONE "it is not in the cluster any more"
+
+/* The owner hears at once; the peer hears why, and is refused until it is allowed. */
+static void test_hangup(void **state)
+{
+    struct fixture *f = *state;
+
+    mu__links_hangup(f->us.links, "chief", 0, GONE);
+    assert_int_equal(mu__links_count_up(f->us.links), 0);
+    mu__links_flush(f->us.links);
+    run_for(f, 20);
+    dial_us(f);
+    say_hello_words(f, &good);
+    run_for(f, 50);
+    expect_trace(f,
+        "[   60] us links: hung up on /job:chief/task:0: " GONE "\n"
+        "[   60] sim note: node 1 down: " GONE "\n"
+        "[   70] sim note: hears BYE: " GONE "\n"
+        "[  110] us links: refused /job:chief/task:0 at tcp://peer:1: " GONE "\n"
+        "[  140] sim note: hears REFUSE: " GONE "\n");
+    run_for(f, 2000);
+    mu__links_allow(f->us.links, "chief", 0);
+    dial_us(f);
+    say_hello_words(f, &good);
+    run_for(f, 40);
+    assert_int_equal(mu__links_count_up(f->us.links), 1);
+}
+
+/* What still comes over the link is not heard, though its connections are there. */
+static void test_hung_up_is_not_heard(void **state)
+{
+    struct fixture *f = *state;
+    struct mu__links_counters counters;
+
+    mu__links_hangup(f->us.links, "chief", 0, GONE);
+    say_data(f, PEER, US);
+    run_for(f, 100);
+    mu__links_counters(f->us.links, &counters);
+    assert_int_equal(counters.messages_in, 0);
+    assert_int_equal(counters.stale_frames, 1);
+}
+
+/* One that is not up is forgotten: nobody waits for it. */
+static void test_hangup_while_dialling(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(mu__links_dial(f->us.links, "ps", 1, "tcp://nobody:1"), 0);
+    run_for(f, 100);
+    mu__links_hangup(f->us.links, "ps", 1, GONE);
+    run_for(f, 20000);
+    expect_trace(f, "");
+}
+
+/* A peer that began the link by itself, and is dialled then, is waited for from then
+ * on. */
+static void test_dial_what_is_up(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(mu__links_adopt(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    run_for(f, 100);
+    expect_trace(f, "");
+    sim_crash(f->peer.node);
+    run_for(f, 3500);
+    expect_trace(f,
+        "[  170] us links: /job:chief/task:0 is lost: its connection broke: closed by "
+          "the peer\n"
+        "[  170] sim note: node 1 down: its connection broke: closed by the peer\n"
+        "[ 3268] us links: waiting for /job:chief/task:0 at tcp://peer:1 for 3 s "
+          "(dialling; its connection broke: closed by the peer)\n");
+}
+
+/* The former process is told where the task is, and is refused; the new one may come. */
+static void test_move(void **state)
+{
+    struct fixture *f = *state;
+    struct hello_words here = good;
+
+    assert_int_equal(mu__links_adopt(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    assert_int_equal(mu__links_move(f->us.links, "chief", 0, "tcp://new:1"), 0);
+    mu__links_flush(f->us.links);
+    run_for(f, 20);
+    dial_us(f);
+    say_hello_words(f, &good);
+    run_for(f, 50);
+    expect_trace(f,
+        "[   60] us links: hung up on /job:chief/task:0: the task is at tcp://new:1 now\n"
+        "[   60] sim note: node 1 down: the task is at tcp://new:1 now\n"
+        "[   70] sim note: hears BYE: the task is at tcp://new:1 now\n"
+        "[  110] us links: refused /job:chief/task:0 at tcp://peer:1: the task is at "
+          "tcp://new:1 now\n"
+        "[  140] sim note: hears REFUSE: the task is at tcp://new:1 now\n");
+
+    /* Another process at the old place is the former process, too. */
+    here.from = PEER + 1;
+    dial_us(f);
+    say_hello_words(f, &here);
+    run_for(f, 2000);
+    assert_non_null(strstr(sim_trace(f->sim), "hears REFUSE: the task is at "));
+
+    /* Back again: it is the one. */
+    assert_int_equal(mu__links_move(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    dial_us(f);
+    say_hello_words(f, &here);
+    run_for(f, 100);
+    assert_int_equal(mu__links_count_up(f->us.links), 1);
+}
+
+/* A link leads already to where the task is said to be. */
+static void test_move_to_where_it_is(void **state)
+{
+    struct fixture *f = *state;
+
+    assert_int_equal(mu__links_move(f->us.links, "chief", 0, "tcp://peer:1"), 0);
+    assert_int_equal(mu__links_move(f->us.links, "worker", 7, "tcp://peer:1"), 0);
+    run_for(f, 100);
+    expect_trace(f, "");
+    assert_int_equal(mu__links_count_up(f->us.links), 1);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_UP(name) cmocka_unit_test_setup_teardown(name, setup_up, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST_UP(test_hangup),
+        TEST_UP(test_hung_up_is_not_heard),
+        TEST(test_hangup_while_dialling),
+        TEST_UP(test_dial_what_is_up),
+        TEST_UP(test_move),
+        TEST_UP(test_move_to_where_it_is),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
