@@ -8,11 +8,11 @@ size_t mu_node_task_count(const mu_node *node, const char *type)
 {
     MU__REQUIRE_OR(0, node);
 
-    uv_mutex_t *lock = &((mu_node *)node)->cluster_lock;
+    uv_mutex_t *lock = &((mu_node *)node)->cluster.lock;
     size_t count;
 
     uv_mutex_lock(lock);
-    count = mu_cluster_task_count(node->cluster, type);
+    count = mu_cluster_task_count(node->cluster.now, type);
     uv_mutex_unlock(lock);
     return count;
 }
@@ -21,9 +21,9 @@ mu_cluster *mu__node_cluster(mu_node *node)
 {
     mu_cluster *copy;
 
-    uv_mutex_lock(&node->cluster_lock);
-    copy = mu_cluster_copy(node->cluster);
-    uv_mutex_unlock(&node->cluster_lock);
+    uv_mutex_lock(&node->cluster.lock);
+    copy = mu_cluster_copy(node->cluster.now);
+    uv_mutex_unlock(&node->cluster.lock);
     return copy;
 }
 
@@ -31,10 +31,10 @@ void mu_node_on_cluster_change(mu_node *node, mu_cluster_change_fn callback, voi
 {
     MU__REQUIRE_OR(, node);
 
-    uv_mutex_lock(&node->cluster_lock);
-    node->cluster_changed = callback;
-    node->cluster_user = user;
-    uv_mutex_unlock(&node->cluster_lock);
+    uv_mutex_lock(&node->cluster.lock);
+    node->cluster.changed = callback;
+    node->cluster.user = user;
+    uv_mutex_unlock(&node->cluster.lock);
 }
 
 static void tell(mu_node *node, const struct mu__change *change)
@@ -55,10 +55,10 @@ static void tell(mu_node *node, const struct mu__change *change)
     mu_cluster_change_fn callback;
     void *user;
 
-    uv_mutex_lock(&node->cluster_lock);
-    callback = node->cluster_changed;
-    user = node->cluster_user;
-    uv_mutex_unlock(&node->cluster_lock);
+    uv_mutex_lock(&node->cluster.lock);
+    callback = node->cluster.changed;
+    user = node->cluster.user;
+    uv_mutex_unlock(&node->cluster.lock);
     if (callback != NULL)
         callback(node, &told, user);
 }
@@ -71,15 +71,15 @@ void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
     mu_cluster *former;
 
     if (copy == NULL) {
-        node->log(node->log_user, MU_LOG_ERROR, node->member.task, "cluster",
-                  "out of memory: the program sees the cluster as it was");
+        node->log.write(node->log.user, MU_LOG_ERROR, node->member.task, "cluster",
+                        "out of memory: the program sees the cluster as it was");
         return;
     }
-    uv_mutex_lock(&node->cluster_lock);
-    former = node->cluster;
-    node->cluster = copy;
-    node->offer_own.cluster = copy;
-    uv_mutex_unlock(&node->cluster_lock);
+    uv_mutex_lock(&node->cluster.lock);
+    former = node->cluster.now;
+    node->cluster.now = copy;
+    node->offer.own.cluster = copy;
+    uv_mutex_unlock(&node->cluster.lock);
     mu_cluster_free(former);
     for (size_t i = 0; i < changes->count; i++)
         if (changes->rows[i].refused == NULL)

@@ -192,8 +192,8 @@ int mu_coordinator_open(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
     if (c == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a coordinator");
     c->node = node;
-    c->session.closures_max = node->queue_max;
-    c->session.bytes_max = node->queue_bytes_max;
+    c->session.closures_max = node->limits.queue_max;
+    c->session.bytes_max = node->limits.queue_bytes_max;
     if (!enlist(c)) {
         free(c);
         return mu_error_set(ret_error, -MU_EEXISTS,
@@ -223,7 +223,7 @@ static void leave_to_node(mu_coordinator *c)
     mu_node *node = c->node;
 
     uv_mutex_lock(&node->lock);
-    node->orphan = c;
+    node->unclosed_coordinator = c;
     uv_mutex_unlock(&node->lock);
     mu__node_unref(node);
 }
@@ -243,7 +243,7 @@ static bool end_session(mu_coordinator *c)
 {
     if (!atomic_load(&c->detached) && close_session(c->node, CLOSE_MS))
         return true;
-    return c->node->state == MU__NODE_GONE;
+    return c->node->lifecycle.state >= MU__NODE_CLOSED;
 }
 
 void mu_coordinator_close(mu_coordinator *c)
@@ -266,7 +266,8 @@ void mu__coordinator_detach(mu_node *node, int64_t timeout_ms)
 
     /* Outside of the lock its owner may free it. */
     uv_mutex_lock(&node->lock);
-    is_open = node->coordinator != NULL && node->coordinator != node->orphan;
+    is_open =
+        node->coordinator != NULL && node->coordinator != node->unclosed_coordinator;
     if (is_open)
         atomic_store_explicit(&node->coordinator->detached, true, memory_order_release);
     uv_mutex_unlock(&node->lock);

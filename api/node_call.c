@@ -6,10 +6,11 @@
  * before it is posted, and whoever is still in the list when everything else has gone is
  * told then.
  *
- * `closed` is set once, on the loop. A poster announces itself in `posting` before it
- * looks at `closed`, and the loop sets `closed` before it looks at `posting`; both are
- * sequentially consistent, so either the poster sees the node closed or the loop sees
- * the poster, and waits for it: a matter of nanoseconds. */
+ * The state in which calls are refused is entered once, on the loop. A poster announces
+ * itself in `posting` before it looks at the state, and the loop enters the state
+ * before it looks at `posting`; both are sequentially consistent, so either the poster
+ * sees the state or the loop sees the poster, and waits for it: a matter of
+ * nanoseconds. */
 #include "node/node.h"
 
 #include "actors/messages.h"
@@ -30,10 +31,10 @@ static void list_add(mu_node *node, struct mu__pending *pending)
 {
     uv_mutex_lock(&node->lock);
     pending->prev = NULL;
-    pending->next = node->pending;
-    if (node->pending != NULL)
-        node->pending->prev = pending;
-    node->pending = pending;
+    pending->next = node->calls.pending;
+    if (node->calls.pending != NULL)
+        node->calls.pending->prev = pending;
+    node->calls.pending = pending;
     uv_mutex_unlock(&node->lock);
 }
 
@@ -41,7 +42,7 @@ static void list_remove(mu_node *node, struct mu__pending *pending)
 {
     uv_mutex_lock(&node->lock);
     if (pending->prev == NULL)
-        node->pending = pending->next;
+        node->calls.pending = pending->next;
     else
         pending->prev->next = pending->next;
     if (pending->next != NULL)
@@ -86,22 +87,21 @@ static bool begin_post(mu_node *node)
 {
     if (mu__node_is_forked(node))
         return false;
-    atomic_fetch_add(&node->posting, 1);
-    if (!atomic_load(&node->closed))
+    atomic_fetch_add(&node->calls.posting, 1);
+    if (!mu__node_refuses_calls(node))
         return true;
-    atomic_fetch_sub(&node->posting, 1);
+    atomic_fetch_sub(&node->calls.posting, 1);
     return false;
 }
 
 static void end_post(mu_node *node)
 {
-    atomic_fetch_sub(&node->posting, 1);
+    atomic_fetch_sub(&node->calls.posting, 1);
 }
 
-void mu__node_refuse_calls(mu_node *node)
+void mu__node_await_posters(mu_node *node)
 {
-    atomic_store(&node->closed, true);
-    while (atomic_load(&node->posting) > 0)
+    while (atomic_load(&node->calls.posting) > 0)
         (void)sched_yield();
 }
 
@@ -185,8 +185,8 @@ static int wait_for_call(mu_node *node, uint32_t actor_number, struct mu__call *
         mu__node_say_closed(node, rv, &call->error);
     }
     uv_sem_destroy(&pending.woken);
-    if (rv == -MU_ECLOSED && node->taken[0] != '\0')
-        rv = mu_error_set(&call->error, -MU_EEXISTS, "%s", node->taken);
+    if (rv == -MU_ECLOSED && node->lifecycle.superseded_by[0] != '\0')
+        rv = mu_error_set(&call->error, -MU_EEXISTS, "%s", node->lifecycle.superseded_by);
     return rv;
 }
 

@@ -71,8 +71,8 @@ static void end_run(mu_node *node, int code, const char *message, int64_t timeou
         (void)mu_error_set(&call.failure, code, "%s", message == NULL ? "" : message);
     rv = mu__agent_call_and_wait(node, &call, MU__AGENT_RUN_END,
                             is_short ? timeout_ms : RUN_END_MS, &error);
-    if ((rv == -MU_EDEADLINE || rv == -MU_EUNAVAILABLE) && MU_LOG_WARN <= node->log_level)
-        node->log(node->log_user, MU_LOG_WARN, node->member.task, "run", error.message);
+    if ((rv == -MU_EDEADLINE || rv == -MU_EUNAVAILABLE) && MU_LOG_WARN <= node->log.level)
+node->log.write(node->log.user, MU_LOG_WARN, node->member.task, "run", error.message);
 }
 
 void mu__node_leave_run(mu_node *node)
@@ -91,7 +91,7 @@ static void on_left(struct mu__pending *pending)
 {
     struct leaving *leaving = (struct leaving *)pending;    /* its first member */
 
-    (void)uv_async_send(&pending->node->stop);
+    (void)uv_async_send(&pending->node->lifecycle.stop);
     free(leaving);
 }
 
@@ -99,7 +99,7 @@ bool mu__node_leave_run_later(mu_node *node)
 {
     struct leaving *leaving;
 
-    if (!node->hosting.is_host || !node->hosting.kind->lasting)
+    if (!node->service_host.is_host || !node->service_host.kind->lasting)
         return false;
     leaving = calloc(1, sizeof *leaving);
     if (leaving == NULL)

@@ -225,16 +225,19 @@ static uint64_t start(struct place *p, uint32_t workers, uint32_t listed)
 {
     mu_cluster *cluster = cluster_of(listed, 7000, false);
     char tasks[64] = "chief:0";
-    struct mu__member_config config = {
+    const mu_node_options options = {
         .cluster = cluster,
         .cluster_name = "bench",
         .task_type = "chief",
-        .address = "tcp://chief:7000",
         .threads = 1,
         .queue_max = 1000,
         .attempts_max = 5,
         .heartbeat_ms = 1000,
         .silence_ms = 5000,
+    };
+    struct mu__member_config config = {
+        .options = &options,
+        .address = "tcp://chief:7000",
         .hosts = "chief:0",
         .coordination = {.store = &mu__store_memory, .tasks = tasks,
                          .suspect_ms = 5000, .dead_ms = 60000, .reconnect_ms = 60000,

@@ -1,8 +1,10 @@
 /* The command `muster`: one verb, its flags, an exit code. */
-#include "cli/options/options.h"
+#include "cli/options/flags.h"
+#include "cli/output/print_json.h"
 #include "cli/verbs.h"
 #include "runtime/base/text.h"
 
+#include "muster.h"
 #include "muster/main.h"
 
 #include <errno.h>
@@ -31,7 +33,7 @@ static int unknown_verb(const char *first, const char *second)
     return CMD_USAGE;
 }
 
-/* What the command is inside of; set once, before the first verb. */
+/* The program that mu_main_with was called by; set once, before the first verb. */
 static const mu_main_options *host;
 
 const mu_main_options *cmd_host(void)
@@ -41,19 +43,19 @@ const mu_main_options *cmd_host(void)
     return host == NULL ? &none : host;
 }
 
-/* What a signal's handler says: it may not put words together. */
+/* The line that the signal handler writes: it may not format one. */
 static char interrupted[80];
 
-/* The handler is gone once it is called, so that the second signal is the one which ends
- * the process: whoever waits for it sees that. */
+/* SA_RESETHAND: the signal that is raised again ends the process, so that its parent sees
+ * which one it was. */
 static void on_signal(int number)
 {
     (void)!write(STDERR_FILENO, interrupted, strlen(interrupted));
     (void)raise(number);
 }
 
-/* A verb that waits says that it was ended; those that have something to end first take
- * the signals over. What is ignored stays so. */
+/* A verb that waits prints that a signal ended it; verbs that clean up first install
+ * handlers of their own. An ignored signal stays ignored. */
 static void say_signals(const char *verb)
 {
     static const int numbers[] = {SIGINT, SIGTERM};
@@ -68,8 +70,8 @@ static void say_signals(const char *verb)
             (void)sigaction(numbers[i], &action, NULL);
 }
 
-/* Whoever has closed one of the three wants nothing of it, and reads nothing. What is
- * opened later must not take its number: it would get what is meant for it. */
+/* Open the standard descriptors that the caller has closed, on /dev/null: a file that is
+ * opened later must not get one of their numbers, and what is printed there. */
 static void open_standard_files(void)
 {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -77,7 +79,7 @@ static void open_standard_files(void)
             (void)!open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDWR);
 }
 
-/* What was to be printed may not have come out: a full disk. */
+/* Standard output may not have been written: a full disk. */
 static int printed(int code)
 {
     errno = EIO;
@@ -88,7 +90,7 @@ static int printed(int code)
     return code == CMD_FINE ? CMD_FAILED : code;
 }
 
-/* What plugins of a node print is theirs, and no failure of the node. */
+/* Output of node and run is that of plugins: not written is no failure of the verb. */
 static bool has_own_output(const struct cmd_verb *verb)
 {
     return (verb->bit & (CMD_NODE | CMD_RUN)) == 0;
@@ -112,7 +114,7 @@ static int run_verb(const struct cmd_verb *verb, char **arguments)
     return code;
 }
 
-static bool asks_help(const char *word)
+static bool is_help(const char *word)
 {
     return strcmp(word, "help") == 0 || strcmp(word, "--help") == 0 ||
            strcmp(word, "-h") == 0;
@@ -121,7 +123,7 @@ static bool asks_help(const char *word)
 /* The first word of verbs with two, "kv", alone or with --help behind it. */
 static int group(const char *word, const char *next)
 {
-    if (next != NULL && asks_help(next))
+    if (next != NULL && is_help(next))
         return printed(cmd_help(word));
     if (next != NULL)
         return unknown_verb(word, next);
@@ -137,6 +139,23 @@ static int help(char **topics)
 
     return printed(cmd_help(verb == NULL ? topics[0] : verb->name));
 }
+
+/* ---- muster version ---- */
+
+int cmd_version(struct cmd_options *options)
+{
+    cJSON *map;
+
+    if (cmd_number(options, CMD_FLAG_OUTPUT) == 0) {
+        (void)printf("muster %s\n", mu_version());
+        return CMD_FINE;
+    }
+    map = cJSON_CreateObject();
+    (void)cJSON_AddStringToObject(map, "version", mu_version());
+    return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+/* ---- the command line ---- */
 
 int mu_main(int count, char **arguments)
 {
@@ -156,7 +175,7 @@ int mu_main_with(const mu_main_options *options, int count, char **arguments)
         (void)cmd_help(NULL);
         return CMD_USAGE;
     }
-    if (asks_help(word))
+    if (is_help(word))
         return help(arguments + 2);
     if (strcmp(word, "--version") == 0)
         arguments[1] = version;

@@ -8,10 +8,10 @@
 
 struct cmd_options;
 
-/* What the command is inside of: all NULL for the program itself. */
+/* The program that hosts the command, as mu_main_with got it; all NULL for `muster`. */
 const mu_main_options *cmd_host(void);
 
-/* How a process of ours ends; cmd_help.c has the words. */
+/* How a process of ours ends; help.c describes them. */
 enum cmd_exit {
     CMD_FINE = 0,
     CMD_FAILED = 1,
@@ -52,7 +52,7 @@ enum cmd_verb_bit {
     CMD_JOURNAL_REPAIR = 1 << 22,
     CMD_TASK_REPORT = 1 << 23,
     CMD_TASK_RESET = 1 << 24,
-    CMD_OFFER = 1 << 25,
+    CMD_ASSIGN = 1 << 25,
     CMD_KV_TXN = 1 << 26,
     CMD_KV_HOLD = 1 << 27,
     CMD_LOCK = 1 << 28
@@ -65,8 +65,8 @@ struct cmd_verb {
     const char *summary;    /* one line */
     const char *text;       /* what it does, a few lines */
     const char *examples;
-    const char *operands;   /* what it is asked for besides flags, "KEY [VALUE]": words,
-                               the last ones maybe in brackets. NULL: nothing */
+    const char *operands;   /* the arguments besides flags, "KEY [VALUE]", optional ones
+                               in brackets. NULL: none */
 };
 
 int cmd_node(struct cmd_options *options);
@@ -93,13 +93,13 @@ int cmd_store_ls(struct cmd_options *options);
 int cmd_store_clear(struct cmd_options *options);
 int cmd_task_report(struct cmd_options *options);
 int cmd_task_reset(struct cmd_options *options);
-int cmd_offer(struct cmd_options *options);
+int cmd_assign(struct cmd_options *options);
 int cmd_resolve(struct cmd_options *options);
 int cmd_check(struct cmd_options *options);
 int cmd_journal_check(struct cmd_options *options);
 int cmd_journal_repair(struct cmd_options *options);
 
-/* The verbs, ended by one without a name (cmd_help.c). */
+/* The verbs, ended by one without a name (options/help.c). */
 extern const struct cmd_verb cmd_verbs[];
 
 enum { CMD_WORDS_MAX = 40 };

@@ -57,7 +57,7 @@ void mu__pipe_unguard(const struct mu__pipe_guard *guard)
 
 /* ---- Leaving ---- */
 
-struct leaving {
+struct loop_end {
     uv_loop_t *loop;
     uv_timer_t timer;
     bool late;
@@ -67,7 +67,7 @@ struct leaving {
 
 static void on_late(uv_timer_t *timer)
 {
-    ((struct leaving *)timer->data)->late = true;
+    ((struct loop_end *)timer->data)->late = true;
 }
 
 static void finish(uv_loop_t *loop, void (*done)(void *arg), void *arg)
@@ -79,7 +79,7 @@ static void finish(uv_loop_t *loop, void (*done)(void *arg), void *arg)
 
 static void *finish_late(void *arg)
 {
-    struct leaving *l = arg;
+    struct loop_end *l = arg;
 
     finish(l->loop, l->done, l->arg);
     free(l);
@@ -89,14 +89,14 @@ static void *finish_late(void *arg)
 void mu__call_leave(uv_loop_t *loop, uint64_t timeout_ms, void (*done)(void *arg),
                     void *arg)
 {
-    struct leaving *l = calloc(1, sizeof *l);
+    struct loop_end *l = calloc(1, sizeof *l);
     pthread_t thread;
 
     if (l == NULL) {
         finish(loop, done, arg);
         return;
     }
-    *l = (struct leaving){.loop = loop, .done = done, .arg = arg};
+    *l = (struct loop_end){.loop = loop, .done = done, .arg = arg};
     uv_update_time(loop);
     (void)uv_timer_init(loop, &l->timer);
     l->timer.data = l;

@@ -4,8 +4,7 @@
 #include "node/checkpoint_file.h"
 
 #include "actors/packing.h"
-#include "node/file_error.h"
-#include "node/file_read.h"
+#include "node/files.h"
 #include "runtime/message/codec.h"
 
 #include <assert.h>
@@ -290,7 +289,7 @@ static int write_ends(struct mu__ckpt_writer *writer, const uint8_t *index, uint
 }
 
 /* The lock goes with the close, and the name under which it would be removed before. */
-static int put_in_place(struct mu__ckpt_writer *writer)
+static int rename_to_path(struct mu__ckpt_writer *writer)
 {
     int number = rename(writer->under, writer->path) == 0 ? 0 : errno;
 
@@ -315,7 +314,7 @@ int mu__ckpt_writer_finish(struct mu__ckpt_writer *writer, mu_error *ret_error)
     number = write_ends(writer, index, size);
     free(index);
     if (number == 0)
-        number = put_in_place(writer);
+        number = rename_to_path(writer);
     return number == 0 ? 0
                        : mu__file_error(writer->path, "written", number, ret_error);
 }

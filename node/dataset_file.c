@@ -11,7 +11,7 @@
 #include "node/dataset_file.h"
 
 #include "actors/packing.h"
-#include "node/file_read.h"
+#include "node/files.h"
 
 #include <errno.h>
 #include <fcntl.h>

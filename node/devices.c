@@ -110,9 +110,9 @@ static bool is_numbered(const char *name, const char *prefix)
            name[length + strspn(name + length, "0123456789")] == '\0';
 }
 
-/* What `add` makes of each entry of a folder that `wanted` wants. No folder: nothing. */
+/* What `add` makes of each entry of a folder that passes `filter`. No folder: nothing. */
 static int add_all(const char *root, const char *below,
-                   int (*wanted)(const struct dirent *entry),
+                   int (*filter)(const struct dirent *entry),
                    int (*add)(const char *folder, mu_value *list), mu_value *list)
 {
     char folder[PATH_MAX_BYTES / 2];
@@ -121,7 +121,7 @@ static int add_all(const char *root, const char *below,
     int rv = 0;
 
     (void)snprintf(folder, sizeof folder, "%s%s", root, below);
-    count = scandir(folder, &entries, wanted, alphasort);
+    count = scandir(folder, &entries, filter, alphasort);
     if (count < 0)
         return 0;
     for (int i = 0; i < count; i++) {

@@ -1,7 +1,6 @@
 #include "node/etcd_access.h"
 
-#include "node/file_error.h"
-#include "node/file_read.h"
+#include "node/files.h"
 #include "resolver/spec/address.h"
 
 #include <errno.h>

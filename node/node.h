@@ -5,9 +5,10 @@
 #include "actors/call.h"
 #include "actors/client/future.h"
 #include "node/discovery/discover.h"
-#include "node/hosting.h"
+#include "node/lifecycle.h"
 #include "node/member/member.h"
-#include "node/member/offer.h"
+#include "node/member/offer_check.h"
+#include "node/service_host.h"
 #include "runtime/uv/storage.h"
 #include "runtime/uv/world.h"
 #include "transport/wire/uv/streams.h"
@@ -53,11 +54,57 @@ struct mu__reasons {
                                thread in mu_node_main alone */
 };
 
-enum mu__node_state {
-    MU__NODE_RUNNING,
-    MU__NODE_LEAVING,
-    MU__NODE_DRAINING,
-    MU__NODE_GONE
+/* What its plugins have set, and why its program has failed. */
+struct mu__node_program {
+    struct mu__reasons reasons;     /* guarded by the node's lock */
+    struct mu__setting *settings;
+    struct mu__program *entries;
+    struct mu_distribute_options *distribute;   /* owned; NULL: a plugin has set none */
+    unsigned plugin_timeout_ms;     /* 0: never */
+};
+
+struct mu__node_log {
+    mu_log_fn write;
+    void *user;
+    int level;
+};
+
+/* Posts and calls of the program's threads. */
+struct mu__node_calls {
+    atomic_uint posting;            /* threads that saw it open and have not posted yet */
+    struct mu__pending *pending;    /* guarded by the node's lock */
+};
+
+struct mu__node_cluster {
+    mu_cluster *now;                /* guarded by `lock` where others than the loop's
+                                       thread read it, or it changes */
+    uv_mutex_t lock;
+    mu_cluster_change_fn changed;   /* guarded by `lock` */
+    void *user;
+};
+
+struct mu__node_limits {
+    unsigned queue_max;
+    uint64_t queue_bytes_max;
+};
+
+/* The chief's journal. */
+struct mu__node_journal {
+    char *path;                     /* NULL: none */
+    bool sync;
+    struct mu__storage *storage;    /* open as long as the member */
+};
+
+struct mu__node_offer {
+    struct mu__offer_own own;       /* the cluster, and who this node is in it */
+    struct mu__offer_urls urls;     /* where it listens, and is reached */
+};
+
+/* Changes of the cluster, where the node has a resolver. */
+struct mu__node_discovery {
+    struct mu__discovery *handle;   /* NULL: there is no resolver */
+    bool stops;
+    char refused_change[512];       /* that was logged last */
 };
 
 /* What a node of the library's own has besides options; all may be NULL. */
@@ -77,58 +124,24 @@ struct mu_node {
     struct mu__future_owner future_owner;   /* of remote and per-worker values */
     struct mu__world_uv *world;
     struct mu__wire_uv *wire;
-    uv_loop_t *loop;
+    uv_loop_t *loop;                /* `own_loop`, or the program's */
     uv_loop_t own_loop;
-    bool owns_loop;
     uv_thread_t thread;             /* that runs the loop */
-    uv_async_t stop;                /* wakes the loop to close */
-    uv_timer_t closing_timer;
-    unsigned open_handles;          /* what must close before the node is gone */
-    atomic_int state;               /* written on the loop */
-    uint64_t closing_ms;            /* loop time when closing began */
-    atomic_llong close_timeout_ms;
-    atomic_bool closed;             /* calls are refused */
     unsigned forks;                 /* mu__process_forks() of the process it is in */
-    atomic_bool keeps_run;          /* it will be started again, to go on as it is now */
-    atomic_uint posting;            /* threads that saw it open and have not posted yet */
-    char taken[768];                /* why this process ends: another one plays its task;
-                                       "": none does. Written before `closed` is set */
-    atomic_bool fails;              /* it closes because its program has failed */
-    bool abandoned;                 /* a function did not end */
-    char running[64];               /* its name */
-    void (*closed_cb)(void *user);
-    void *closed_user;
-    uv_mutex_t lock;                /* guards `pending`, `coordinator`, `orphan` and
-                                       `reasons` */
-    struct mu__reasons reasons;     /* why its program has failed */
-    struct mu__pending *pending;
+    struct mu__lifecycle lifecycle;
+    struct mu__node_calls calls;
+    uv_mutex_t lock;                /* guards both coordinators and what says so */
     struct mu_coordinator *coordinator;
-    struct mu_coordinator *orphan;  /* could not be closed: freed with the node */
-    struct mu__setting *settings;
-    struct mu__program *programs;
-    struct mu_distribute_options *distribute;   /* owned; NULL: a plugin has set none */
-    mu_log_fn log;
-    void *log_user;
-    int log_level;
-    unsigned queue_max;
-    uint64_t queue_bytes_max;
+    struct mu_coordinator *unclosed_coordinator;    /* freed with the node */
+    struct mu__node_program program;
+    struct mu__node_log log;
+    struct mu__node_limits limits;
+    struct mu__node_cluster cluster;
     size_t ps_count;
-    mu_cluster *cluster;            /* guarded by cluster_lock where others than the
-                                       loop thread read it, or it changes */
-    uv_mutex_t cluster_lock;        /* and what is told of changes: */
-    mu_cluster_change_fn cluster_changed;
-    void *cluster_user;
-    struct mu__offer_own offer_own;     /* it, and who this node is in it */
-    struct mu__offer_place offer_place; /* where it listens, and is reached */
-    char *journal;                  /* its file, NULL: none */
-    bool journal_sync;
-    struct mu__storage *storage;    /* the journal's, open as long as the member */
-    struct mu__hosting hosting;     /* of the coordination service */
-    struct mu__discovery *discovery; /* looks for changes of the cluster; NULL: there is
-                                       no resolver */
-    bool finder_stops;
-    unsigned plugin_timeout_ms;     /* 0: never */
-    char refused_change[512];       /* of the cluster, that was logged */
+    struct mu__node_offer offer;
+    struct mu__node_journal journal;
+    struct mu__service_host service_host;   /* of the coordination service */
+    struct mu__node_discovery discovery;
     char address[280];
     char visible_devices[512];      /* for this process, by its resolver; "": not said */
     atomic_uint refs;               /* holds of the memory, see mu__node_ref: every remote
@@ -170,9 +183,6 @@ int mu__node_start_discovery(mu_node *node, const mu_node_options *options,
  * again. */
 void mu__node_stop_discovery(mu_node *node);
 
-/* One of the parts that go's count waits for is gone. Loop thread. */
-void mu__node_part_closed(mu_node *node);
-
 /* The member's news of the cluster; the owner is the node. */
 void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
                            const mu_cluster *cluster);
@@ -212,10 +222,6 @@ int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
 
 /* The same, but takes it only when 0 is returned. */
 int mu__node_try_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
-
-/* From now on calls and posts are refused with -MU_ECLOSED, and nobody is half way
- * through one: what was posted is in the inbox. Loop thread. */
-void mu__node_refuse_calls(mu_node *node);
 
 unsigned mu__node_ps_count(mu_node *node);
 

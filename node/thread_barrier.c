@@ -20,7 +20,7 @@ enum {
 struct participant {
     char name[MU__THREAD_NAME_BYTES];
     bool here;
-    bool gone;                  /* for good */
+    bool left;                  /* for good */
 };
 
 struct mu__thread_barrier {
@@ -118,7 +118,7 @@ static void break_late(struct mu__thread_barrier *barrier, int64_t timeout_ms)
     break_it(barrier, &why);
 }
 
-static void break_gone(struct mu__thread_barrier *barrier, unsigned i)
+static void break_left(struct mu__thread_barrier *barrier, unsigned i)
 {
     mu_error why;
 
@@ -129,11 +129,11 @@ static void break_gone(struct mu__thread_barrier *barrier, unsigned i)
     break_it(barrier, &why);
 }
 
-static void break_if_gone(struct mu__thread_barrier *barrier)
+static void break_if_left(struct mu__thread_barrier *barrier)
 {
     for (unsigned i = 0; i < barrier->count && !barrier->broken; i++)
-        if (barrier->participants[i].gone)
-            break_gone(barrier, i);
+        if (barrier->participants[i].left)
+            break_left(barrier, i);
 }
 
 /* The last one opens it for all. */
@@ -174,7 +174,7 @@ static int come(struct mu__thread_barrier *barrier, unsigned i, int64_t timeout_
         return mu_error_set(ret_error, -MU_EPRECONDITION,
                             "%s is at the barrier already, with another thread",
                             self->name);
-    break_if_gone(barrier);
+    break_if_left(barrier);
     if (!barrier->broken) {
         self->here = true;
         barrier->here++;
@@ -216,9 +216,9 @@ void mu__thread_barrier_leave(struct mu__thread_barrier *barrier, unsigned i)
 {
     assert(i < barrier->count);
     uv_mutex_lock(&barrier->lock);
-    barrier->participants[i].gone = true;
+    barrier->participants[i].left = true;
     if (barrier->here > 0)
-        break_if_gone(barrier);
+        break_if_left(barrier);
     uv_mutex_unlock(&barrier->lock);
 }
 

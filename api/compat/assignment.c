@@ -61,7 +61,7 @@ int mu__server_take(mu_node *waiting, int64_t timeout_ms, mu_error *ret_error,
     if (rv != 0)
         return rv;
     (void)snprintf(offered.address, sizeof offered.address, "%s",
-                   waiting->offer_place.listens);
+                   waiting->offer.urls.listens);
     *ret_offered = offered;
     return 0;
 }

@@ -102,17 +102,17 @@ static void say(const struct opening *opening, int level, const char *format, ..
     char line[LINE_BYTES];
     va_list args;
 
-    if (level > node->log_level)
+    if (level > node->log.level)
         return;
     va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    node->log(node->log_user, level, node->member.task, "session", line);
+    node->log.write(node->log.user, level, node->member.task, "session", line);
 }
 
 static bool is_closed(const struct opening *opening)
 {
-    return atomic_load(&opening->node->closed);
+    return mu__node_refuses_calls(opening->node);
 }
 
 static int closed(const struct opening *opening, mu_error *ret_error)
@@ -367,7 +367,7 @@ int mu_session_open_chief(mu_node *node, const mu_session_options *options,
 /* "/job:chief/task:0 at tcp://..." -> "/job:chief/task:0". */
 static void name_chief(const struct opening *opening, char *out, size_t size)
 {
-    const char *words = opening->node->member.ender;
+    const char *words = opening->node->member.job_owner;
 
     (void)snprintf(out, size, "%.*s", (int)strcspn(words, " "), words);
 }
@@ -635,7 +635,7 @@ int mu_session_open(mu_node *node, const mu_session_options *options, mu_error *
 {
     MU__REQUIRE(ret_error, node, options, ret_session);
 
-    const struct mu__offer_own *own = &node->offer_own;
+    const struct mu__offer_own *own = &node->offer.own;
 
     return mu_cluster_is_chief(own->cluster, own->type, own->index)
                ? mu_session_open_chief(node, options, ret_error, ret_session)

@@ -44,11 +44,11 @@ void mu__distribution_say(struct mu__distribution *run, int level, const char *f
     static const char who[] = "distribute";
     const mu_node_options *o = &run->options.node_options;
     const mu_node *node = run->options.node;
-    mu_log_fn log = node != NULL ? node->log : o->log;
+    mu_log_fn log = node != NULL ? node->log.write : o->log;
     char line[LINE_BYTES];
     va_list args;
 
-    if (level > (node != NULL ? node->log_level : o->log_level))
+    if (level > (node != NULL ? node->log.level : o->log_level))
         return;
     va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
@@ -56,7 +56,7 @@ void mu__distribution_say(struct mu__distribution *run, int level, const char *f
     if (log == NULL)
         (void)fprintf(stderr, "%s: %s\n", who, line);
     else
-        log(node != NULL ? node->log_user : o->log_user, level,
+        log(node != NULL ? node->log.user : o->log_user, level,
             node != NULL ? mu_node_task(node) : "", who, line);
 }
 
@@ -470,21 +470,21 @@ int mu_distribute_end(int64_t timeout_ms, mu_error *ret_error)
 int mu_node_set_distribute(mu_node *node, const mu_distribute_options *options)
 {
     MU__REQUIRE(NULL, node, options, options->worker);
-    if (node->distribute != NULL)
+    if (node->program.distribute != NULL)
         return -MU_EEXISTS;
-    node->distribute = malloc(sizeof *node->distribute);
-    if (node->distribute == NULL)
+    node->program.distribute = malloc(sizeof *node->program.distribute);
+    if (node->program.distribute == NULL)
         return -MU_ENOMEM;
-    *node->distribute = *options;
+    *node->program.distribute = *options;
     return 0;
 }
 
 void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment)
 {
-    if (node->distribute == NULL)
+    if (node->program.distribute == NULL)
         return;
-    node->distribute->mode = mode;
-    node->distribute->ignore_environment = ignore_environment;
+    node->program.distribute->mode = mode;
+    node->program.distribute->ignore_environment = ignore_environment;
 }
 
 /* Errors are told here, too: of a run that failed, only the first is returned. */
@@ -499,15 +499,15 @@ static void log_results(mu_node *node, const mu_value *results)
         (void)snprintf(line, sizeof line, "%s ended with %d%s%s",
                        mu_value_key(results, i), error.code,
                        error.code == 0 ? "" : ": ", error.message);
-        if (node->log_level >= MU_LOG_INFO)
-            node->log(node->log_user, MU_LOG_INFO, mu_node_task(node), "distribute",
+        if (node->log.level >= MU_LOG_INFO)
+            node->log.write(node->log.user, MU_LOG_INFO, mu_node_task(node), "distribute",
                       line);
     }
 }
 
 int mu__node_run_distributed(mu_node *node, mu_error *ret_error)
 {
-    mu_distribute_options options = *node->distribute;
+    mu_distribute_options options = *node->program.distribute;
     mu_value *results = NULL;
     mu_cluster *cluster;
     char type[16] = "";

@@ -129,7 +129,7 @@ int mu__tasks_join(struct mu__distribution *run, mu_error *ret_error)
     else
         rv = mu_node_wait_job(run->node, run->options.join_timeout_ms, &job);
     if (rv != -MU_ECLOSED)
-        run->node->reasons.by_job = rv == 0 && job.code != 0;
+        run->node->program.reasons.by_job = rv == 0 && job.code != 0;
     if (ret_error != NULL && job.code != 0)
         *ret_error = job;
     return rv != 0 ? rv : job.code;

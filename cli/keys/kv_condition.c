@@ -8,19 +8,19 @@
 
 int cmd_kv_code(int rv)
 {
-    return rv == -MU_EINVALID ? CMD_USAGE : cmd_ask_code(rv);
+    return rv == -MU_EINVALID ? CMD_USAGE : cmd_exit_code(rv);
 }
 
-bool cmd_kv_is_directory(const struct cmd_ask *ask)
+bool cmd_kv_is_directory(const struct cmd_client *client)
 {
-    const char *key = ask->options->operands[0];
+    const char *key = client->options->operands[0];
     size_t length = strlen(key);
 
-    return cmd_number(ask->options, CMD_FLAG_PREFIX) == 1 ||
+    return cmd_number(client->options, CMD_FLAG_PREFIX) == 1 ||
            (length > 0 && key[length - 1] == '/');
 }
 
-static bool wants_absent(const struct cmd_options *options)
+static bool must_be_absent(const struct cmd_options *options)
 {
     return options->verb->bit != CMD_KV_RM &&
            cmd_number(options, CMD_FLAG_IF_ABSENT) == 1;
@@ -28,7 +28,7 @@ static bool wants_absent(const struct cmd_options *options)
 
 bool cmd_kv_has_condition(const struct cmd_options *options)
 {
-    return wants_absent(options) || cmd_text(options, CMD_FLAG_IF_REVISION) != NULL ||
+    return must_be_absent(options) || cmd_text(options, CMD_FLAG_IF_REVISION) != NULL ||
            cmd_text(options, CMD_FLAG_IF_VALUE) != NULL;
 }
 
@@ -49,7 +49,7 @@ static int read_condition(const struct cmd_options *options, const char *key,
     char origin[CMD_ORIGIN_BYTES];
 
     *ret_check = (mu_kv_check){.type = MU_KV_IF_ABSENT, .key = key};
-    if (wants_absent(options) + (revision != NULL) + (value != NULL) > 1)
+    if (must_be_absent(options) + (revision != NULL) + (value != NULL) > 1)
         return mu_error_set(error, -MU_EINVALID, "--if-absent, --if-revision and "
                             "--if-value exclude each other");
     if (value != NULL) {
@@ -67,17 +67,18 @@ static int read_condition(const struct cmd_options *options, const char *key,
     return 0;
 }
 
-int cmd_kv_change_if(struct cmd_ask *ask, const mu_kv_change *change, mu_error *error,
-                     uint64_t *ret_revision)
+int cmd_kv_change_if(struct cmd_client *client, const mu_kv_change *change,
+                     mu_error *error, uint64_t *ret_revision)
 {
     mu_kv_check check;
     const mu_kv_transaction transaction = {&check, 1, change, 1};
     mu_kv_transaction_result outcome;
-    int rv = read_condition(ask->options, change->key, error, &check);
+    int rv = read_condition(client->options, change->key, error, &check);
 
     if (rv != 0)
         return rv;
-    rv = mu_kv_transact(ask->node, &transaction, cmd_limit(ask), error, &outcome);
+    rv = mu_kv_transact(client->node, &transaction, cmd_timeout_ms(client), error,
+                        &outcome);
     *ret_revision = outcome.revision;
     return rv == -MU_EPRECONDITION && outcome.failed >= 0 ? CMD_COMPARED : rv;
 }

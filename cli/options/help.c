@@ -1,4 +1,4 @@
-#include "cli/options/options.h"
+#include "cli/options/flags.h"
 #include "cli/resolve/resolve.h"
 #include "cli/verbs.h"
 #include "runtime/base/text.h"
@@ -9,7 +9,7 @@
 enum { HELP_COLUMN = 26, HELP_WIDTH = 88, CMD_VERB_BYTES = 24 };
 
 const struct cmd_verb cmd_verbs[] = {
-    {"node", CMD_NODE, cmd_node, "be one task of a cluster",
+    {"node", CMD_NODE, cmd_node, "run one task of a cluster",
      "Plays one task: loads its plugins, connects, and does what the task is there\n"
      "for. A task with a program (the chief's and the evaluator's come from a plugin)\n"
      "runs it; every other task serves until the chief says that the job is done. When\n"
@@ -31,14 +31,14 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster run --workers 3 --ps 2 --plugin ./digits.so --set epochs=5\n"
      "  muster run --workers 4 --restart worker=on-failure --status-file tasks.json\n",
      NULL},
-    {"status", CMD_STATUS, cmd_status, "ask a chief how its cluster is doing",
+    {"status", CMD_STATUS, cmd_status, "show tasks, closures and metrics of a cluster",
      "Prints the tasks, closures, what is in flight, the variables and the metrics, as\n"
      "the chief knows them. With --cluster or TF_CONFIG it also names the tasks that\n"
      "are missing.\n",
      "  muster status --address tcp://127.0.0.1:4000\n"
      "  muster status --cluster @cluster.json -o json\n",
      NULL},
-    {"explain", CMD_EXPLAIN, cmd_explain, "ask a chief why a closure has not run",
+    {"explain", CMD_EXPLAIN, cmd_explain, "explain why a closure has not run",
      "Says where a closure is, how often it was run, what went wrong, and what it waits\n"
      "for. CLOSURE is its number, as the status, the log and errors show it, or its\n"
      "name. Of a closure that is resolved the chief knows nothing any more, unless it\n"
@@ -46,7 +46,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster explain 4294967298 --address tcp://127.0.0.1:4000\n"
      "  muster explain epoch-7 --cluster @cluster.json -o json\n",
      "CLOSURE"},
-    {"drain", CMD_DRAIN, cmd_drain, "let a worker finish what it has, and leave",
+    {"drain", CMD_DRAIN, cmd_drain, "drain a worker: it finishes its closures and leaves",
      "The chief gives the WORKER (\"worker:1\" or \"/job:worker/task:1\") nothing more.\n"
      "Once it has finished what it has, its process ends with exit code 0, and so does\n"
      "this one, which waits for that. At --timeout-ms or on Ctrl-C the waiting ends; "
@@ -55,7 +55,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster drain worker:1 --address tcp://127.0.0.1:4000\n"
      "  muster drain worker:1 --cluster @cluster.json --timeout-ms 60000\n",
      "WORKER"},
-    {"stop", CMD_STOP, cmd_stop, "have a task end as if its job was done",
+    {"stop", CMD_STOP, cmd_stop, "stop a task as if its job was done",
      "The TASK (\"ps:0\" or \"/job:ps/task:0\") ends with exit code 0 and has REASON in\n"
      "its log; a worker finishes what it has before, for half of --timeout-ms if that "
      "is\n"
@@ -65,15 +65,16 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster stop ps:1 --address tcp://127.0.0.1:4000\n"
      "  muster stop worker:0 \"too many\" --cluster @cluster.json -o json\n",
      "TASK [REASON]"},
-    {"offer", CMD_OFFER, cmd_offer, "tell tasks that wait for it their cluster",
+    {"assign", CMD_ASSIGN, cmd_assign, "send waiting tasks their cluster spec",
      "Tells the cluster to its tasks, or those of --tasks, each of which waits at its\n"
      "address there (`muster node --wait-cluster --bind URL`). Who has it already, as\n"
      "the same task, is fine. Waits for those that are not there yet, for "
      "--timeout-ms.\n",
-     "  muster offer --cluster @cluster.json\n"
-     "  muster offer --tasks worker:0-3 --cluster @cluster.json --timeout-ms 60000\n",
+     "  muster assign --cluster @cluster.json\n"
+     "  muster assign --tasks worker:0-3 --cluster @cluster.json --timeout-ms 60000\n",
      NULL},
-    {"kv get", CMD_KV_GET, cmd_kv_get, "print the value of a key, or of all below one",
+    {"kv get", CMD_KV_GET, cmd_kv_get,
+     "print the value of a key, or of all below a prefix",
      "Prints the bytes of the key's value as they are. With --wait it waits until the\n"
      "key is there, else a key that is not there gives exit code 1. A KEY that ends\n"
      "with \"/\", or --prefix: a line for each key below it, the key, a tab, and the\n"
@@ -83,7 +84,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster kv get config/ --cluster @cluster.json\n"
      "  muster kv get model/ready --wait --timeout-ms 60000 --cluster @cluster.json\n",
      "KEY"},
-    {"kv put", CMD_KV_PUT, cmd_kv_put, "give a key a value",
+    {"kv put", CMD_KV_PUT, cmd_kv_put, "set the value of a key",
      "Prints the key's new revision. VALUE \"-\" reads standard input, up to 1 MiB; one\n"
      "that begins like a flag stands behind \"--\". With --if-absent, --if-revision or\n"
      "--if-value nothing is changed, and the exit code is 6, unless the key is as they\n"
@@ -92,7 +93,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster kv put model/weights - --if-absent --cluster @cluster.json <weights.bin\n"
      "  muster kv put leader b --if-value a --cluster @cluster.json\n",
      "KEY VALUE"},
-    {"kv txn", CMD_KV_TXN, cmd_kv_txn, "change several keys at one moment, or none",
+    {"kv txn", CMD_KV_TXN, cmd_kv_txn, "change several keys in one transaction",
      "Reads a transaction from standard input, a line for each part:\n"
      "\n"
      "  if KEY absent | if KEY present | if KEY revision N | if KEY value VALUE\n"
@@ -108,7 +109,8 @@ const struct cmd_verb cmd_verbs[] = {
      "  printf '%s\\n' 'if job/owner value a' 'put job/owner b' 'incr job/moves' |\n"
      "      muster kv txn --address tcp://127.0.0.1:4000\n",
      NULL},
-    {"kv watch", CMD_KV_WATCH, cmd_kv_watch, "print each change of a key, or below one",
+    {"kv watch", CMD_KV_WATCH, cmd_kv_watch,
+     "print each change of a key, or below a prefix",
      "Prints what is there, then \"current\", and then each change as it comes, until\n"
      "--count of them were printed after that, or Ctrl-C. KEY is that key alone, and\n"
      "not what is below it; one that ends with \"/\", or --prefix: all below it, and\n"
@@ -116,7 +118,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster kv watch config/ --address tcp://127.0.0.1:4000\n"
      "  muster kv watch model/ready --count 1 -o json --cluster @cluster.json\n",
      "KEY"},
-    {"kv ls", CMD_KV_LS, cmd_kv_ls, "list the keys below one",
+    {"kv ls", CMD_KV_LS, cmd_kv_ls, "list the keys below a prefix",
      "Prints the keys below DIRECTORY, or all of them, in order.\n",
      "  muster kv ls config -l --address tcp://127.0.0.1:4000\n"
      "  muster kv ls -o json --cluster @cluster.json\n",
@@ -127,13 +129,13 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster kv rm config --address tcp://127.0.0.1:4000\n"
      "  muster kv rm leader --if-value \"$HOSTNAME\" --cluster @cluster.json\n",
      "KEY"},
-    {"kv incr", CMD_KV_INCR, cmd_kv_incr, "add to a key whose value is a number",
+    {"kv incr", CMD_KV_INCR, cmd_kv_incr, "add to a numeric key",
      "Prints the sum. BY is 1 unless it is given, and may be below 0; a key that is not\n"
      "there counts as 0.\n",
      "  muster kv incr epochs --address tcp://127.0.0.1:4000\n"
      "  muster kv incr credit -5 --cluster @cluster.json\n",
      "KEY [BY]"},
-    {"kv hold", CMD_KV_HOLD, cmd_kv_hold, "give a key a value while a command runs",
+    {"kv hold", CMD_KV_HOLD, cmd_kv_hold, "set a key as long as a command runs",
      "Puts the key as a lease, runs the command, and deletes the key when that has\n"
      "ended; it goes, too, when this process or its machine dies. Without a command it\n"
      "prints the revision, and holds the key until Ctrl-C. Conditions are as of `kv\n"
@@ -155,7 +157,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster lock deploy --address tcp://127.0.0.1:4000 -- ./deploy.sh --fast\n"
      "  muster lock deploy --timeout-ms 1000 --cluster @cluster.json -- true\n",
      "NAME [-- COMMAND [ARGUMENT...]]"},
-    {"barrier", CMD_BARRIER, cmd_barrier, "wait until all of a set of tasks are there",
+    {"barrier", CMD_BARRIER, cmd_barrier, "wait at a barrier for a set of tasks",
      "Takes part in a barrier as a client: --tasks says whose barrier it is, with this\n"
      "process among them, which --as names when they have several clients. So scripts\n"
      "wait for each other, and for programs that wait at a barrier of the same name\n"
@@ -163,7 +165,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster barrier copied --tasks client:0-1 --as client:0 --cluster @cluster.json\n"
      "  muster barrier go --tasks client:0,worker:0-3 --address tcp://127.0.0.1:4000\n",
      "NAME"},
-    {"tasks", CMD_TASKS, cmd_tasks, "ask the coordination service who is there",
+    {"tasks", CMD_TASKS, cmd_tasks, "show the tasks that the coordination service knows",
      "Prints the state of each task. The exit code is 0 when all of --tasks (without\n"
      "it: all tasks that barriers wait for) are connected, else 1. --wait waits for\n"
      "that; --watch goes on and prints a line for each change, until Ctrl-C.\n",
@@ -171,20 +173,22 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster tasks --tasks worker:0-3 --wait --timeout-ms 60000 --cluster @cluster.json"
      "\n",
      NULL},
-    {"task report", CMD_TASK_REPORT, cmd_task_report, "say that a task is in error",
+    {"task report", CMD_TASK_REPORT, cmd_task_report, "report an error of a task",
      "The TASK (\"worker:1\") is in error from now on, as if it had said that itself:\n"
      "barriers that need it fail, and unless its type is recoverable, so do others.\n",
      "  muster task report worker:1 \"a bad disk\" --address tcp://127.0.0.1:4000\n"
      "  muster task report worker:1 --code DATALOSS --cluster @cluster.json\n",
      "TASK [MESSAGE]"},
-    {"task reset", CMD_TASK_RESET, cmd_task_reset, "end the error of a task",
+    {"task reset", CMD_TASK_RESET, cmd_task_reset, "clear the error of a task",
      "A TASK that is in error, by its own failure or another one's, is not any more: it\n"
      "registers again, or one that is started in its place may.\n",
      "  muster task reset worker:1 --address tcp://127.0.0.1:4000\n", "TASK"},
-    {"devices", CMD_DEVICES, cmd_devices, "ask the coordination service for machines",
+    {"devices", CMD_DEVICES, cmd_devices,
+     "show hosts, cores, memory and accelerators of tasks",
      "Prints host, cores, memory, GPUs and TPUs of each task that is connected.\n",
      "  muster devices --address tcp://127.0.0.1:4000\n", NULL},
-    {"preempt", CMD_PREEMPT, cmd_preempt, "have all tasks agree on a step to stop at",
+    {"preempt", CMD_PREEMPT, cmd_preempt,
+     "give notice: all tasks agree on a step to stop at",
      "Gives notice that a machine will be gone in --grace-ms. Prints the step that the\n"
      "programs stop at: one more than the largest that any of them has reached.\n",
      "  muster preempt \"rack 7 is moved\" --grace-ms 30000 --cluster @cluster.json\n",
@@ -196,14 +200,15 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster store ls --address tcp://127.0.0.1:4000\n"
      "  muster store ls --store journal:/var/lib/job/store -o json\n",
      NULL},
-    {"store clear", CMD_STORE_CLEAR, cmd_store_clear, "forget runs of a store",
+    {"store clear", CMD_STORE_CLEAR, cmd_store_clear, "delete runs from a store",
      "Forgets what the flags say, without one the runs before the present one, and\n"
      "prints how much that was. Keys of programs stay, but for --keys. With --store it\n"
      "works on the store itself, while nobody hosts it.\n",
      "  muster store clear --run run-7 --address tcp://127.0.0.1:4000\n"
      "  muster store clear --ended --present --store etcd:http://10.0.0.1:2379\n",
      NULL},
-    {"resolve", CMD_RESOLVE, cmd_resolve, "say who is in the cluster, and by whom",
+    {"resolve", CMD_RESOLVE, cmd_resolve,
+     "show the cluster and task that the resolver finds",
      "Asks the resolver for the cluster, and which task of it this is, and prints that.\n"
      "--explain says which sources were tried, what they were asked, and with what\n"
      "result. -o TF_CONFIG prints one line to export. --watch goes on, and prints each\n"
@@ -213,7 +218,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  export TF_CONFIG=\"$(muster resolve -o TF_CONFIG)\"\n"
      "  muster resolve --list\n",
      NULL},
-    {"check", CMD_CHECK, cmd_check, "look for what is wrong with a cluster",
+    {"check", CMD_CHECK, cmd_check, "diagnose a cluster: its spec, addresses and links",
      "Says all that is wrong or strange about a configuration, what each task does and\n"
      "whom it dials; then tries each address from here: does its name resolve, does\n"
      "something answer, is it muster, is it the right task of the right cluster? Those\n"
@@ -225,7 +230,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster check --resolver dns --resolver-set names=worker=muster.local:4000\n",
      NULL},
     {"journal check", CMD_JOURNAL_CHECK, cmd_journal_check,
-     "look for damage in a journal",
+     "verify a journal",
      "FILE is the journal of a chief (--journal) or of the coordination service\n"
      "(--store journal:FILE). Prints its records, and each place where it is damaged:\n"
      "which record, which bytes, what was expected. A torn end, which a crash in the\n"
@@ -236,7 +241,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster journal check keys.journal -o json\n",
      "FILE"},
     {"journal repair", CMD_JOURNAL_REPAIR, cmd_journal_repair,
-     "write the whole records of a damaged journal anew",
+     "rewrite a damaged journal from its whole records",
      "Copies FILE to FILE.damaged-TIME, and then writes a journal of all its whole\n"
      "records in its place. Says what is lost. Where nothing is damaged nothing is\n"
      "changed. Not while a node has the file open. What the lost records said is not\n"
@@ -395,7 +400,7 @@ static void help_all(void)
                  "  muster help examples      examples of all verbs\n"
                  "  muster help exit-codes    how muster's processes end\n"
                  "  muster help flags         all flags and variables, as a table\n"
-                 "  muster help resolvers     who can say what the cluster is\n");
+                 "  muster help resolvers     the resolvers and their settings\n");
 }
 
 static void help_examples(void)

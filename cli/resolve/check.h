@@ -3,7 +3,7 @@
 #define MU_NODE_CMD_CHECK_H
 
 #include "actors/worker_types.h"
-#include "cli/run/log.h"
+#include "cli/output/log.h"
 #include "resolver/spec/problems.h"
 #include "transport/wire/uv/probe.h"
 

@@ -3,7 +3,7 @@
 #include "cli/resolve/check.h"
 
 #include "actors/messages.h"
-#include "cli/output/ask.h"
+#include "cli/chief_client.h"
 #include "node/discovery/route.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"
@@ -167,7 +167,7 @@ static void await_links(struct check *check, mu_node *node)
 
 /* ---- all of it ---- */
 
-static void ask_peers(struct check *check, mu_node *node)
+static void request_peers(struct check *check, mu_node *node)
 {
     struct mu__peers_call call = {
         .call = {
@@ -200,6 +200,6 @@ void check_links(struct check *check)
     (void)snprintf(check->own_address, sizeof check->own_address, "%s",
                    mu_node_address(node));
     await_links(check, node);
-    ask_peers(check, node);
+    request_peers(check, node);
     (void)mu_node_close(node, CLOSE_MS, NULL);
 }

@@ -1,10 +1,10 @@
 /* What `muster check` has found, for people and for programs. */
 #include "cli/resolve/check.h"
 
-#include "cli/output/ask.h"
-#include "cli/output/json.h"
+#include "cli/chief_client.h"
+#include "cli/output/print_json.h"
 #include "node/member/member.h"
-#include "node/member/service.h"
+#include "node/member/service_options.h"
 #include "resolver/spec/cluster.h"
 
 #include <inttypes.h>
@@ -146,7 +146,7 @@ size_t check_pairs(const struct check *check, check_pair_fn visit, void *user)
         for (size_t j = 0; j < mu_value_count(peers); j++) {
             const mu_value *peer = mu_value_at(peers, j);
 
-            if (!cmd_map_truth(peer, "dialled") || is_up(peer))
+            if (!cmd_map_bool(peer, "dialled") || is_up(peer))
                 continue;
             count++;
             if (visit != NULL)

@@ -2,7 +2,7 @@
 #ifndef MU_NODE_CMD_RESOLVE_H
 #define MU_NODE_CMD_RESOLVE_H
 
-#include "cli/resolve/spec.h"
+#include "cli/resolve/cluster_flags.h"
 
 #include "muster/resolver.h"
 

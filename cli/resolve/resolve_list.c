@@ -1,7 +1,7 @@
 /* The resolvers and their settings, from their tables. */
 #include "cli/resolve/resolve.h"
 
-#include "cli/output/json.h"
+#include "cli/output/print_json.h"
 #include "cli/verbs.h"
 #include "resolver/engine/kind.h"
 

@@ -1,8 +1,8 @@
 /* What `muster resolve` has found, as text, JSON, and TF_CONFIG. */
 #include "cli/resolve/resolve.h"
 
-#include "cli/output/ask.h"
-#include "cli/output/json.h"
+#include "cli/chief_client.h"
+#include "cli/output/print_json.h"
 #include "resolver/engine/resolver.h"
 
 #include <stdio.h>
@@ -73,16 +73,16 @@ static void print_tried(const mu_value *tried)
     (void)printf("tried\n");
     for (size_t i = 0; i < mu_value_count(tried); i++) {
         const mu_value *map = mu_value_at(tried, i);
-        const mu_value *asked = mu_value_find(map, "asked");
+        const mu_value *requests = mu_value_find(map, "asked");
         const char *why = cmd_map_text(map, "why");
 
         (void)printf("  %s: %s%s%s\n", cmd_map_text(map, "resolver"),
                      cmd_map_text(map, "state"), why[0] == '\0' ? "" : ": ", why);
-        for (size_t j = 0; j < mu_value_count(asked); j++) {
+        for (size_t j = 0; j < mu_value_count(requests); j++) {
             const char *text = "";
             size_t size;
 
-            (void)mu_value_get_string(mu_value_at(asked, j), &text, &size);
+            (void)mu_value_get_string(mu_value_at(requests, j), &text, &size);
             (void)printf("    %s\n", text);
         }
     }

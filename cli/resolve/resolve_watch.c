@@ -2,7 +2,7 @@
  * path that changes, and what has changed is printed. */
 #include "cli/resolve/resolve.h"
 
-#include "cli/output/json.h"
+#include "cli/output/print_json.h"
 #include "cli/verbs.h"
 #include "node/discovery/path_watch.h"
 #include "resolver/engine/resolver.h"
@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    USUAL_MS = 5000,    /* where the source does not say how often to look */
+    DEFAULT_MS = 5000,    /* where the source does not say how often to look */
     SETTLE_MS = 50,     /* after a change was noticed: more may follow */
     BETWEEN_MS = 250    /* looks, however often something changes */
 };
@@ -78,7 +78,7 @@ static void wait(struct pause *pause, const struct resolve *resolve)
 
     uv_update_time(&pause->loop);
     pause->looked_ms = uv_now(&pause->loop);
-    (void)uv_timer_start(&pause->timer, on_time, step_ms == 0 ? USUAL_MS : step_ms, 0);
+    (void)uv_timer_start(&pause->timer, on_time, step_ms == 0 ? DEFAULT_MS : step_ms, 0);
     (void)uv_run(&pause->loop, UV_RUN_DEFAULT);
     watch(pause, resolve);
 }

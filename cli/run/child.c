@@ -1,7 +1,7 @@
 #include "cli/run/child.h"
 
 #include "cli/verbs.h"
-#include "node/parent.h"
+#include "node/supervision_pipe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 
 enum { READS_MAX = 16, EXIT_NOT_STARTED = 127 };
 
-/* What a host gives as the first of its words, or this executable. */
+/* The hosting program's executable, or this one. */
 static const char *own_program(void)
 {
     const char *const *host = cmd_host()->command;
@@ -26,7 +26,7 @@ static const char *own_program(void)
 
 /* ---- starting ---- */
 
-/* When the parent has gone before this was asked for, nobody will kill us: go at once. */
+/* If the parent has exited before prctl, no signal will come: exit at once. */
 static void die_with(pid_t parent)
 {
 #ifdef __linux__
@@ -37,8 +37,7 @@ static void die_with(pid_t parent)
         _exit(EXIT_NOT_STARTED);
 }
 
-/* A signal for the child must not reach the parent's handlers in it, which would tell the
- * parent through the pipe that both still have. */
+/* The parent's handlers would write a signal for the child into the parent's pipe. */
 static void forget_handlers(const sigset_t *mask)
 {
     static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
@@ -64,7 +63,7 @@ static pid_t fork_quietly(sigset_t *ret_mask)
     return pid;
 }
 
-static void become(int out, int tells, pid_t parent, char *const *arguments,
+static void become(int out, int supervision, pid_t parent, char *const *arguments,
                    char *const *environment)
 {
     int null = open("/dev/null", O_RDONLY);
@@ -72,8 +71,8 @@ static void become(int out, int tells, pid_t parent, char *const *arguments,
     die_with(parent);
     (void)setpgid(0, 0);
     if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 ||
-        dup2(out, STDERR_FILENO) < 0 || dup2(tells, CMD_TELLS_FD) < 0 ||
-        fcntl(CMD_TELLS_FD, F_SETFD, 0) != 0)
+        dup2(out, STDERR_FILENO) < 0 || dup2(supervision, CMD_SUPERVISION_FD) < 0 ||
+        fcntl(CMD_SUPERVISION_FD, F_SETFD, 0) != 0)
         _exit(EXIT_NOT_STARTED);
     (void)execve(own_program(), arguments, environment);
     _exit(EXIT_NOT_STARTED);
@@ -95,7 +94,7 @@ static void close_both(const int ends[2])
     (void)close(ends[1]);
 }
 
-/* Ours reads, and does not wait. */
+/* The parent's end reads, and does not block. */
 static int open_pipe(int ends[2])
 {
     if (pipe(ends) != 0)
@@ -106,7 +105,7 @@ static int open_pipe(int ends[2])
     return -1;
 }
 
-static int start_with(struct cmd_child *child, const int out[2], const int tells[2],
+static int start_with(struct cmd_child *child, const int out[2], const int supervision[2],
                       char *const *arguments, char *const *environment)
 {
     pid_t parent = getpid();
@@ -114,14 +113,14 @@ static int start_with(struct cmd_child *child, const int out[2], const int tells
     pid_t pid = fork_quietly(&mask);
 
     if (pid == 0)
-        become(out[1], tells[1], parent, arguments, environment);
+        become(out[1], supervision[1], parent, arguments, environment);
     if (pid < 0)
         return -1;
     (void)close(out[1]);
-    (void)close(tells[1]);
+    (void)close(supervision[1]);
     child->pid = pid;
     child->fd = out[0];
-    child->tells_fd = tells[0];
+    child->supervision_fd = supervision[0];
     child->used = 0;
     child->returned = false;
     child->loading[0] = '\0';
@@ -133,54 +132,54 @@ static int start_with(struct cmd_child *child, const int out[2], const int tells
 int cmd_child_start(struct cmd_child *child, char *const *arguments,
                     char *const *environment)
 {
-    int tells[2];
+    int supervision[2];
     int out[2];
 
     if (open_pipe(out) != 0)
         return -1;
-    if (open_pipe(tells) != 0) {
+    if (open_pipe(supervision) != 0) {
         close_both(out);
         return -1;
     }
-    if (start_with(child, out, tells, arguments, environment) == 0)
+    if (start_with(child, out, supervision, arguments, environment) == 0)
         return 0;
     close_both(out);
-    close_both(tells);
+    close_both(supervision);
     return -1;
 }
 
-/* ---- what it tells us ---- */
+/* ---- its supervision pipe ---- */
 
-static void take_told(struct cmd_child *child, const char *line)
+static void take_report(struct cmd_child *child, const char *line)
 {
-    char *to = line[0] == MU__TOLD_LOADING  ? child->loading
-               : line[0] == MU__TOLD_REASON ? child->reason
+    char *to = line[0] == MU__SUPERVISION_LOADING  ? child->loading
+               : line[0] == MU__SUPERVISION_REASON ? child->reason
                                             : NULL;
 
-    if (line[0] == MU__TOLD_JOB_FAILED)
+    if (line[0] == MU__SUPERVISION_JOB_FAILED)
         child->job_failed = true;
     if (to != NULL)
-        (void)snprintf(to, CMD_TOLD_BYTES, "%s", line + 1);
+        (void)snprintf(to, CMD_REPORT_BYTES, "%s", line + 1);
 }
 
-void cmd_child_take_told(struct cmd_child *child)
+void cmd_child_read_reports(struct cmd_child *child)
 {
-    char line[CMD_TOLD_BYTES];
+    char line[CMD_REPORT_BYTES];
     size_t used = 0;
     char byte;
 
-    while (child->tells_fd >= 0 && read(child->tells_fd, &byte, 1) == 1) {
+    while (child->supervision_fd >= 0 && read(child->supervision_fd, &byte, 1) == 1) {
         if (byte != '\n' && used + 1 < sizeof line)
             line[used++] = byte;
         if (byte != '\n')
             continue;
         line[used] = '\0';
-        take_told(child, line);
+        take_report(child, line);
         used = 0;
     }
-    if (child->tells_fd >= 0)
-        (void)close(child->tells_fd);
-    child->tells_fd = -1;
+    if (child->supervision_fd >= 0)
+        (void)close(child->supervision_fd);
+    child->supervision_fd = -1;
 }
 
 /* ---- lines ---- */
@@ -229,8 +228,8 @@ void cmd_child_read(struct cmd_child *child, cmd_child_line_fn on_line, void *us
     }
 }
 
-/* A process of its own that it left behind may hold the pipe open for ever: what it
- * prints from now on is not waited for. */
+/* A process that the task left behind may hold the pipe open for ever: later output is
+ * not waited for. */
 void cmd_child_drain(struct cmd_child *child, cmd_child_line_fn on_line, void *user)
 {
     cmd_child_read(child, on_line, user);

@@ -10,8 +10,9 @@
 
 enum { CMD_LINE_BYTES = 16384, CMD_NAME_BYTES = 32 };
 
-/* The process finds a pipe here, through which it tells us what parent.h says. */
-enum { CMD_TELLS_FD = 3, CMD_TOLD_BYTES = 600 };
+/* The process finds a pipe here, through which it reports what supervision_pipe.h
+ * lists. */
+enum { CMD_SUPERVISION_FD = 3, CMD_REPORT_BYTES = 600 };
 
 enum cmd_restart { CMD_RESTART_NEVER, CMD_RESTART_ON_FAILURE, CMD_RESTART_ALWAYS };
 
@@ -24,11 +25,11 @@ struct cmd_child {
     enum cmd_restart policy;
     pid_t pid;                      /* 0: it does not run */
     int fd;                         /* reads what it prints; -1: closed */
-    int tells_fd;                   /* reads what it tells us; -1 */
-    char loading[CMD_TOLD_BYTES];   /* once it has ended: the plugin that it was loading
+    int supervision_fd;             /* reads its supervision pipe; -1: closed */
+    char loading[CMD_REPORT_BYTES];   /* once it has ended: the plugin that it was loading
                                        then; "": none */
     bool job_failed;                /* it has ended because the job has failed */
-    char reason[CMD_TOLD_BYTES];    /* and why it has ended; "": it has not said */
+    char reason[CMD_REPORT_BYTES];    /* and why it has ended; "": it has not said */
     uint64_t started_ms;
     uint64_t restart_ms;            /* when it is to be started again; 0: not */
     unsigned restarts;              /* in a row */
@@ -50,8 +51,8 @@ typedef void (*cmd_child_line_fn)(void *user, struct cmd_child *child, const cha
 int cmd_child_start(struct cmd_child *child, char *const *arguments,
                     char *const *environment);
 
-/* It has ended: take what it has told us. */
-void cmd_child_take_told(struct cmd_child *child);
+/* It has ended: read what it has reported through its supervision pipe. */
+void cmd_child_read_reports(struct cmd_child *child);
 
 /* Read what there is, line by line; closes the descriptor at its end. */
 void cmd_child_read(struct cmd_child *child, cmd_child_line_fn on_line, void *user);

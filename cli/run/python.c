@@ -60,9 +60,9 @@ static void make_words(const struct cmd_options *options, char *python, char **w
     words[count] = NULL;
 }
 
-void cli_python_become(const struct cmd_options *options)
+void cmd_python_become(const struct cmd_options *options)
 {
-    static char usual[] = "python3";
+    static char default_python[] = "python3";
     static char *words[WORDS_MAX];
     char *python = getenv("MUSTER_PYTHON");
 
@@ -72,7 +72,7 @@ void cli_python_become(const struct cmd_options *options)
     if (cmd_host()->load != NULL)
         return;
     if (python == NULL || python[0] == '\0')
-        python = usual;
+        python = default_python;
     make_words(options, python, words);
     (void)execvp(python, words);
     (void)fprintf(stderr, "muster node: --python: the interpreter \"%.200s\" cannot be "
@@ -81,7 +81,7 @@ void cli_python_become(const struct cmd_options *options)
     exit(CMD_USAGE);
 }
 
-int cli_python_load(const struct cmd_options *options, mu_node *node,
+int cmd_python_load(const struct cmd_options *options, mu_node *node,
                     mu_error *ret_error)
 {
     const struct cmd_value *modules = &options->values[CMD_FLAG_PYTHON];

@@ -10,8 +10,8 @@ static void on_log(void *owner, int level, const char *line)
 {
     mu_node *node = owner;
 
-    if (level <= node->log_level)
-        node->log(node->log_user, level, node->member.task, "resolver", line);
+    if (level <= node->log.level)
+        node->log.write(node->log.user, level, node->member.task, "resolver", line);
 }
 
 /* What of a change cannot be taken is told once: the same cluster is found again and
@@ -21,16 +21,17 @@ static void on_found(void *owner, mu_resolution *resolution)
     mu_node *node = owner;
     mu_error error = {0};
 
-    if (node->state == MU__NODE_RUNNING && resolution->cluster != NULL &&
+    if (node->lifecycle.state == MU__NODE_RUNNING && resolution->cluster != NULL &&
         mu__member_set_cluster(&node->member, resolution->cluster, &error) != 0 &&
         error.code != -MU_EPRECONDITION &&
-        strcmp(error.message, node->refused_change) != 0) {
-        (void)snprintf(node->refused_change, sizeof node->refused_change, "%s",
+        strcmp(error.message, node->discovery.refused_change) != 0) {
+        (void)snprintf(node->discovery.refused_change,
+                       sizeof node->discovery.refused_change, "%s",
                        error.message);
         on_log(node, MU_LOG_WARN, error.message);
     }
     if (error.code == 0)
-        node->refused_change[0] = '\0';
+        node->discovery.refused_change[0] = '\0';
     mu_cluster_free(resolution->cluster);
 }
 
@@ -50,22 +51,22 @@ int mu__node_start_discovery(mu_node *node, const mu_node_options *options,
 
     if (found->cluster == NULL)
         return 0;
-    return mu__discovery_open(&config, ret_error, &node->discovery);
+    return mu__discovery_open(&config, ret_error, &node->discovery.handle);
 }
 
 static void on_closed(void *arg)
 {
     mu_node *node = arg;
 
-    node->discovery = NULL;
-    if (node->state == MU__NODE_GONE)
+    node->discovery.handle = NULL;
+    if (node->lifecycle.state >= MU__NODE_CLOSED)
         mu__node_part_closed(node);
 }
 
 void mu__node_stop_discovery(mu_node *node)
 {
-    if (node->discovery == NULL || node->finder_stops)
+    if (node->discovery.handle == NULL || node->discovery.stops)
         return;
-    node->finder_stops = true;
-    mu__discovery_close(node->discovery, true, WITHDRAW_MS, on_closed, node);
+    node->discovery.stops = true;
+    mu__discovery_close(node->discovery.handle, true, WITHDRAW_MS, on_closed, node);
 }

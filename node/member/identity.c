@@ -1,14 +1,15 @@
-/* What a member does when it hears that another process plays its task. */
+/* What a member does when peers say that another process plays its task. */
 #include "node/member/internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* Those who know this task, and those who know another process as it. */
+/* Peers that have a link to this process, and peers that have one to another process of
+ * the same task. */
 struct votes {
     const char *arbiter;        /* type of the task that decides alone; NULL: none */
     bool decided;
-    bool is_taken;              /* the arbiter's word, once `decided` */
+    bool is_taken;              /* the arbiter's decision, once `decided` */
     unsigned up;
     unsigned refusing;
 };
@@ -57,6 +58,6 @@ void mu__member_on_taken(void *owner, const char *type, uint32_t index,
                    "another process is %s: this one ends (/job:%s/task:%u: %s)",
                    member->task, type, (unsigned)index, reason);
     member->world->ops->log(member->world, MU__LOG_ERROR, "links", words);
-    if (member->taken != NULL)
-        member->taken(member->taken_owner, words);
+    if (member->upcalls.taken != NULL)
+        member->upcalls.taken(member->upcalls.taken_owner, words);
 }

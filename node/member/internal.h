@@ -1,6 +1,6 @@
 /* What the files of a member share. */
-#ifndef MU_NODE_MEMBER_INNER_H
-#define MU_NODE_MEMBER_INNER_H
+#ifndef MU_NODE_MEMBER_INTERNAL_H
+#define MU_NODE_MEMBER_INTERNAL_H
 
 #include "node/member/member.h"
 
@@ -8,7 +8,7 @@
 bool mu__member_is(const struct mu__member *member, const char *type, uint32_t index);
 
 /* Whether this task dials another one. */
-bool mu__member_wants_link(const struct mu__member *member, const char *type,
+bool mu__member_needs_link(const struct mu__member *member, const char *type,
                            uint32_t index);
 
 /* Returns `rv`. */
@@ -27,7 +27,10 @@ void mu__member_forget_changes(struct mu__member *member);
 /* The type of the task, of index 0, with whose program the job ends. */
 const char *mu__member_leader_type(const struct mu__member *member);
 
-/* ---- member_identity.c ---- */
+/* Start the actors of the task's role. */
+int mu__member_spawn(struct mu__member *member, const struct mu__member_config *config);
+
+/* ---- identity.c ---- */
 
 /* An upcall of the links: a peer knows another process as this task. */
 void mu__member_on_taken(void *owner, const char *type, uint32_t index,

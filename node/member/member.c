@@ -2,13 +2,10 @@
 
 #include "actors/job/job.h"
 #include "actors/messages.h"
-#include "actors/effects/effects.h"
-#include "actors/ps/ps.h"
 #include "resolver/spec/cluster.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Stands for any type but "worker" whose tasks run closures. */
@@ -38,12 +35,12 @@ static const char *role_name(const struct mu__worker_types *types, const char *t
 
 /* One that runs closures and that the cluster does not list, where the chief cannot find
  * it. */
-static bool is_stranger(const struct mu__worker_types *types,
-                        const struct mu__member_config *config)
+static bool is_unlisted_worker(const struct mu__worker_types *types,
+                               const struct mu__member_config *config)
 {
-    return mu__worker_types_has(types, config->task_type) &&
-           mu__cluster_url(config->cluster, config->task_type,
-                           (int)config->task_index) == NULL;
+    return mu__worker_types_has(types, config->options->task_type) &&
+           mu__cluster_url(config->options->cluster, config->options->task_type,
+                           config->options->task_index) == NULL;
 }
 
 static bool dials(const char *type, const char *other)
@@ -59,7 +56,7 @@ static bool dials(const char *type, const char *other)
 }
 
 /* Where there is no chief, worker 0 plays its part: it ends the job. */
-static const char *ender_of(const mu_cluster *cluster)
+static const char *job_owner_type(const mu_cluster *cluster)
 {
     return mu__cluster_url(cluster, "chief", 0) == NULL &&
                    mu__cluster_url(cluster, "worker", 0) != NULL
@@ -69,7 +66,7 @@ static const char *ender_of(const mu_cluster *cluster)
 
 const char *mu__member_leader_type(const struct mu__member *member)
 {
-    return ender_of(member->cluster);
+    return job_owner_type(member->cluster);
 }
 
 /* The type as whom a task dials, and is dialled. */
@@ -77,7 +74,7 @@ static const char *role_of(const mu_cluster *cluster,
                            const struct mu__worker_types *types, const char *type,
                            uint32_t index)
 {
-    return index == 0 && strcmp(type, ender_of(cluster)) == 0 ? "chief"
+    return index == 0 && strcmp(type, job_owner_type(cluster)) == 0 ? "chief"
                                                               : role_name(types, type);
 }
 
@@ -90,7 +87,7 @@ bool mu__member_dials(const mu_cluster *cluster, const struct mu__worker_types *
 
 bool mu__member_ends_job(const mu_cluster *cluster, const char *type, int index)
 {
-    return index == 0 && strcmp(type, ender_of(cluster)) == 0;
+    return index == 0 && strcmp(type, job_owner_type(cluster)) == 0;
 }
 
 /* ---- turns ---- */
@@ -194,188 +191,7 @@ static void link_trouble(void *owner, const char *type, uint32_t index,
     mu__kernel_node_trouble(((struct mu__member *)owner)->kernel, type, index, reason);
 }
 
-/* ---- who is reached ---- */
-
-struct peer_visit {
-    mu__peer_fn visit;
-    void *user;
-};
-
-static void show_peer(void *user, const struct mu__link_view *view)
-{
-    const struct peer_visit *to = user;
-    const struct mu__peer peer = {
-        .type = view->type,
-        .index = view->index,
-        .address = view->url,
-        .state = view->state,
-        .why = view->why,
-        .for_ms = view->for_ms,
-        .node = view->node,
-        .is_dialled = view->is_kept,
-    };
-
-    to->visit(to->user, &peer);
-}
-
-static void each_peer(void *owner, mu__peer_fn visit, void *user)
-{
-    struct peer_visit to = {visit, user};
-
-    mu__links_each(((struct mu__member *)owner)->links, show_peer, &to);
-}
-
 /* ---- start ---- */
-
-static int spawn(struct mu__member *member, const struct mu__behavior *behavior,
-                 uint32_t number, const void *arg)
-{
-    return mu__spawn(member->kernel, behavior, number, arg, NULL);
-}
-
-static int spawn_job(struct mu__member *member, const struct mu__member_config *config)
-{
-    const struct mu__job_config job = {
-        .task = member->task,
-        .type = member->type,
-        .index = config->task_index,
-        .runs_closures = mu__worker_types_has(&member->worker_types, member->type),
-        .chief_type = config->dials_any != NULL ? MU__LINK_UNKNOWN
-                                                : ender_of(config->cluster),
-        .chief = member->ender,
-        .check = config->offer_check,
-        .check_owner = config->offer_owner,
-        .takes_offer = config->takes_offer,
-    };
-
-    return spawn(member, &mu__job, MU__JOB, &job);
-}
-
-static int spawn_variables(struct mu__member *member,
-                           const struct mu__member_config *config)
-{
-    size_t count = mu_cluster_task_count(config->cluster, "ps");
-    const char **addresses = calloc(count + 1, sizeof *addresses);
-    const struct mu__variables_options options = {
-        .addresses_count = count,
-        .addresses = addresses,
-        .is_server = strcmp(config->task_type, "ps") == 0,
-        .index = config->task_index,
-        .server_lost_ms = config->server_lost_ms,
-    };
-    int rv;
-
-    if (addresses == NULL)
-        return -MU_ENOMEM;
-    for (size_t i = 0; i < count; i++)
-        addresses[i] = mu__cluster_url(config->cluster, "ps", (int)i);
-    rv = spawn(member, &mu__variables, MU__VARIABLES, &options);
-    free(addresses);
-    return rv;
-}
-
-static uint32_t third(uint32_t ms)
-{
-    return ms < 3 ? 1 : ms / 3;
-}
-
-static int spawn_agent(struct mu__member *member, const struct mu__member_config *config,
-                       const struct mu__task_set *hosts)
-{
-    const struct mu__task_range *first = hosts->ranges;
-    const char *url = hosts->count == 0 ? NULL
-                                        : mu__cluster_url(config->cluster, first->type,
-                                                          (int)first->first);
-    const struct mu__agent_config agent = {
-        .hosts = config->hosts == NULL ? "" : config->hosts,
-        .address = url == NULL ? "" : url,
-        .tasks = config->coordination.tasks,
-        .any = config->dials_any == NULL ? NULL : MU__LINK_UNKNOWN,
-        .type = member->type,
-        .index = config->task_index,
-        .incarnation = member->incarnation,
-        .devices = config->devices,
-        .heartbeat_ms = third(config->coordination.suspect_ms),
-        .dead_ms = config->coordination.dead_ms,
-        .registers_at_once = hosts->count > 0,
-        .shared = &member->agent,
-        .run = config->run,
-        .own_run = &member->own_run,
-    };
-
-    return spawn(member, &mu__agent, MU__AGENT, &agent);
-}
-
-static int spawn_coordination(struct mu__member *member,
-                              const struct mu__member_config *config,
-                              const struct mu__task_set *hosts)
-{
-    struct mu__coordination_config coordination = config->coordination;
-    int rv = spawn_agent(member, config, hosts);
-
-    coordination.cluster_name = config->cluster_name;
-    coordination.task = member->task;
-    coordination.incarnation = member->incarnation;
-    coordination.run = config->run;
-    coordination.own_run = &member->own_run;
-    if (rv == 0 &&
-        mu__task_set_has(hosts, config->task_type, config->task_index))
-        rv = spawn(member, &mu__coordination, MU__COORDINATION, &coordination);
-    return rv;
-}
-
-static int spawn_actors(struct mu__member *member,
-                        const struct mu__member_config *config,
-                        const struct mu__task_set *hosts)
-{
-    bool is_chief = strcmp(config->task_type, "chief") == 0;
-    const struct mu__effects_config effects = {config->effect_wait_ms,
-                                               config->server_lost_ms};
-    struct mu__supervisor_config supervisor = config->supervisor;
-    const struct mu__worker_config worker = {
-        .serves = mu__worker_types_has(&member->worker_types, member->type),
-        .serves_at_once = config->serves_at_once,
-        .threads = config->threads,
-        .index = config->task_index,
-        .task = member->task,
-        .type = member->type,
-        .node = config->node,
-        .post = config->post,
-    };
-    const struct mu__client_config client = {
-        .is_chief = is_chief,
-        .queue_max = config->queue_max,
-        .chief = member->chief,
-        .queue_bytes_max = config->supervisor.queue_bytes_max,
-    };
-    const struct mu__peers_config peers = {.each = each_peer, .owner = member};
-    int rv = 0;
-
-    supervisor.origin = member->incarnation;
-    supervisor.types = member->worker_types;
-    supervisor.window = config->window;
-    supervisor.attempts_max = config->attempts_max;
-    supervisor.queue_max = config->queue_max;
-    if (is_chief)
-        rv = spawn(member, &mu__supervisor, MU__SUPERVISOR, &supervisor);
-    if (rv == 0)
-        rv = spawn(member, &mu__worker, MU__WORKER, &worker);
-    if (rv == 0 && strcmp(config->task_type, "ps") == 0)
-        rv = spawn(member, &mu__ps, MU__PS, NULL);
-    if (rv == 0)
-        rv = spawn(member, &mu__client, MU__CLIENT, &client);
-    if (rv == 0)
-        rv = spawn_variables(member, config);
-    if (rv == 0)
-        rv = spawn(member, &mu__effects_actor, MU__EFFECTS, &effects);
-    if (rv == 0)
-        rv = spawn_job(member, config);
-    if (rv == 0)
-        rv = spawn(member, &mu__peers, MU__PEERS, &peers);
-    if (rv == 0)
-        rv = spawn_coordination(member, config, hosts);
-    return rv;
-}
 
 static uint64_t incarnation_of(struct mu__world *world)
 {
@@ -388,17 +204,17 @@ static int make_links(struct mu__member *member, const struct mu__member_config 
                       struct mu__wire *wire)
 {
     const struct mu__links_config links = {
-        .cluster_name = config->cluster_name,
-        .task_type = config->task_type,
-        .task_index = config->task_index,
+        .cluster_name = config->options->cluster_name,
+        .task_type = config->options->task_type,
+        .task_index = member->index,
         .address = config->address,
         .incarnation = member->incarnation,
         .host = config->host,
         .pid = config->pid,
         .listens = config->listens,
-        .claim_ms = MU__CLAIM_SILENCES * config->silence_ms + MU__CLAIM_MS,
-        .heartbeat_ms = config->heartbeat_ms,
-        .silence_ms = config->silence_ms,
+        .claim_ms = MU__CLAIM_SILENCES * config->options->silence_ms + MU__CLAIM_MS,
+        .heartbeat_ms = config->options->heartbeat_ms,
+        .silence_ms = config->options->silence_ms,
         .only = config->only,
         .only_why = config->only_why,
         .schema = &mu__messages,
@@ -425,8 +241,8 @@ static int dial_any(struct mu__member *member, const char *url, mu_error *ret_er
 }
 
 /* Those of whom only the address is known. */
-static int dial_strangers(struct mu__member *member,
-                          const struct mu__member_config *config, mu_error *ret_error)
+static int dial_unknown(struct mu__member *member, const struct mu__member_config *config,
+                        mu_error *ret_error)
 {
     const char *const *url = config->dials_each;
     int rv = 0;
@@ -443,7 +259,7 @@ bool mu__member_is(const struct mu__member *member, const char *type, uint32_t i
     return index == member->index && strcmp(type, member->type) == 0;
 }
 
-bool mu__member_wants_link(const struct mu__member *member, const char *type,
+bool mu__member_needs_link(const struct mu__member *member, const char *type,
                            uint32_t index)
 {
     const struct mu__worker_types *types = &member->worker_types;
@@ -453,7 +269,7 @@ bool mu__member_wants_link(const struct mu__member *member, const char *type,
     return !mu__member_is(member, type, index) &&
            (dials(own, role_name(types, type)) || dials(own, role) ||
             mu__task_set_has(&member->hosts, type, index) ||
-            (member->is_stranger && strcmp(type, "chief") == 0));
+            (member->is_unlisted_worker && strcmp(type, "chief") == 0));
 }
 
 int mu__member_cannot_dial(int rv, const char *type, uint32_t index, const char *url,
@@ -483,21 +299,21 @@ static int dial_tasks(struct mu__member *member, const struct mu__member_config 
 
     for (size_t i = 0; rv == 0 && mu_cluster_task_at(member->cluster, i, &type, &index,
                                                      &address) == 0; i++)
-        if (mu__member_wants_link(member, type, (uint32_t)index))
+        if (mu__member_needs_link(member, type, (uint32_t)index))
             rv = dial_task(member, type, index, ret_error);
-    return rv == 0 ? dial_strangers(member, config, ret_error) : rv;
+    return rv == 0 ? dial_unknown(member, config, ret_error) : rv;
 }
 
 void mu__member_name_leaders(struct mu__member *member)
 {
     const char *chief = mu__cluster_url(member->cluster, "chief", 0);
-    const char *ender = ender_of(member->cluster);
-    const char *url = mu__cluster_url(member->cluster, ender, 0);
+    const char *owner = job_owner_type(member->cluster);
+    const char *url = mu__cluster_url(member->cluster, owner, 0);
 
     (void)snprintf(member->chief, sizeof member->chief, "/job:chief/task:0 at %s",
                    chief == NULL ? "(no address: the cluster has no chief)" : chief);
-    (void)snprintf(member->ender, sizeof member->ender, "/job:%s/task:0 at %s", ender,
-                   url == NULL ? "(no address: the cluster has no chief)" : url);
+    (void)snprintf(member->job_owner, sizeof member->job_owner, "/job:%s/task:0 at %s",
+                   owner, url == NULL ? "(no address: the cluster has no chief)" : url);
 }
 
 /* Which types run closures, and how many tasks of each the cluster lists from 0 on. */
@@ -505,10 +321,10 @@ static int take_worker_types(struct mu__member *member,
                              const struct mu__member_config *config, mu_error *ret_error)
 {
     struct mu__worker_types *types = &member->worker_types;
-    int rv = mu__worker_types_parse(config->worker_types, ret_error, types);
+    int rv = mu__worker_types_parse(config->options->worker_types, ret_error, types);
 
     for (uint32_t i = 0; i < types->count; i++)
-        while (mu__cluster_url(config->cluster, types->rows[i].name,
+        while (mu__cluster_url(config->options->cluster, types->rows[i].name,
                                (int)types->rows[i].tasks) != NULL)
             types->rows[i].tasks++;
     return rv;
@@ -522,20 +338,20 @@ static int take_config(struct mu__member *member, const struct mu__member_config
 
     if (rv != 0)
         return rv;
-    member->index = config->task_index;
-    member->is_stranger = is_stranger(&member->worker_types, config);
-    member->news = config->news;
-    member->news_owner = config->news_owner;
-    member->taken = config->taken;
-    member->taken_owner = config->taken_owner;
-    (void)snprintf(member->type, sizeof member->type, "%s", config->task_type);
+    member->index = (uint32_t)config->options->task_index;
+    member->is_unlisted_worker = is_unlisted_worker(&member->worker_types, config);
+    member->upcalls.news = config->news;
+    member->upcalls.news_owner = config->news_owner;
+    member->upcalls.taken = config->taken;
+    member->upcalls.taken_owner = config->taken_owner;
+    (void)snprintf(member->type, sizeof member->type, "%s", config->options->task_type);
     (void)snprintf(member->address, sizeof member->address, "%s", config->address);
     (void)snprintf(member->coordinated_jobs, sizeof member->coordinated_jobs, "%s",
-                   config->coordinated_jobs == NULL ? MU__COORDINATED_JOBS
-                                                    : config->coordinated_jobs);
-    mu__task_name(member->task, sizeof member->task, config->task_type,
-                  (int)config->task_index);
-    member->cluster = mu_cluster_copy(config->cluster);
+                   config->options->coordinated_jobs == NULL ? MU__COORDINATED_JOBS
+                                                    : config->options->coordinated_jobs);
+    mu__task_name(member->task, sizeof member->task, config->options->task_type,
+                  config->options->task_index);
+    member->cluster = mu_cluster_copy(config->options->cluster);
     if (member->cluster == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a cluster");
     mu__member_name_leaders(member);
@@ -575,7 +391,7 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
     if (rv == 0)
         rv = make_links(member, config, wire);
     if (rv == 0)
-        rv = spawn_actors(member, config, &member->hosts);
+        rv = mu__member_spawn(member, config);
     if (rv != 0)
         (void)mu_error_set(ret_error, rv, "%s cannot start: %s", member->task,
                            mu_strerror(rv));
@@ -591,7 +407,7 @@ int mu__member_start(struct mu__member *member, const struct mu__member_config *
     return 0;
 }
 
-/* The links outlive the actors, whose last words may still be sent. */
+/* The links outlive the actors, whose last messages may still be sent. */
 void mu__member_stop(struct mu__member *member)
 {
     mu__kernel_free(member->kernel);

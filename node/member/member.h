@@ -9,9 +9,9 @@
 #include "actors/client/client.h"
 #include "actors/coordination/coordination.h"
 #include "actors/job/job.h"
-#include "actors/variables/variables.h"
 #include "actors/supervisor/supervisor.h"
 #include "actors/task_set.h"
+#include "actors/variables/variables.h"
 #include "actors/worker/worker.h"
 #include "actors/worker_types.h"
 #include "resolver/spec/changes.h"
@@ -19,6 +19,7 @@
 #include "transport/link/links.h"
 
 #include "muster/cluster.h"
+#include "muster/node.h"
 
 /* News of the cluster: these changes were taken, but for those that are refused, and
  * `cluster` is what is known now. Both are the member's. Called within
@@ -37,37 +38,27 @@ enum { MU__CLAIM_SILENCES = 2, MU__CLAIM_MS = 2000 };
 
 #define MU__COORDINATED_JOBS "chief,worker,ps"    /* by default */
 
+/* What a member is started with; read by mu__member_start alone, but for what says
+ * otherwise. */
 struct mu__member_config {
-    const mu_cluster *cluster;  /* copied; may change later: mu__member_set_cluster */
-    const char *cluster_name;
-    const char *task_type;
-    uint32_t task_index;
+    const mu_node_options *options; /* the node's. Numbers of 0 are not its defaults, but
+                                   mean what the actors say; texts may be NULL: the
+                                   default. `run` and task_type outlive the member. Of the
+                                   service and its store only `run` and coordinated_jobs
+                                   are read: the rest is in `hosts` and `coordination` */
     const char *address;        /* where peers reach this node */
     const char *listens;        /* where it listens; NULL: there */
     const char *host;           /* of this process, for messages; NULL: not said */
     uint64_t pid;               /* the same */
-    uint32_t threads;
-    uint32_t window;
-    uint32_t queue_max;
-    uint32_t attempts_max;
-    const char *worker_types;   /* of tasks that run closures, with commas between; NULL:
-                                   "worker" */
-    struct mu__supervisor_config supervisor;    /* of the chief: what is not above */
-    uint32_t heartbeat_ms;
-    uint32_t silence_ms;
-    uint32_t server_lost_ms;    /* 0: parameter servers are never lost */
-    uint32_t effect_wait_ms;    /* 0: 60000 */
-    const char *coordinated_jobs;   /* types of the tasks that all barriers wait for, with
-                                   commas between; NULL: those of the default */
+    struct mu__storage *journal;    /* the chief's; NULL: none. Outlives the member */
     const char *hosts;          /* a task set: who may host the coordination service; NULL
                                    or "": nobody */
-    const char *run;            /* the job's run; NULL: any */
     struct mu__coordination_config coordination;    /* of a host: options and its store;
                                    what is the member's own is filled in here */
     const mu_value *devices;    /* what this machine has; may be NULL */
-    bool serves_at_once;        /* a worker offers itself before it is told to */
+    bool serves_at_once;        /* a worker serves before its program says so */
     const char *only;           /* task type that may link to this node; NULL: any. The */
-    const char *only_why;       /* words for others; both outlive the member */
+    const char *only_why;       /* reason for others; both outlive the member */
     const char *dials_any;      /* url of one more node to link to, whoever it is */
     const char *const *dials_each;  /* the same of several, ended by NULL; may be NULL */
     mu__offer_check_fn offer_check; /* see actors/job/job.h */
@@ -91,6 +82,13 @@ struct mu__taking {
     uint64_t retry_ms;          /* no more are taken before */
 };
 
+struct mu__member_upcalls {
+    mu__cluster_news_fn news;   /* may be NULL */
+    void *news_owner;
+    mu__identity_taken_fn taken;    /* may be NULL */
+    void *taken_owner;
+};
+
 struct mu__member {
     struct mu__world *world;
     struct mu__kernel *kernel;
@@ -101,7 +99,7 @@ struct mu__member {
     char task[64];              /* "/job:worker/task:1" */
     char type[16];
     char chief[320];            /* "/job:chief/task:0 at tcp://..." */
-    char ender[320];            /* the same of who ends the job: worker 0, perhaps */
+    char job_owner[320];            /* the same of who ends the job: worker 0, perhaps */
     struct mu__agent_shared agent;  /* with the program's threads */
     uint32_t index;             /* of this task */
     char address[320];          /* where peers reach it */
@@ -112,11 +110,8 @@ struct mu__member {
     char coordinated_jobs[64];
     struct mu__worker_types worker_types;
     uint32_t refused;           /* hash of the changes that were refused last; 0: none */
-    bool is_stranger;           /* a worker that the cluster did not list at start */
-    mu__cluster_news_fn news;
-    void *news_owner;
-    mu__identity_taken_fn taken;
-    void *taken_owner;
+    bool is_unlisted_worker;    /* a worker that the cluster did not list at start */
+    struct mu__member_upcalls upcalls;
     bool fails;                 /* its program has failed: when it leaves, the
                                    coordination service counts that as a failure */
     bool is_taken;              /* it has been called, or the log has said so */

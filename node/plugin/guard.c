@@ -1,7 +1,7 @@
 #include "node/plugin/guard.h"
 
 #include "node/node.h"
-#include "node/parent.h"
+#include "node/supervision_pipe.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { TELL_MS = 10000 };
+enum { REPORT_MS = 10000 };
 
 static const int signals[MU__PLUGIN_SIGNALS] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
@@ -128,12 +128,12 @@ static void say(const struct mu__plugin_guard *guard, int level, const char *for
     char line[512];
     va_list args;
 
-    if (level > node->log_level)
+    if (level > node->log.level)
         return;
     va_start(args, format);
     (void)vsnprintf(line, sizeof line, format, args);
     va_end(args);
-    node->log(node->log_user, level, node->member.task, "plugin", line);
+    node->log.write(node->log.user, level, node->member.task, "plugin", line);
 }
 
 static uint64_t passed_ms(const struct mu__plugin_guard *guard)
@@ -149,34 +149,34 @@ static void give_up(const struct mu__plugin_guard *guard)
 }
 
 /* How long until there is something to be said. */
-static uint64_t next_ms(const struct mu__plugin_guard *guard, uint64_t tell_ms)
+static uint64_t next_ms(const struct mu__plugin_guard *guard, uint64_t report_ms)
 {
-    uint64_t timeout_ms = guard->node->plugin_timeout_ms;
+    uint64_t timeout_ms = guard->node->program.plugin_timeout_ms;
     uint64_t now_ms = passed_ms(guard);
 
-    if (timeout_ms != 0 && timeout_ms < tell_ms)
-        tell_ms = timeout_ms;
-    return tell_ms > now_ms ? tell_ms - now_ms : 1;
+    if (timeout_ms != 0 && timeout_ms < report_ms)
+        report_ms = timeout_ms;
+    return report_ms > now_ms ? report_ms - now_ms : 1;
 }
 
 static void watch(void *arg)
 {
     struct mu__plugin_guard *guard = arg;
-    uint64_t timeout_ms = guard->node->plugin_timeout_ms;
-    uint64_t tell_ms = TELL_MS;
+    uint64_t timeout_ms = guard->node->program.plugin_timeout_ms;
+    uint64_t report_ms = REPORT_MS;
 
     uv_mutex_lock(&guard->lock);
     while (!guard->over) {
         (void)uv_cond_timedwait(&guard->changed, &guard->lock,
-                                next_ms(guard, tell_ms) * 1000000);
+                                next_ms(guard, report_ms) * 1000000);
         if (guard->over)
             break;
         if (timeout_ms != 0 && passed_ms(guard) >= timeout_ms)
             give_up(guard);
-        if (passed_ms(guard) >= tell_ms) {
+        if (passed_ms(guard) >= report_ms) {
             say(guard, MU_LOG_WARN, "still loading plugin \"%.300s\" for %" PRIu64 " s",
                 guard->path, passed_ms(guard) / 1000);
-            tell_ms += TELL_MS;
+            report_ms += REPORT_MS;
         }
     }
     uv_mutex_unlock(&guard->lock);
@@ -236,7 +236,7 @@ void mu__plugin_guard_begin(struct mu__plugin_guard *guard, mu_node *node,
         .began_ns = uv_hrtime(),
     };
     say(guard, MU_LOG_INFO, "loading plugin \"%.300s\"", path);
-    mu__tell_parent(MU__TOLD_LOADING, path);
+    mu__supervision_report(MU__SUPERVISION_LOADING, path);
     begin_watch(guard);
     watch_signals(guard);
     atomic_store(&current, guard);
@@ -247,7 +247,8 @@ void mu__plugin_guard_end(struct mu__plugin_guard *guard)
     atomic_store(&current, guard->outer);
     restore_signals(guard);
     end_watch(guard);
-    mu__tell_parent(MU__TOLD_LOADING, guard->outer == NULL ? "" : guard->outer->path);
+    mu__supervision_report(MU__SUPERVISION_LOADING,
+                           guard->outer == NULL ? "" : guard->outer->path);
     say(guard, MU_LOG_DEBUG, "plugin \"%.300s\" was loaded within %" PRIu64 " ms",
         guard->path, passed_ms(guard));
     (void)pthread_mutex_unlock(&one_at_a_time);

@@ -16,7 +16,7 @@ int mu_node_register_program(mu_node *node, const char *task_type, mu_program_fn
 
     if (task_type == NULL || program == NULL || strlen(task_type) >= sizeof p->type)
         return -MU_EINVALID;
-    for (p = node->programs; p != NULL; p = p->next)
+    for (p = node->program.entries; p != NULL; p = p->next)
         if (strcmp(p->type, task_type) == 0)
             return -MU_EEXISTS;
     p = calloc(1, sizeof *p);
@@ -25,14 +25,14 @@ int mu_node_register_program(mu_node *node, const char *task_type, mu_program_fn
     (void)snprintf(p->type, sizeof p->type, "%s", task_type);
     p->program = program;
     p->user = user;
-    p->next = node->programs;
-    node->programs = p;
+    p->next = node->program.entries;
+    node->program.entries = p;
     return 0;
 }
 
 static const struct mu__program *own_program(const mu_node *node)
 {
-    const struct mu__program *p = node->programs;
+    const struct mu__program *p = node->program.entries;
     char prefix[32];
 
     for (; p != NULL; p = p->next) {
@@ -51,9 +51,10 @@ void mu__node_note_error(mu_node *node, const mu_error *error)
 
     uv_mutex_lock(&node->lock);
     if (error->code == -MU_EUNAVAILABLE && error->kind == MU_ERROR_SERVER)
-        node->reasons.server = *error;
-    if (node->reasons.runs && uv_thread_equal(&self, &node->reasons.thread) != 0)
-        node->reasons.call = *error;
+        node->program.reasons.server = *error;
+    if (node->program.reasons.runs &&
+        uv_thread_equal(&self, &node->program.reasons.thread) != 0)
+        node->program.reasons.call = *error;
     uv_mutex_unlock(&node->lock);
 }
 
@@ -62,9 +63,9 @@ int mu_node_fail_with(mu_node *node, const mu_error *error)
     if (node == NULL || error == NULL)
         return -MU_EINVALID;
     uv_mutex_lock(&node->lock);
-    node->reasons.given = *error;
+    node->program.reasons.given = *error;
     if (error->code >= 0)
-        node->reasons.given.code = -MU_EUNKNOWN;
+        node->program.reasons.given.code = -MU_EUNKNOWN;
     uv_mutex_unlock(&node->lock);
     return error->code < 0 ? error->code : -MU_EUNKNOWN;
 }
@@ -84,8 +85,8 @@ int mu_node_fail(mu_node *node, int code, const char *format, ...)
 static void set_runs(mu_node *node, bool runs)
 {
     uv_mutex_lock(&node->lock);
-    node->reasons.thread = uv_thread_self();
-    node->reasons.runs = runs;
+    node->program.reasons.thread = uv_thread_self();
+    node->program.reasons.runs = runs;
     uv_mutex_unlock(&node->lock);
 }
 
@@ -96,11 +97,11 @@ static mu_error reason_of(mu_node *node, int rv)
     mu_error reason;
 
     uv_mutex_lock(&node->lock);
-    reason = node->reasons.given;
+    reason = node->program.reasons.given;
     if (reason.code == 0 && rv == -MU_EUNAVAILABLE)
-        reason = node->reasons.server;
-    if (reason.code == 0 && node->reasons.call.code == rv)
-        reason = node->reasons.call;
+        reason = node->program.reasons.server;
+    if (reason.code == 0 && node->program.reasons.call.code == rv)
+        reason = node->program.reasons.call;
     uv_mutex_unlock(&node->lock);
     return reason.message[0] == '\0' ? none : reason;
 }
@@ -145,7 +146,7 @@ static int run_program(mu_node *node, const struct mu__program *program,
         return 0;
     if (!is_of_job(node, rv, &job))
         return program_failed(node, rv, ret_error);
-    node->reasons.by_job = strcmp(program->type, "chief") != 0;
+    node->program.reasons.by_job = strcmp(program->type, "chief") != 0;
     if (ret_error != NULL)
         *ret_error = job;
     return rv;
@@ -157,13 +158,13 @@ static int run_main(mu_node *node, mu_error *ret_error)
     mu_error job = {0};
     int rv;
 
-    if (node->distribute != NULL)
+    if (node->program.distribute != NULL)
         return mu__node_run_distributed(node, ret_error);
     (void)mu_node_serve(node);
     if (program != NULL)
         return run_program(node, program, ret_error);
     rv = mu_node_wait_job(node, -1, &job);
-    node->reasons.by_job = rv == 0 && job.code != 0;
+    node->program.reasons.by_job = rv == 0 && job.code != 0;
     if (ret_error != NULL && (rv != 0 || job.code != 0))
         *ret_error = job;
     return rv != 0 ? rv : job.code;
@@ -198,15 +199,15 @@ int mu_node_set_setting(mu_node *node, const char *key, const char *value)
         free(s);
         return -MU_ENOMEM;
     }
-    s->next = node->settings;
-    node->settings = s;
+    s->next = node->program.settings;
+    node->program.settings = s;
     return 0;
 }
 
 const char *mu_node_get_setting(const mu_node *node, const char *key)
 {
     MU__REQUIRE_OR(NULL, node, key);
-    for (const struct mu__setting *s = node->settings; s != NULL; s = s->next)
+    for (const struct mu__setting *s = node->program.settings; s != NULL; s = s->next)
         if (strcmp(s->key, key) == 0)
             return s->value;
     return NULL;

@@ -116,7 +116,7 @@ static void test_stranger_is_listed(void **state)
 static void test_removed(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
-                                    .supervisor.recovery_ms = 1000);
+                                    .node.recovery_ms = 1000);
     struct cluster_closure *closures[2];
 
     (void)state;
@@ -184,7 +184,7 @@ static void test_removed_with_pinned(void **state)
 /* It is away and was waited for: no error comes when the time is over. */
 static void test_removed_while_awaited(void **state)
 {
-    struct cluster *cluster = BEGIN(.workers = 2, .supervisor.recovery_ms = 1000);
+    struct cluster *cluster = BEGIN(.workers = 2, .node.recovery_ms = 1000);
 
     (void)state;
     open_at(cluster->chief);

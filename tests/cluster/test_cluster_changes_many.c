@@ -56,8 +56,8 @@ static void test_many_over_turns(void **state)
 
     (void)state;
     open_at(chief);
-    chief->member.news = on_news;
-    chief->member.news_owner = told;
+    chief->member.upcalls.news = on_news;
+    chief->member.upcalls.news_owner = told;
     assert_int_equal(cluster_learn(chief, spec_of_many(cluster, MANY), NULL), 0);
     assert_true(dialled(chief) > 0 && dialled(chief) < MANY);
     assert_int_equal(told[0], 0);
@@ -75,8 +75,8 @@ static void learn_many(struct cluster_task *chief, int workers, int *told)
     int before = dialled(chief);
     int more;
 
-    chief->member.news = on_news;
-    chief->member.news_owner = told;
+    chief->member.upcalls.news = on_news;
+    chief->member.upcalls.news_owner = told;
     assert_int_equal(cluster_learn(chief, spec_of_many(chief->cluster, workers), NULL),
                      0);
     more = dialled(chief) - before;
@@ -207,8 +207,8 @@ static void test_news_end_the_node(void **state)
     open_at(chief);
     learn_many(chief, MANY, told);
     learn_many(chief, 0, told);
-    chief->member.news = leave_at_news;
-    chief->member.news_owner = chief;
+    chief->member.upcalls.news = leave_at_news;
+    chief->member.upcalls.news_owner = chief;
     run_for(cluster, 5000);
     assert_null(chief->member.awaited);
     assert_int_equal(dialled(chief), 0);

@@ -125,8 +125,8 @@ static bool play_many(long n)
     cluster_start_all(cluster);
     run_until(cluster, 1000);
     open_at(chief);
-    chief->member.news = count_news;
-    chief->member.news_owner = &told;
+    chief->member.upcalls.news = count_news;
+    chief->member.upcalls.news_owner = &told;
     assert_int_equal(cluster_learn(chief, spec, NULL), 0);
     assert_int_equal(told, 0);
 

@@ -116,16 +116,16 @@ static void draw_pulse(struct cluster_options *options, struct sim_random *rando
 }
 
 /* What the chief does on top, and what must not change what closures come to. */
-static struct mu__supervisor_config draw_supervisor(struct sim_random *random)
+static mu_node_options draw_supervisor(struct sim_random *random)
 {
-    return (struct mu__supervisor_config){
+    return (mu_node_options){
         .backup_percent =
-            sim_chance(random, 30) ? (uint32_t)sim_between(random, 100, 400) : 0,
-        .watchdog_ms = sim_chance(random, 20) ? sim_between(random, 100, 10000) : 0,
-        .start_delay_ms = sim_chance(random, 10) ? sim_between(random, 1, 300) : 0,
+            sim_chance(random, 30) ? (unsigned)sim_between(random, 100, 400) : 0,
+.watchdog_ms = sim_chance(random, 20) ? (unsigned)sim_between(random, 100, 10000) : 0,
+.start_delay_ms = sim_chance(random, 10) ? (unsigned)sim_between(random, 1, 300) : 0,
         .start_delay_max_ms = 1000,
         .measure = sim_chance(random, 20),
-        .recovery_ms = sim_chance(random, 15) ? sim_between(random, 200, 4000) : 0,
+.recovery_ms = sim_chance(random, 15) ? (unsigned)sim_between(random, 200, 4000) : 0,
     };
 }
 
@@ -144,7 +144,7 @@ static struct cluster_options draw_options(struct sim_random *random)
         .attempts_max = attempts[sim_between(random, 0, 2)],
         .queue_max = sim_chance(random, 15) ? (unsigned)sim_between(random, 1, 40)
                                             : QUEUE_WIDE,
-        .supervisor = draw_supervisor(random),
+        .node = draw_supervisor(random),
         .effects_add = mu__effects_add,
     };
 }
@@ -364,7 +364,7 @@ static void draw_room(struct cluster_options *options, uint64_t seed)
         options->clients = (unsigned)sim_between(&random, 1, 2);
     }
     if (sim_chance(&random, 15))
-        options->supervisor.queue_bytes_max = sim_between(&random, 1, 100);
+        options->node.queue_bytes_max = sim_between(&random, 1, 100);
 }
 
 /* The same: tasks of a type of their own run closures beside the workers. */

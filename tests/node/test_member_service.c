@@ -1,5 +1,5 @@
 /* Who may host the coordination service and whom it coordinates, by rows. */
-#include "node/member/service.h"
+#include "node/member/service_options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -54,8 +54,8 @@ struct cluster_options {
     unsigned silence_ms;    /* 500 */
     bool allocs_fail;           /* closures may fail because a process has no memory */
 
-    /* The chief's, but for what is above, and the journal, which is the task's. */
-    struct mu__supervisor_config supervisor;
+    /* Of every member, but for what is above. */
+    mu_node_options node;
 
     /* The coordination service: who may host it, a task set; NULL: there is none, and
      * nothing of the following is used. Of the configuration what the member does not

@@ -125,7 +125,7 @@ static void make_args(struct run *run, struct thread *thread)
 {
     static const char data[BYTES_MAX + 1];
     uint64_t size = run->bytes_max == 0 ? 1 : draw(run, 1, run->bytes_max);
-    uint64_t bound = run->cluster->options.supervisor.queue_bytes_max;
+    uint64_t bound = run->cluster->options.node.queue_bytes_max;
 
     mu_value_free(thread->args);
     thread->args = mu_value_bytes(data, (size_t)size);
@@ -403,7 +403,7 @@ static void draw_options(struct run *run, struct cluster_options *ret_options)
         .adaptive = draw(run, 0, 1) == 0,
     };
     if (run->bytes_max > 0)
-        ret_options->supervisor.queue_bytes_max = draw(run, 20, 3 * run->bytes_max);
+        ret_options->node.queue_bytes_max = draw(run, 20, 3 * run->bytes_max);
 }
 
 static void begin_chaos(struct run *run)

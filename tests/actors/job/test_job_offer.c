@@ -1,6 +1,6 @@
 /* Servers that are told their cluster spec: the pure checks, and the job actors of both
  * sides in virtual time. */
-#include "node/member/offer.h"
+#include "node/member/offer_check.h"
 #include "node/member/session_config.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/message/codec.h"
@@ -60,7 +60,7 @@ static void test_checks(void **state)
 {
     mu_cluster *cluster = spec_of(offer_rows[0].json);
     struct mu__offer_own own = {cluster, "worker", 0};
-    struct mu__offer_place place = {"tcp://10.0.0.1:5", NULL};
+    struct mu__offer_urls place = {"tcp://10.0.0.1:5", NULL};
 
     (void)state;
     for (size_t i = 0; i < sizeof offer_rows / sizeof offer_rows[0]; i++) {
@@ -116,7 +116,7 @@ static void test_places(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof place_rows / sizeof place_rows[0]; i++) {
         const struct place_row *row = &place_rows[i];
-        const struct mu__offer_place place = {row->listens, row->advertised};
+        const struct mu__offer_urls place = {row->listens, row->advertised};
 
         if (mu__offer_is_at(row->url, &place) != row->is_at)
             fail_msg("row %zu: %s", i, row->url);
@@ -221,7 +221,7 @@ struct stage {
     mu_cluster *spec;
     char *json;
     struct mu__offer_own own;
-    struct mu__offer_place place;
+    struct mu__offer_urls place;
     struct cluster_task *server;
     struct cluster_task *offerers[3];
     struct cluster_call *take;
@@ -261,7 +261,7 @@ static void stage_init(struct stage *stage)
     stage->spec = spec_of("{\"worker\":[\"s0:1\",\"w1:1\"]}");
     stage->json = mu_cluster_to_json(stage->spec);
     stage->own = (struct mu__offer_own){stage->spec, "worker", 0};
-    stage->place = (struct mu__offer_place){"tcp://s0:1", NULL};
+    stage->place = (struct mu__offer_urls){"tcp://s0:1", NULL};
     stage->server = cluster_add(stage->cluster, "worker", 0, "s0");
     become_waiting(stage);
     for (uint32_t i = 0; i < 3; i++) {

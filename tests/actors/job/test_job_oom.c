@@ -2,7 +2,7 @@
  * each allocation fails once; in the actors all allocations of one node fail for a while.
  * Nothing breaks, and once there is memory again all of it works. */
 #include "actors/ps/checkpoint_format.h"
-#include "node/member/offer.h"
+#include "node/member/offer_check.h"
 #include "node/member/session_config.h"
 #include "resolver/spec/cluster.h"
 #include "tests/support/alloc_failure.h"
@@ -48,7 +48,7 @@ static void test_checks(void **state)
     struct mu__buf *buf = mu__pack_value(value, &packed);
     const struct mu__offer offer = {mu__view_str(spec_text), mu__view_str("worker"), 0,
                                     packed};
-    struct mu__offer_place place = {"tcp://s0:1", NULL};
+    struct mu__offer_urls place = {"tcp://s0:1", NULL};
     mu_cluster *cluster = NULL;
     struct mu__offer_own own;
     long n = 0;
@@ -184,7 +184,7 @@ static void offer_with_alloc_failures(uint64_t seed)
     struct cluster *cluster = MAKE(.workers = 0, .allocs_fail = true);
     struct cluster_task *server = cluster_add(cluster, MU__LINK_UNKNOWN, 0, "s0");
     struct cluster_task *offerer = cluster_add(cluster, MU__OFFER_TYPE, 5, "o0");
-    struct mu__offer_place place = {"tcp://s0:1", NULL};
+    struct mu__offer_urls place = {"tcp://s0:1", NULL};
     mu_cluster *none = mu_cluster_new();
     struct mu__job_call taking = {.call.operation = MU__JOB_TAKE,
                                   .call.timeout_ms = 60000};

@@ -269,7 +269,7 @@ static void test_explained_while_it_waits(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 1, .clients = 2,
                                     .queue_max = 4,
-                                    .supervisor.queue_bytes_max = 1000);
+                                    .node.queue_bytes_max = 1000);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *closures[3];
     struct cluster_closure *large;
@@ -328,7 +328,7 @@ static void test_error_cancels_those_that_wait(void **state)
 static void test_large_among_small(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .clients = 2,
-                                    .supervisor.queue_bytes_max = 100000);
+                                    .node.queue_bytes_max = 100000);
     struct cluster_closure *large[5];
     struct cluster_closure *small[400];
     void *data = calloc(1, 90000);
@@ -362,7 +362,7 @@ static void test_large_among_small(void **state)
 static void test_large_with_one_place(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .clients = 2, .queue_max = 1,
-                                    .supervisor.queue_bytes_max = 1000);
+                                    .node.queue_bytes_max = 1000);
     struct cluster_closure *closures[2][5];
     void *data = calloc(1, 2000);
 

@@ -112,7 +112,7 @@ static void test_many_servers(void **state)
 static void test_backup(void **state)
 {
     struct cluster *cluster = BEGIN_WRITING(.workers = 2, .servers = 1, .window = 1,
-                                            .supervisor.backup_percent = 300);
+                                            .node.backup_percent = 300);
     struct cluster_closure *closures[7];
 
     (void)state;

@@ -173,7 +173,7 @@ static void test_words_decide_nothing(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         struct cluster *cluster =
-            BEGIN(.workers = 3, .supervisor.server_failures = 2, OWN);
+            BEGIN(.workers = 3, .node.server_failures = 2, OWN);
         struct cluster_closure *closure;
 
         open_at(cluster->chief);
@@ -324,7 +324,7 @@ static void test_limit_error(void **state)
 static void test_fault(void **state)
 {
     struct cluster *cluster =
-        BEGIN(.workers = 2, .clients = 2, .window = 1, .supervisor.recovery_ms = 1000);
+        BEGIN(.workers = 2, .clients = 2, .window = 1, .node.recovery_ms = 1000);
     struct cluster_closure *closures[2];
     mu_error error;
 

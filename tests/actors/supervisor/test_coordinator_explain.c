@@ -51,7 +51,7 @@ static void test_queued(void **state)
 
 static void test_held(void **state)
 {
-    struct cluster *cluster = BEGIN(.workers = 1, .supervisor.unknown_is_worker = true,
+    struct cluster *cluster = BEGIN(.workers = 1, .node.unknown_is_worker = true,
                                     OWN);
     struct cluster_closure *closure;
 
@@ -94,7 +94,7 @@ static void test_constrained(void **state)
 static void test_late_worker(void **state)
 {
     struct cluster *cluster =
-        BEGIN(.workers = 2, .window = 1, .supervisor.start_delay_ms = 3000);
+        BEGIN(.workers = 2, .window = 1, .node.start_delay_ms = 3000);
     struct cluster_closure *closures[2];
 
     (void)state;
@@ -231,7 +231,7 @@ static void test_inputs(void **state)
 static void test_watchdog(void **state)
 {
     struct cluster *cluster =
-        BEGIN(.workers = 2, .window = 1, .supervisor.watchdog_ms = 1000);
+        BEGIN(.workers = 2, .window = 1, .node.watchdog_ms = 1000);
     struct cluster_closure *closures[3];
 
     (void)state;
@@ -265,7 +265,7 @@ static void test_watchdog(void **state)
  * room is not said to have none. */
 static void test_watchdog_is_fair(void **state)
 {
-    struct cluster *cluster = BEGIN(.workers = 2, .supervisor.watchdog_ms = 1000);
+    struct cluster *cluster = BEGIN(.workers = 2, .node.watchdog_ms = 1000);
     struct cluster_closure *closures[40];
     struct cluster_closure *slow;
 
@@ -290,7 +290,7 @@ static void test_watchdog_is_fair(void **state)
 /* The words about workers, exactly. */
 static void test_watchdog_room(void **state)
 {
-    struct cluster *cluster = BEGIN(.workers = 2, .supervisor.watchdog_ms = 1000);
+    struct cluster *cluster = BEGIN(.workers = 2, .node.watchdog_ms = 1000);
     struct cluster_closure *slow;
 
     (void)state;
@@ -313,7 +313,7 @@ static void test_watchdog_room(void **state)
  * resolved: that wait is watched, too. */
 static void test_watchdog_of_kept(void **state)
 {
-    struct cluster *cluster = BEGIN(.workers = 1, .supervisor.watchdog_ms = 1000, OWN);
+    struct cluster *cluster = BEGIN(.workers = 1, .node.watchdog_ms = 1000, OWN);
     struct cluster_closure *kept;
     struct cluster_call *call;
 

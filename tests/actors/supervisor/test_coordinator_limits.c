@@ -241,7 +241,7 @@ static void test_one_thread_left(void **state)
 static void test_recovery_limit(void **state)
 {
     struct cluster *cluster =
-        BEGIN(.workers = 2, .clients = 1, .supervisor.recovery_ms = 2000);
+        BEGIN(.workers = 2, .clients = 1, .node.recovery_ms = 2000);
     struct cluster_task *client = cluster->clients[0];
     struct cluster_closure *pinned;
     struct cluster_closure *other;
@@ -275,7 +275,7 @@ static void test_recovery_limit(void **state)
 /* A worker that never was there is waited for in the same way. */
 static void test_worker_never_there(void **state)
 {
-    struct cluster *cluster = BEGIN(.workers = 1, .supervisor.recovery_ms = 2000);
+    struct cluster *cluster = BEGIN(.workers = 1, .node.recovery_ms = 2000);
     struct cluster_closure *pinned;
     struct cluster_call *call;
 

@@ -34,7 +34,7 @@ static void test_count(void **state)
 static void test_bytes(void **state)
 {
     struct cluster *cluster =
-        BEGIN(.workers = 1, .clients = 2, .supervisor.queue_bytes_max = 1000000);
+        BEGIN(.workers = 1, .clients = 2, .node.queue_bytes_max = 1000000);
     struct cluster_closure *closures[3];
     void *data = calloc(1, 2000000);
 

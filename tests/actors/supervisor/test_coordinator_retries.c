@@ -247,7 +247,7 @@ struct row {
     const char *function;
     int64_t number;
     unsigned failures;
-    struct mu__supervisor_config config;
+    mu_node_options config;
     unsigned attempts_max;      /* the closure's */
     int code;                   /* what it comes to */
     unsigned attempts;          /* runs in all */
@@ -256,7 +256,7 @@ struct row {
 
 static void expect_row(const struct row *row)
 {
-    struct cluster *cluster = BEGIN(.workers = 1, .supervisor = row->config, OWN);
+    struct cluster *cluster = BEGIN(.workers = 1, .node = row->config, OWN);
     struct cluster_closure *closure;
     struct cluster_call *call;
 
@@ -326,7 +326,7 @@ static void test_passing(void **state)
 /* What gave up says so, and says whose trouble it was. */
 static void test_given_up(void **state)
 {
-    struct cluster *cluster = BEGIN(.workers = 1, .supervisor.retries_max = 3, OWN);
+    struct cluster *cluster = BEGIN(.workers = 1, .node.retries_max = 3, OWN);
     struct cluster_closure *closure;
 
     (void)state;
@@ -369,8 +369,8 @@ static void test_lost_processes(void **state)
  * report in a second allowed, one every two seconds never raises anything. */
 static void test_decay(void **state)
 {
-    struct cluster *cluster = BEGIN(.workers = 1, .supervisor.server_failures = 1,
-                                    .supervisor.server_failures_ms = 2000, OWN);
+    struct cluster *cluster = BEGIN(.workers = 1, .node.server_failures = 1,
+                                    .node.server_failures_ms = 2000, OWN);
     struct cluster_closure *closure = NULL;
 
     (void)state;
@@ -404,7 +404,7 @@ static void test_decay(void **state)
 static void test_reporters(void **state)
 {
     struct cluster *cluster =
-        BEGIN(.workers = 2, .window = 1, .supervisor.server_failures = 2, OWN);
+        BEGIN(.workers = 2, .window = 1, .node.server_failures = 2, OWN);
     struct cluster_closure *closures[2];
 
     (void)state;

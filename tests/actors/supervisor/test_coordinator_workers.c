@@ -22,8 +22,8 @@ static uint64_t took_ms(struct cluster_closure *closure)
 static void test_staggered(void **state)
 {
     static const uint64_t begin_ms[] = {0, 1060 - 160, 2060 - 160, 2560 - 160};
-    struct cluster *cluster = BEGIN(.workers = 4, .supervisor.start_delay_ms = 1000,
-                                    .supervisor.start_delay_max_ms = 2500);
+    struct cluster *cluster = BEGIN(.workers = 4, .node.start_delay_ms = 1000,
+                                    .node.start_delay_max_ms = 2500);
     struct cluster_closure *closures[4];
 
     (void)state;
@@ -123,7 +123,7 @@ static void test_drained(void **state)
 /* Nobody waits for one that has left as it should, and it is no loss. */
 static void test_drained_is_not_missed(void **state)
 {
-    struct cluster *cluster = BEGIN(.workers = 2, .supervisor.recovery_ms = 1000);
+    struct cluster *cluster = BEGIN(.workers = 2, .node.recovery_ms = 1000);
     struct cluster_call *drain;
     struct leaver leaver;
 
@@ -175,7 +175,7 @@ static void test_drains_itself(void **state)
 /* Two are lost; one is back at once and works, while the other one is waited for. */
 static void test_each_for_itself(void **state)
 {
-    struct cluster *cluster = BEGIN(.workers = 2, .supervisor.recovery_ms = 60000);
+    struct cluster *cluster = BEGIN(.workers = 2, .node.recovery_ms = 60000);
     struct cluster_closure *closures[8];
 
     (void)state;
@@ -260,7 +260,7 @@ static void learn(struct cluster *cluster)
 static void test_backup(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
-                                    .supervisor.backup_percent = 300);
+                                    .node.backup_percent = 300);
     struct cluster_closure *closure;
 
     (void)state;
@@ -303,7 +303,7 @@ static void test_backup_and_a_loss(void **state)
     (void)state;
     for (unsigned loses_first = 0; loses_first < 2; loses_first++) {
         struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
-                                        .supervisor.backup_percent = 300);
+                                        .node.backup_percent = 300);
         struct cluster_closure *closure;
         unsigned first;
 
@@ -335,7 +335,7 @@ static void test_no_backup(void **state)
     (void)state;
     for (size_t i = 0; i < 2; i++) {
         struct cluster *cluster = BEGIN(.workers = 2, .window = 1,
-                                        .supervisor.backup_percent = 300);
+                                        .node.backup_percent = 300);
         struct cluster_closure *closure;
 
         open_at(cluster->chief);
@@ -365,7 +365,7 @@ static void test_measured(void **state)
 {
     (void)state;
     for (unsigned measure = 0; measure < 2; measure++) {
-        struct cluster *cluster = BEGIN(.workers = 1, .supervisor.measure = measure == 1);
+        struct cluster *cluster = BEGIN(.workers = 1, .node.measure = measure == 1);
         struct cluster_closure *closures[3];
         mu_value *status;
 

@@ -302,7 +302,7 @@ static void test_given_back_is_no_attempt(void **state)
 static void test_told_apart(void **state)
 {
     struct cluster *cluster = BEGIN(.workers = 1, .window = 2, OWN,
-                                    .supervisor.watchdog_ms = 1000);
+                                    .node.watchdog_ms = 1000);
     struct cluster_closure *closures[3];
 
     (void)state;

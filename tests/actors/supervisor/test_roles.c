@@ -125,7 +125,7 @@ static void test_priorities_hold_between_queues(void **state)
 static void test_nobody_of_the_type_is_told(void **state)
 {
     struct cluster *cluster =
-        MAKE(.workers = 1, .gpus = 1, .supervisor.watchdog_ms = 1000);
+        MAKE(.workers = 1, .gpus = 1, .node.watchdog_ms = 1000);
     struct cluster_closure *closure;
 
     (void)state;
@@ -294,7 +294,7 @@ static void test_drained_task_of_the_type(void **state)
 static void test_backup_is_of_the_type(void **state)
 {
     struct cluster *cluster =
-        BEGIN(.workers = 4, .gpus = 2, .supervisor.backup_percent = 200);
+        BEGIN(.workers = 4, .gpus = 2, .node.backup_percent = 200);
     struct cluster_closure *closures[6];
     struct cluster_closure *slow;
 

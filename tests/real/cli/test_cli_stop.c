@@ -240,16 +240,16 @@ static void test_offer(void **state)
     start_task(&tasks[0], &nodes, "chief:0");
     wait_up(&tasks[0]);
     start_waiting(&tasks[1], &nodes, "ps", 0);
-    cli_start(&asker, NULL, "offer", "--cluster", nodes.json, "--tasks", "ps:0,worker:0",
+    cli_start(&asker, NULL, "assign", "--cluster", nodes.json, "--tasks", "ps:0,worker:0",
               "--timeout-ms", "1500", NULL);
     cli_expect_code(&asker, 4);
     (void)cli_expect(&asker, NULL, "/job:ps/task:0 at tcp://127.0.0.1:");
-    (void)cli_expect(&asker, NULL, "muster offer: /job:worker/task:0: ");
+    (void)cli_expect(&asker, NULL, "muster assign: /job:worker/task:0: ");
     (void)cli_expect(&asker, NULL, "was not told its cluster within ");
     (void)cli_expect(&tasks[1], NULL, "/job:ps/task:0 node: is up at ");
 
     start_waiting(&tasks[2], &nodes, "worker", 0);
-    cli_start(&asker, NULL, "offer", "--cluster", nodes.json, NULL);
+    cli_start(&asker, NULL, "assign", "--cluster", nodes.json, NULL);
     cli_expect_code(&asker, 0);
     (void)cli_expect(&asker, NULL, "/job:chief/task:0 at tcp://127.0.0.1:");
     (void)cli_expect(&tasks[2], NULL, "/job:worker/task:0 node: is up at ");
@@ -266,21 +266,24 @@ static void test_offer_usage(void **state)
 
     (void)state;
     nodes_init(&nodes, 1, 0);
-    cli_start(&asker, NULL, "offer", "--cluster", nodes.json, "--tasks", "worker:7",
+    cli_start(&asker, NULL, "assign", "--cluster", nodes.json, "--tasks", "worker:7",
               NULL);
     cli_expect_code(&asker, 2);
-    assert_string_equal(asker.text, "muster offer: --tasks: the cluster has no "
+    assert_string_equal(asker.text, "muster assign: --tasks: the cluster has no "
                                     "/job:worker/task:7\n");
-    cli_start(&asker, NULL, "offer", "--cluster", nodes.json, "--tasks", "worker:", NULL);
+    cli_start(&asker, NULL, "assign", "--cluster", nodes.json, "--tasks",
+              "worker:", NULL);
     cli_expect_code(&asker, 2);
     start_waiting(&tasks[0], &nodes, "worker", 0);
-    cli_start(&asker, NULL, "offer", "--cluster", nodes.json, "--tasks", "worker:0", "-o",
-              "json", NULL);
+    cli_start(&asker, NULL, "assign", "--cluster", nodes.json, "--tasks", "worker:0",
+              "-o", "json", NULL);
     cli_expect_code(&asker, 0);
     root = cJSON_Parse(asker.text);
-    assert_string_equal(cJSON_GetObjectItem(cJSON_GetArrayItem(root, 0),
-                                            "task")->valuestring, "/job:worker/task:0");
-    assert_true(cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetArrayItem(root, 0), "told")));
+    assert_string_equal(
+        cJSON_GetObjectItem(cJSON_GetArrayItem(root, 0), "task")->valuestring,
+        "/job:worker/task:0");
+    assert_true(
+        cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetArrayItem(root, 0), "assigned")));
     cJSON_Delete(root);
     kill_task(&tasks[0]);
     nodes_done(&nodes);

@@ -1,6 +1,6 @@
 /* Options of a node from the environment: names, units, ranges, and who wins. The tests
  * go through tables and leave no variable behind. */
-#include "node/environment.h"
+#include "node/options.h"
 
 #include <limits.h>
 #include <setjmp.h>

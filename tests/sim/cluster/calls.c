@@ -82,7 +82,7 @@ struct cluster_call *cluster_open(struct cluster_task *task, int64_t timeout_ms)
     struct cluster_session *session = cluster__get(sizeof *session);
 
     session->shared.closures_max = task->cluster->options.queue_max;
-    session->shared.bytes_max = task->cluster->options.supervisor.queue_bytes_max;
+    session->shared.bytes_max = task->cluster->options.node.queue_bytes_max;
     session->next = task->cluster->sessions;
     task->cluster->sessions = session;
     task->session = session;

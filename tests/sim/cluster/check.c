@@ -72,7 +72,7 @@ static bool may_fail_with(const struct cluster_closure *closure, const mu_error 
     case MU_EUNAVAILABLE:
         return strcmp(closure->function, "write") == 0 ||
                (closure->ask.worker != 0 &&
-                closure->task->cluster->options.supervisor.recovery_ms != 0);
+                closure->task->cluster->options.node.recovery_ms != 0);
     default:
         return closure->refused;
     }
@@ -286,7 +286,7 @@ static void check_attempts(struct cluster *cluster, const struct cluster_closure
     if (closure->future == NULL || closure->key < 0 || closure->ask.name != NULL ||
         closure->session->over || closure->state != MU_REMOTE_READY ||
         sim_lives(cluster->chief->node) > 1 || cluster->chief->journal.storage != NULL ||
-        cluster->options.supervisor.backup_percent != 0 ||
+        cluster->options.node.backup_percent != 0 ||
         (closure->ask.flags & MU__CLOSURE_KEEP) != 0 || closure->future->attempt == 0)
         return;
     if (cluster->runs[closure->key] > closure->future->attempt)

@@ -27,6 +27,27 @@ static unsigned window_of(const struct cluster_options *options)
     return options->threads < 2 ? 4 : options->threads * 2;
 }
 
+static void set_options(const struct cluster_task *task, mu_node_options *node)
+{
+    const struct cluster_options *options = &task->cluster->options;
+
+    node->cluster = task->spec != NULL ? task->spec : task->cluster->spec;
+    node->cluster_name = task->cluster_name;
+    node->task_type = task->type;
+    node->task_index = (int)task->plays_index;
+    node->threads = options->threads;
+    node->window = window_of(options);
+    node->queue_max = options->queue_max;
+    node->attempts_max = options->attempts_max;
+    node->worker_types = task->worker_types != NULL ? task->worker_types
+                         : options->gpus > 0        ? "worker,gpu"
+                                                    : NULL;
+    node->heartbeat_ms = options->heartbeat_ms;
+    node->silence_ms = options->silence_ms;
+    if (options->hosts != NULL)
+        node->run = task->run;
+}
+
 /* Of a cluster that has a service. */
 static void set_coordination(struct cluster_task *task, struct mu__member_config *config)
 {
@@ -37,7 +58,6 @@ static void set_coordination(struct cluster_task *task, struct mu__member_config
     config->hosts = options->hosts;
     config->coordination = options->coordination;
     config->coordination.storage = task->store.storage;
-    config->run = task->run;
     if (task->cluster->etcd == NULL)
         return;
     task->door = sim_etcd_door(task->cluster->etcd, task->node);
@@ -85,38 +105,27 @@ static int start_process(void *arg, struct sim_node *node, struct mu__world *wor
 {
     struct cluster_task *task = arg;
     const struct cluster_options *options = &task->cluster->options;
+    mu_node_options own = options->node;
     struct mu__member_config config = {
+        .options = &own,
         .serves_at_once = true,
-        .cluster = task->spec != NULL ? task->spec : task->cluster->spec,
         .only = task->only,
         .only_why = task->only_why,
         .dials_any = task->dials_any,
         .offer_check = task->offer_check,
         .offer_owner = task->offer_owner,
         .takes_offer = task->takes_offer,
-        .cluster_name = task->cluster_name,
-        .task_type = task->type,
-        .task_index = task->plays_index,
         .address = task->advertises != NULL ? task->advertises : task->address,
         .listens = task->address,
+        .journal = task->journal.storage,
         .taken = on_taken,
         .taken_owner = task,
-        .threads = options->threads,
-        .window = window_of(options),
-        .queue_max = options->queue_max,
-        .attempts_max = options->attempts_max,
-        .supervisor = options->supervisor,
-        .worker_types = task->worker_types != NULL ? task->worker_types
-                        : options->gpus > 0        ? "worker,gpu"
-                                                   : NULL,
-        .heartbeat_ms = options->heartbeat_ms,
-        .silence_ms = options->silence_ms,
     };
     struct mu__world_hooks hooks;
     mu_error error = {0};
     int rv;
 
-    config.supervisor.journal = task->journal.storage;
+    set_options(task, &own);
     set_coordination(task, &config);
     rv = mu__member_start(&task->member, &config, world, wire, &error);
     check_start(task, rv, &error);

@@ -1,7 +1,7 @@
 #include "tests/sim/swarm/swarm.h"
 
 #include "actors/coordination/store/etcd_store.h"
-#include "node/member/service.h"
+#include "node/member/service_options.h"
 #include "tests/sim/chaos.h"
 
 #include <setjmp.h>

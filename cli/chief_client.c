@@ -1,0 +1,201 @@
+#include "cli/chief_client.h"
+
+#include "cli/resolve/cluster_flags.h"
+#include "cli/verbs.h"
+#include "node/discovery/route.h"
+#include "node/node.h"
+#include "resolver/spec/cluster.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum {
+    INDEX_FIRST = 100000,   /* of our client: far above those of real ones */
+    INDEX_COUNT = 900000,
+    CLOSE_MS = 500
+};
+
+/* ---- answers ---- */
+
+int64_t cmd_map_number(const mu_value *map, const char *key)
+{
+    int64_t number = 0;
+
+    (void)mu_value_get_int(mu_value_find(map, key), &number);
+    return number;
+}
+
+bool cmd_map_bool(const mu_value *map, const char *key)
+{
+    int truth = 0;
+
+    (void)mu_value_get_bool(mu_value_find(map, key), &truth);
+    return truth != 0;
+}
+
+const char *cmd_map_text(const mu_value *map, const char *key)
+{
+    const char *text = "";
+    size_t size;
+
+    (void)mu_value_get_string(mu_value_find(map, key), &text, &size);
+    return text;
+}
+
+const char *cmd_duration(int64_t ms, char *out, size_t size)
+{
+    if (ms < 10000)
+        (void)snprintf(out, size, "%" PRId64 " ms", ms);
+    else if (ms < 600000)
+        (void)snprintf(out, size, "%" PRId64 " s", ms / 1000);
+    else
+        (void)snprintf(out, size, "%" PRId64 " min", ms / 60000);
+    return out;
+}
+
+int cmd_exit_code(int code)
+{
+    if (code == 0)
+        return CMD_FINE;
+    return code == -MU_EDEADLINE || code == -MU_EUNAVAILABLE ? CMD_UNREACHED : CMD_FAILED;
+}
+
+/* ---- asking ---- */
+
+/* One task at one address, which came from `origin`. */
+static int add_target(struct cmd_client *client, const char *type, int index,
+                      const char *given, const char *origin, mu_error *error)
+{
+    mu_error inner;
+    int rv = mu_cluster_add(client->targets, type, index, given, &inner);
+
+    if (rv != 0)
+        return mu_error_set(error, rv, "%s: %s", origin, inner.message);
+    client->address = mu__cluster_url(client->targets, type, index);
+    return 0;
+}
+
+int cmd_target_address(struct cmd_client *client, const char *type, int index,
+                       mu_error *error)
+{
+    char origin[CMD_ORIGIN_BYTES];
+
+    return add_target(
+        client, type, index, cmd_text(client->options, CMD_FLAG_ADDRESS),
+        cmd_origin(client->options, CMD_FLAG_ADDRESS, origin, sizeof origin), error);
+}
+
+int cmd_target_chief(struct cmd_client *client, mu_error *error)
+{
+    const char *listed = mu_cluster_address(client->spec, "chief", 0);
+
+    if (cmd_text(client->options, CMD_FLAG_ADDRESS) != NULL)
+        return cmd_target_address(client, "chief", 0, error);
+    if (listed == NULL)
+        return mu_error_set(error, -MU_EINVALID,
+                            "there is no chief to ask: expected --address, or --cluster "
+                            "or TF_CONFIG with a chief");
+    return add_target(client, "chief", 0, listed, "cluster.chief", error);
+}
+
+/* A cluster spec is wanted even beside --address: it says who is missing. */
+static int read_targets(struct cmd_client *client, cmd_target_fn target, mu_error *error)
+{
+    int rv = cmd_spec_cluster(client->options, error, &client->spec);
+
+    if (rv != 0)
+        return rv;
+    client->targets = mu_cluster_new();
+    if (client->targets == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    return target(client, error);
+}
+
+static mu_node_options options_of(struct cmd_client *client, const char *route)
+{
+    const char *bind = cmd_text(client->options, CMD_FLAG_BIND);
+    mu_node_options options;
+
+    mu_node_options_init(&options);
+    options.cluster = client->targets;
+    options.cluster_name = cmd_text(client->options, CMD_FLAG_CLUSTER_NAME);
+    options.service_hosts = client->hosts == NULL ? "none" : client->hosts;
+    options.task_type = "client";
+    options.task_index = client->own_index;
+    options.bind_address = bind != NULL ? bind : route[0] == '\0' ? NULL : route;
+    options.advertise_address = cmd_text(client->options, CMD_FLAG_ADVERTISE);
+    options.log = cmd_log_line;
+    options.log_user = &client->log;
+    options.log_level = client->log.level;
+    return options;
+}
+
+/* Who is there is not known before it answers, so it is in no cluster. */
+static int open_any(struct cmd_client *client, mu_node_options *options, mu_error *error)
+{
+    const struct mu__node_extra extra = {
+        .dials_any = client->address,
+        .hosts = client->hosts_any,
+    };
+    mu_cluster *none = mu_cluster_new();
+    int rv;
+
+    if (none == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    options->cluster = none;
+    rv = mu__node_open(options, &extra, error, &client->node);
+    mu_cluster_free(none);
+    return rv;
+}
+
+static int request_as_client(struct cmd_client *client, cmd_target_fn target,
+                             cmd_request_fn request, mu_error *error)
+{
+    char route[MU__ROUTE_BYTES];
+    mu_node_options options;
+    int rv;
+
+    if (read_targets(client, target, error) != 0)
+        return CMD_USAGE;
+    mu__route(client->address, route);
+    options = options_of(client, route);
+    rv = client->hosts_any != NULL ? open_any(client, &options, error)
+                                : mu_node_open(&options, error, &client->node);
+    if (rv != 0)
+        return rv == -MU_EINVALID ? CMD_USAGE : CMD_ADDRESS;
+    rv = request(client, error);
+    (void)mu_node_close(client->node, CLOSE_MS, NULL);
+    return rv;
+}
+
+int cmd_with_client(const struct cmd_options *options, cmd_target_fn target,
+                    cmd_request_fn request, void *user)
+{
+    struct cmd_client client = {
+        .options = options,
+        .user = user,
+        .own_index = INDEX_FIRST + (int)(getpid() % INDEX_COUNT),
+    };
+    mu_error error = {.message = "out of memory"};
+    int code = CMD_USAGE;
+
+    if (cmd_log_open(options, &error, &client.log) == 0) {
+        if (options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT)
+            client.log.level = MU_LOG_ERROR;
+        code = request_as_client(&client, target, request, &error);
+        cmd_log_close(&client.log);
+    }
+    if (code != CMD_FINE && error.message[0] != '\0')
+        (void)fprintf(stderr, "muster %s: %s\n", options->verb->name, error.message);
+    mu_cluster_free(client.targets);
+    mu_cluster_free(client.spec);
+    free(client.hosts);
+    return code;
+}
+
+int cmd_chief_request(const struct cmd_options *options, cmd_request_fn request)
+{
+    return cmd_with_client(options, cmd_target_chief, request, NULL);
+}

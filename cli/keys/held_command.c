@@ -1,0 +1,154 @@
+#include "cli/keys/held_command.h"
+
+#include "cli/verbs.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/prctl.h>
+#endif
+
+enum { LOOK_MS = 20, END_MS = 5000 };
+
+/* ---- the command's process ---- */
+
+static void die_with(pid_t parent)
+{
+#ifdef __linux__
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+#endif
+    if (getppid() != parent)
+        _exit(CMD_NOT_STARTED);
+}
+
+/* Signals are as they were for us at the begin: those that we wait for with a thread are
+ * not blocked in it. */
+static void take_signals(void)
+{
+    sigset_t none;
+
+    (void)sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+/* The errno of a failure goes through the pipe, which ends when the command begins. */
+static void become(const struct cmd_command *command, pid_t parent, int out)
+{
+    int code;
+
+    die_with(parent);
+    take_signals();
+    (void)execvp(command->arguments[0], command->arguments);
+    code = errno;
+    (void)!write(out, &code, sizeof code);
+    _exit(CMD_NOT_STARTED);
+}
+
+static int refuse(const struct cmd_command *command, int number, mu_error *error)
+{
+    return mu_error_set(error, number == ENOENT ? CMD_NOT_FOUND : CMD_NOT_STARTED,
+                        "%.200s cannot be started: %s", command->arguments[0],
+                        strerror(number));
+}
+
+/* 0, or the exit code. */
+static int start(const struct cmd_command *command, mu_error *error, pid_t *ret_pid)
+{
+    pid_t parent = getpid();
+    int number = 0;
+    int ends[2];
+
+    for (const char *const *at = command->variables; *at != NULL; at += 2)
+        (void)setenv(at[0], at[1], 1);
+    if (pipe(ends) != 0)
+        return refuse(command, errno, error);
+    (void)fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+    (void)fcntl(ends[1], F_SETFD, FD_CLOEXEC);
+    *ret_pid = fork();
+    if (*ret_pid == 0)
+        become(command, parent, ends[1]);
+    if (*ret_pid < 0)
+        number = errno;
+    (void)close(ends[1]);
+    if (number == 0 && read(ends[0], &number, sizeof number) > 0)
+        (void)waitpid(*ret_pid, NULL, 0);
+    (void)close(ends[0]);
+    return number == 0 ? 0 : refuse(command, number, error);
+}
+
+/* ---- while it runs ---- */
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void nap(void)
+{
+    (void)nanosleep(&(struct timespec){0, LOOK_MS * 1000000}, NULL);
+}
+
+/* Its pid is its own until it is waited for. */
+static bool has_ended(pid_t pid)
+{
+    siginfo_t info = {.si_pid = 0};
+
+    return waitid(P_PID, (id_t)pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid == pid;
+}
+
+static int reap(struct cmd_client *client, pid_t pid)
+{
+    int status = 0;
+
+    cmd_forward_signals(client, 0);
+    if (waitpid(pid, &status, 0) != pid)
+        return CMD_FAILED;
+    return WIFSIGNALED(status) ? CMD_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void end(pid_t pid)
+{
+    int64_t until_ms = now_ms() + END_MS;
+
+    (void)kill(pid, SIGTERM);
+    while (!has_ended(pid) && now_ms() < until_ms)
+        nap();
+    if (!has_ended(pid))
+        (void)kill(pid, SIGKILL);
+}
+
+int cmd_command_run(struct cmd_client *client, const struct cmd_command *command,
+                    mu_error *error)
+{
+    bool lost = false;
+    pid_t pid = 0;
+    int code = start(command, error, &pid);
+
+    if (code != 0)
+        return code;
+    cmd_forward_signals(client, pid);
+    while (!has_ended(pid) && !lost)
+        lost = command->lost(command->held, LOOK_MS, error) != -MU_EDEADLINE;
+    if (lost)
+        end(pid);
+    code = reap(client, pid);
+    if (!lost)
+        error->message[0] = '\0';
+    return lost ? CMD_FAILED : code;
+}
+
+int cmd_command_none(const struct cmd_command *command, mu_error *error)
+{
+    (void)command->lost(command->held, -1, error);
+    return CMD_FAILED;
+}

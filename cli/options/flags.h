@@ -1,0 +1,185 @@
+/* The flags of all verbs, from one table: parsing, help and the manual's table come from
+ * it. A value comes from the command line, else from the flag's environment variable (an
+ * empty one counts as absent), else it is the default. Flags that are options of the node
+ * have their variables, ranges and defaults from the table in node/options.c. */
+#ifndef MU_NODE_CMD_OPTIONS_H
+#define MU_NODE_CMD_OPTIONS_H
+
+#include "node/options.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum cmd_flag {
+    CMD_FLAG_CLUSTER,
+    CMD_FLAG_TASK,
+    CMD_FLAG_TYPE,
+    CMD_FLAG_INDEX,
+    CMD_FLAG_RESOLVER,
+    CMD_FLAG_RESOLVER_SET,
+    CMD_FLAG_RESOLVE_MS,
+    CMD_FLAG_CLUSTER_NAME,
+    CMD_FLAG_BIND,
+    CMD_FLAG_ADVERTISE,
+    CMD_FLAG_THREADS,
+    CMD_FLAG_PROCESSES,
+    CMD_FLAG_WINDOW,
+    CMD_FLAG_QUEUE_MAX,
+    CMD_FLAG_QUEUE_BYTES_MAX,
+    CMD_FLAG_ATTEMPTS_MAX,
+    CMD_FLAG_RETRIES_MAX,
+    CMD_FLAG_RECOVERY_MS,
+    CMD_FLAG_START_DELAY_MS,
+    CMD_FLAG_START_DELAY_MAX_MS,
+    CMD_FLAG_SERVER_FAILURES,
+    CMD_FLAG_SERVER_FAILURES_MS,
+    CMD_FLAG_SERVER_LOST_MS,
+    CMD_FLAG_EFFECT_WAIT_MS,
+    CMD_FLAG_TIMEOUTS,
+    CMD_FLAG_UNKNOWN_IS_WORKER,
+    CMD_FLAG_BACKUP_PERCENT,
+    CMD_FLAG_WATCHDOG_MS,
+    CMD_FLAG_MEASURE,
+    CMD_FLAG_JOURNAL,
+    CMD_FLAG_JOURNAL_SYNC,
+    CMD_FLAG_RESTART_EXIT_CODE,
+    CMD_FLAG_HEARTBEAT_MS,
+    CMD_FLAG_SILENCE_MS,
+    CMD_FLAG_SERVICE_HOSTS,
+    CMD_FLAG_STORE,
+    CMD_FLAG_STORE_SYNC,
+    CMD_FLAG_JOB_RUN,
+    CMD_FLAG_ENDED,
+    CMD_FLAG_PRESENT,
+    CMD_FLAG_KEYS,
+    CMD_FLAG_COORDINATED_JOBS,
+    CMD_FLAG_WORKER_TYPES,
+    CMD_FLAG_RECOVERABLE,
+    CMD_FLAG_SUSPECT_MS,
+    CMD_FLAG_DEAD_MS,
+    CMD_FLAG_RECONNECT_MS,
+    CMD_FLAG_STUCK_MS,
+    CMD_FLAG_LEAVE_MS,
+    CMD_FLAG_LEASE_MS,
+    CMD_FLAG_PREEMPT_ON_SIGTERM,
+    CMD_FLAG_PLUGIN,
+    CMD_FLAG_PLUGIN_TIMEOUT_MS,
+    CMD_FLAG_PYTHON,
+    CMD_FLAG_SET,
+    CMD_FLAG_GRACE_MS,
+    CMD_FLAG_WORKERS,
+    CMD_FLAG_PS,
+    CMD_FLAG_COUNTS,
+    CMD_FLAG_EVALUATOR,
+    CMD_FLAG_CHIEF,
+    CMD_FLAG_TRANSPORT,
+    CMD_FLAG_RESTART,
+    CMD_FLAG_RESTART_MAX,
+    CMD_FLAG_STATUS_FILE,
+    CMD_FLAG_COLOR,
+    CMD_FLAG_ADDRESS,
+    CMD_FLAG_WAIT,
+    CMD_FLAG_PREFIX,
+    CMD_FLAG_IF_ABSENT,
+    CMD_FLAG_IF_REVISION,
+    CMD_FLAG_IF_VALUE,
+    CMD_FLAG_LONG,
+    CMD_FLAG_COUNT,
+    CMD_FLAG_TASKS,
+    CMD_FLAG_AS,
+    CMD_FLAG_CODE,
+    CMD_FLAG_WATCH,
+    CMD_FLAG_LIST,
+    CMD_FLAG_EXPLAIN,
+    CMD_FLAG_RESOLVE_WATCH,
+    CMD_FLAG_RESOLVE_OUTPUT,
+    CMD_FLAG_WAIT_MS,
+    CMD_FLAG_TIMEOUT_MS,
+    CMD_FLAG_LOG_LEVEL,
+    CMD_FLAG_LOG_FORMAT,
+    CMD_FLAG_LOG_FILE,
+    CMD_FLAG_OUTPUT,
+    CMD_FLAG_MODE,
+    CMD_FLAG_WAIT_CLUSTER,
+    CMD_FLAGS_COUNT
+};
+
+enum cmd_kind {
+    CMD_TEXT,
+    CMD_NUMBER,     /* whole, from `low` to `high` */
+    CMD_CHOICE,     /* one of `choices`, "a|b|c" */
+    CMD_LIST,       /* may be repeated; in a variable, several are separated by ; */
+    CMD_SWITCH      /* 0 or 1; on the command line 1 when nothing stands behind its "=" */
+};
+
+struct cmd_flag_spec {
+    const char *name;       /* without the dashes */
+    const struct mu__option *option;    /* NULL: what it says is said here instead */
+    const char *variable;
+    char letter;            /* "-o" for 'o', or 0 */
+    enum cmd_kind kind;
+    unsigned verbs;         /* CMD_NODE | ... */
+    const char *word;       /* what its value is called in the help */
+    const char *initial;    /* the default, as text; NULL: none */
+    unsigned low;
+    unsigned high;
+    const char *choices;
+    const char *help;
+};
+
+extern const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT];
+
+enum cmd_source { CMD_FROM_DEFAULT, CMD_FROM_VARIABLE, CMD_FROM_LINE };
+
+enum { CMD_ORIGIN_BYTES = 64, CMD_INITIAL_BYTES = 32, CMD_OPERANDS_MAX = 2 };
+
+struct cmd_value {
+    enum cmd_source source;
+    const char *text;       /* NULL: none. Borrowed from argv, environ or the table */
+    const char *variable;   /* that it comes from; NULL: from none */
+    uint64_t number;        /* of a number, or which of the choices */
+    char **items;           /* of a list */
+    size_t items_count;
+};
+
+struct cmd_verb;
+
+struct cmd_options {
+    const struct cmd_verb *verb;
+    const char *operands[CMD_OPERANDS_MAX]; /* the arguments that are no flags */
+    size_t operands_count;
+    char **command;         /* what stands behind "--", of verbs that take a command, with
+                               NULL behind it; NULL: there is none */
+    bool help;              /* --help was asked for; nothing else is valid then */
+    struct cmd_value values[CMD_FLAGS_COUNT];
+};
+
+/* Read the arguments after the verb, and the environment. -MU_EINVALID with the flag, its
+ * value and what was expected; *ret_options is then free of memory. */
+int cmd_options_parse(const struct cmd_verb *verb, char **arguments, mu_error *ret_error,
+                      struct cmd_options *ret_options);
+void cmd_options_done(struct cmd_options *options);
+
+const char *cmd_text(const struct cmd_options *options, enum cmd_flag flag);
+unsigned cmd_number(const struct cmd_options *options, enum cmd_flag flag);
+
+/* The flag's own variable, and its default as text ("": none). */
+const char *cmd_variable(enum cmd_flag flag);
+const char *cmd_initial(enum cmd_flag flag, char *out, size_t size);
+
+/* Put all that are options of a node where they belong. */
+void cmd_node_options(const struct cmd_options *options, mu_node_options *node_options);
+
+/* How a person gave the value: "--threads" or "MUSTER_THREADS". */
+const char *cmd_origin(const struct cmd_options *options, enum cmd_flag flag, char *out,
+                       size_t size);
+
+/* One setting split in two: `ret_value` points into `text`, the caller frees `ret_key`.
+ * -MU_EINVALID with the flag or variable that it comes from. */
+int cmd_setting_split(const struct cmd_options *options, const char *text,
+                      mu_error *ret_error, char **ret_key, const char **ret_value);
+
+/* Whether all of them can be split, before anything starts. */
+int cmd_settings_check(const struct cmd_options *options, mu_error *ret_error);
+
+#endif

@@ -1,0 +1,135 @@
+#include "cli/output/log.h"
+
+#include "cli/output/print_json.h"
+
+#include "muster/node.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { LINE_BYTES = 2048, FILE_MODE = 0644 };
+
+static const char *const level_names[] = {"error", "warn", "info", "debug"};
+static const char *const level_heads[] = {"ERROR", "WARN ", "INFO ", "DEBUG"};
+
+int cmd_log_open(const struct cmd_options *options, mu_error *ret_error,
+                 struct cmd_log *ret_log)
+{
+    const char *path = cmd_text(options, CMD_FLAG_LOG_FILE);
+    int fd = STDERR_FILENO;
+
+    if (path != NULL)
+        fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, FILE_MODE);
+    if (fd < 0)
+        return mu_error_set(ret_error, -MU_EINVALID, "log file \"%s\": %s", path,
+                            strerror(errno));
+    *ret_log = (struct cmd_log){
+        .fd = fd,
+        .level = (int)cmd_number(options, CMD_FLAG_LOG_LEVEL),
+        .json = cmd_number(options, CMD_FLAG_LOG_FORMAT) == 1,
+    };
+    return 0;
+}
+
+void cmd_log_close(struct cmd_log *log)
+{
+    if (log->fd != STDERR_FILENO)
+        (void)close(log->fd);
+}
+
+/* A log that cannot be written is no reason to stop working. */
+static void put(const struct cmd_log *log, const char *text, size_t size)
+{
+    while (size > 0) {
+        ssize_t put_bytes = write(log->fd, text, size);
+
+        if (put_bytes < 0 && errno == EINTR)
+            continue;
+        if (put_bytes <= 0)
+            return;
+        text += put_bytes;
+        size -= (size_t)put_bytes;
+    }
+}
+
+static void add_text(cJSON *map, const char *key, const char *text)
+{
+    (void)cJSON_AddItemToObject(map, key, cmd_json_text(text, strlen(text)));
+}
+
+static void put_json(const struct cmd_log *log, const struct timespec *now, int level,
+                     const char *task, const char *who, const char *line)
+{
+    cJSON *map = cJSON_CreateObject();
+    struct tm parts;
+    char stamp[40];
+    char *text;
+    size_t used;
+
+    (void)gmtime_r(&now->tv_sec, &parts);
+    used = strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%S", &parts);
+    (void)snprintf(stamp + used, sizeof stamp - used, ".%03ldZ", now->tv_nsec / 1000000);
+    add_text(map, "time", stamp);
+    add_text(map, "level", level_names[level]);
+    add_text(map, "task", task);
+    add_text(map, "who", who);
+    add_text(map, "message", line);
+    text = cJSON_PrintUnformatted(map);
+    cJSON_Delete(map);
+    if (text == NULL)
+        return;
+    used = strlen(text);
+    text[used] = '\n';      /* in the place of the zero byte: the size goes with it */
+    put(log, text, used + 1);
+    cJSON_free(text);
+}
+
+static void put_text(const struct cmd_log *log, const struct timespec *now, int level,
+                     const char *task, const char *who, const char *line)
+{
+    char text[LINE_BYTES];
+    struct tm parts;
+    size_t used;
+    int needed;
+
+    (void)localtime_r(&now->tv_sec, &parts);
+    used = strftime(text, sizeof text, "%H:%M:%S", &parts);
+    needed = snprintf(text + used, sizeof text - used, ".%03ld %s %s %s: %s\n",
+                      now->tv_nsec / 1000000, level_heads[level], task, who, line);
+    used += (size_t)(needed < 0 ? 0 : needed);
+    if (used >= sizeof text) {
+        used = sizeof text - 1;
+        text[used - 1] = '\n';
+    }
+    put(log, text, used);
+}
+
+void cmd_log_line(void *user, int level, const char *task, const char *who,
+                  const char *line)
+{
+    const struct cmd_log *log = user;
+    struct timespec now;
+
+    if (level > log->level || level < 0)
+        return;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    (log->json ? put_json : put_text)(log, &now, level, task, who, line);
+}
+
+void cmd_log_say(struct cmd_log *log, int level, const char *task, const char *format,
+                 ...)
+{
+    char line[LINE_BYTES];
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(line, sizeof line, format, args);
+    va_end(args);
+    cmd_log_line(log, level, task, "node", line);
+}

@@ -1,0 +1,168 @@
+#include "cli/run/launch.h"
+
+#include "cli/run/child.h"
+#include "cli/verbs.h"
+#include "node/supervision_pipe.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { HOST_WORDS_MAX = 16 };
+
+extern char **environ;
+
+static const char *const own_variables[] = {
+    "TF_CONFIG", "MUSTER_CLUSTER", "MUSTER_TASK",      "MUSTER_TYPE",
+    "MUSTER_INDEX", "MUSTER_BIND", "MUSTER_ADVERTISE", "MUSTER_PROGRESS",
+    "MUSTER_RESOLVER", "MUSTER_RESOLVER_SET", MU__SUPERVISION_VARIABLE,
+};
+
+/* Variables (names, or prefixes of names) by which launchers identify a process of
+ * another cluster. A child that inherited them would take itself for that process, as
+ * would all its siblings. What a program needs to reach a service stays. */
+static const char *const others_variables[] = {
+    "OMPI_", "PMIX_", "PMI_", "MPI_LOCAL", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=",
+    "MASTER_ADDR=", "MASTER_PORT=", "JAX_", "SLURM_PROCID=", "SLURM_LOCALID=",
+    "SLURM_NODEID=", "SLURM_GTIDS=", "SLURM_TASK_PID=", "SLURM_STEP", "SLURM_NTASKS",
+    "SLURM_NPROCS=", "SLURM_TASKS_PER_NODE=", "SLURM_DIST", "SM_HOSTS=",
+    "SM_CURRENT_HOST=", "SM_RESOURCE_CONFIG=", "JOB_COMPLETION_INDEX=", "JOB_INDEX=",
+    "JOBSET_NAME=", "REPLICATED_JOB_", "AWS_BATCH_JOB_", "TPU_CONFIG=", "TPU_NAME=",
+    "TPU_WORKER_", "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS=", "MUSTER_HOSTS=", "MUSTER_RANK=",
+    "MUSTER_COORDINATOR_", "MUSTER_NUM_PROCESSES=", "MUSTER_PROCESS_ID=",
+    "MUSTER_BIND_ADDRESS=", "MUSTER_CLUSTER_FILE=", "MUSTER_CLUSTER_DIRECTORY=",
+    "MUSTER_ETCD", "MUSTER_TASKS=", "MUSTER_DNS_", "MUSTER_KUBERNETES_",
+};
+
+static bool is_of_others(const char *entry)
+{
+    for (size_t i = 0; i < sizeof others_variables / sizeof others_variables[0]; i++)
+        if (strncmp(others_variables[i], entry, strlen(others_variables[i])) == 0)
+            return true;
+    return false;
+}
+
+static bool is_own_variable(const char *entry)
+{
+    size_t length = strcspn(entry, "=");
+
+    for (size_t i = 0; i < sizeof own_variables / sizeof own_variables[0]; i++)
+        if (strlen(own_variables[i]) == length &&
+            strncmp(own_variables[i], entry, length) == 0)
+            return true;
+    return false;
+}
+
+/* Each start of a cluster is a run of its own of the job: "20260131-235959-0123abcd". */
+static void name_run(char out[CLI_RUN_NAME_BYTES])
+{
+    time_t now = time(NULL);
+    uint32_t number = (uint32_t)getpid();
+    char date[24] = "";
+    struct tm parts;
+
+    if (gmtime_r(&now, &parts) != NULL)
+        (void)strftime(date, sizeof date, "%Y%m%d-%H%M%S", &parts);
+    (void)getrandom(&number, sizeof number, GRND_NONBLOCK);
+    (void)snprintf(out, CLI_RUN_NAME_BYTES, "%s-%08" PRIx32, date, number);
+}
+
+/* This process's environment, without what names its task; TF_CONFIG of each child comes
+ * last. */
+static int make_environment(struct cmd_launch *launch,
+                            const struct cmd_options *options)
+{
+    static char progress[] = "MUSTER_PROGRESS=1";
+    static char pipe_name[48];
+    static char name[sizeof "MUSTER_RUN=" + CLI_RUN_NAME_BYTES];
+    char **environment;
+    size_t count = 0;
+
+    while (environ[count] != NULL)
+        count++;
+    environment = calloc(count + 5, sizeof *environment);
+    if (environment == NULL)
+        return -MU_ENOMEM;
+    launch->environment = environment;
+    count = 0;
+    for (char **at = environ; *at != NULL; at++)
+        if (!is_own_variable(*at) && !is_of_others(*at))
+            environment[count++] = *at;
+    (void)snprintf(pipe_name, sizeof pipe_name, MU__SUPERVISION_VARIABLE "=%d:%ld",
+                   CMD_SUPERVISION_FD, (long)getpid());
+    environment[count++] = progress;
+    environment[count++] = pipe_name;
+    if (cmd_text(options, CMD_FLAG_JOB_RUN) == NULL) {
+        (void)snprintf(name, sizeof name, "MUSTER_RUN=");
+        name_run(name + strlen(name));
+        environment[count++] = name;
+    }
+    launch->tf_config = &environment[count];
+    return 0;
+}
+
+bool cmd_is_quiet(const struct cmd_options *options)
+{
+    return options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT &&
+           cmd_text(options, CMD_FLAG_LOG_FILE) == NULL;
+}
+
+/* The flags of `muster node` among this command's; variables are inherited. */
+static int make_arguments(struct cmd_launch *launch,
+                          const struct cmd_options *options, mu_error *error)
+{
+    static char own[] = "muster";
+    static char verb[] = "node";
+    static char names[CMD_FLAGS_COUNT][32];
+    static char quiet[2][16] = {"--log-level", "warn"};
+    const char *const *host = cmd_host()->command;
+    size_t count = 0;
+
+    for (; host != NULL && host[count] != NULL && count < HOST_WORDS_MAX; count++)
+        launch->arguments[count] = (char *)(uintptr_t)host[count];
+    if (count == 0)
+        launch->arguments[count++] = own;
+    launch->arguments[count++] = verb;
+    launch->task = &launch->arguments[count];
+    count += 2;
+    if (cmd_is_quiet(options))
+        for (int i = 0; i < 2; i++)
+            launch->arguments[count++] = quiet[i];
+    for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
+        const struct cmd_value *value = &options->values[flag];
+        bool is_list = cmd_flags[flag].kind == CMD_LIST;
+        size_t items = is_list ? value->items_count : 1;
+
+        if ((cmd_flags[flag].verbs & CMD_NODE) == 0 || value->source != CMD_FROM_LINE)
+            continue;
+        if (count + 2 * items >= CLI_ARGUMENTS_MAX)
+            return mu_error_set(error, -MU_EEXHAUSTED, "too many flags to pass on");
+        (void)snprintf(names[flag], sizeof names[flag], "--%s", cmd_flags[flag].name);
+        for (size_t i = 0; i < items; i++) {
+            launch->arguments[count++] = names[flag];
+            launch->arguments[count++] =
+                is_list ? value->items[i] : (char *)value->text;
+        }
+    }
+    return 0;
+}
+
+int cmd_launch_init(struct cmd_launch *launch, const struct cmd_options *options,
+                    mu_error *ret_error)
+{
+    int rv = make_arguments(launch, options, ret_error);
+
+    if (rv == 0 && make_environment(launch, options) != 0)
+        rv = mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    return rv;
+}
+
+void cmd_launch_done(struct cmd_launch *launch)
+{
+    free(launch->environment);
+    launch->environment = NULL;
+}

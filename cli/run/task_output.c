@@ -1,0 +1,154 @@
+#include "cli/run/task_output.h"
+
+#include "runtime/base/text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+enum { HEAD_BYTES = 96, PROGRESS_EVERY_MS = 2000, COLUMNS_DEFAULT = 80 };
+
+static const char clear_line[] = "\r\033[2K";
+
+void cmd_output_init(struct cmd_output *output, int fd, int width, bool colours)
+{
+    *output = (struct cmd_output){
+        .fd = fd,
+        .terminal = isatty(fd) == 1,
+        .colours = colours,
+        .width = width,
+    };
+}
+
+static void put(const struct cmd_output *output, const char *text, size_t size)
+{
+    while (size > 0) {
+        ssize_t done = write(output->fd, text, size);
+
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return;
+        text += done;
+        size -= (size_t)done;
+    }
+}
+
+/* "worker/1 | ", coloured where that is wanted. Returns its bytes. */
+static size_t head(const struct cmd_output *output, const char *name, unsigned colour,
+                   char *out)
+{
+    static const char *const codes[] = {"36", "32", "33", "35", "34", "96", "92", "95"};
+    int used;
+
+    if (output->colours)
+        used = snprintf(out, HEAD_BYTES, "\033[%sm%-*s |\033[0m ",
+                        codes[colour % (sizeof codes / sizeof codes[0])], output->width,
+                        name);
+    else
+        used = snprintf(out, HEAD_BYTES, "%-*s | ", output->width, name);
+    return used < HEAD_BYTES ? (size_t)used : HEAD_BYTES - 1;
+}
+
+static int columns_of(const struct cmd_output *output)
+{
+    struct winsize size;
+
+    if (ioctl(output->fd, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return size.ws_col;
+    return COLUMNS_DEFAULT;
+}
+
+/* How many bytes of `text` a terminal shows in its first line. Escapes take no room, and
+ * a character is taken to be one column wide. */
+static size_t bytes_of_columns(const char *text, int columns)
+{
+    const char *end = text + strlen(text);
+    const char *at = text;
+
+    while (at < end && columns > 1) {
+        size_t length = mu__utf8_length(at, end);
+
+        if (at[0] == '\033') {
+            at += strcspn(at, "m");
+            at += at < end;
+            continue;
+        }
+        at += length == 0 ? 1 : length;
+        columns--;
+    }
+    return (size_t)(at - text);
+}
+
+static void show_progress(const struct cmd_output *output)
+{
+    put(output, clear_line, sizeof clear_line - 1);
+    put(output, output->progress,
+        bytes_of_columns(output->progress, columns_of(output)));
+    if (output->colours)
+        put(output, "\033[0m", 4);
+}
+
+void cmd_output_line(struct cmd_output *output, const char *name, unsigned colour,
+                     const char *text, size_t size)
+{
+    char start[HEAD_BYTES];
+    size_t start_size = head(output, name, colour, start);
+    bool below = output->terminal && output->progress[0] != '\0';
+
+    if (below)
+        put(output, clear_line, sizeof clear_line - 1);
+    put(output, start, start_size);
+    put(output, text, size);
+    put(output, "\n", 1);
+    if (below)
+        show_progress(output);
+}
+
+void cmd_output_progress(struct cmd_output *output, const char *name, unsigned colour,
+                         const char *text, size_t size, uint64_t now_ms)
+{
+    size_t used = head(output, name, colour, output->progress);
+
+    if (size > sizeof output->progress - 1 - used)
+        size = sizeof output->progress - 1 - used;
+    memcpy(output->progress + used, text, size);
+    output->progress[used + size] = '\0';
+    output->progress_due = true;
+    (void)cmd_output_tick(output, now_ms);
+}
+
+static void flush_progress(struct cmd_output *output)
+{
+    output->progress_due = false;
+    if (output->terminal) {
+        show_progress(output);
+        return;
+    }
+    put(output, output->progress, strlen(output->progress));
+    put(output, "\n", 1);
+}
+
+int cmd_output_tick(struct cmd_output *output, uint64_t now_ms)
+{
+    uint64_t due_ms = output->progress_ms + PROGRESS_EVERY_MS;
+
+    if (!output->progress_due)
+        return -1;
+    if (!output->terminal && output->progress_ms != 0 && now_ms < due_ms)
+        return (int)(due_ms - now_ms);
+    output->progress_ms = now_ms;
+    flush_progress(output);
+    return -1;
+}
+
+void cmd_output_end(struct cmd_output *output)
+{
+    if (output->progress_due)
+        flush_progress(output);
+    if (output->terminal && output->progress[0] != '\0')
+        put(output, "\n", 1);
+    output->progress[0] = '\0';
+}

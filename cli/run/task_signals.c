@@ -1,0 +1,264 @@
+/* Signals of `muster node`.
+ *
+ * A thread waits for them; a handler writes them into a pipe. The first signal begins the
+ * node's end: every call that waits returns, so that the work on the main thread comes to
+ * its end too. The second signal ends the process.
+ *
+ * With --preempt-on-sigterm a first SIGTERM is a preemption notice before all that: the
+ * program ends by itself, at the step that the tasks agree on, or the grace does, or the
+ * next signal counts as the first one. */
+#include "cli/run/task_signals.h"
+
+#include "cli/verbs.h"
+#include "node/node.h"
+#include "runtime/uv/thread.h"
+
+#include "muster/coordination.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { CLOSING_MS = 1500 };     /* what closing takes beyond the grace */
+
+/* Static: the handler has no other argument than the signal. */
+static int signal_pipe[2] = {-1, -1};
+static pid_t signal_owner;
+
+static uint64_t now_ms(void)
+{
+    return uv_hrtime() / 1000000;
+}
+
+/* Write a signal for the watcher; 0: it is to end. */
+static void notify_watcher(int number)
+{
+    unsigned char byte = (unsigned char)number;
+
+    (void)!write(signal_pipe[1], &byte, 1);
+}
+
+/* A child that a function has forked shares the pipe: its signals are not this task's. */
+static void on_signal(int number)
+{
+    int saved = errno;
+
+    if (getpid() == signal_owner) {
+        notify_watcher(number);
+    } else {
+        (void)signal(number, SIG_DFL);
+        (void)raise(number);
+    }
+    errno = saved;
+}
+
+/* The next signal; 0: the watcher is to end; -1: none came within the timeout. */
+static int next_signal(int timeout_ms)
+{
+    struct pollfd readable = {.fd = signal_pipe[0], .events = POLLIN};
+    unsigned char byte = 0;
+    int rv;
+
+    do
+        rv = poll(&readable, 1, timeout_ms);
+    while (rv < 0 && errno == EINTR);
+    if (rv <= 0)
+        return -1;
+    return read(signal_pipe[0], &byte, 1) == 1 ? byte : 0;
+}
+
+/* What mu_node_close begins, without its waiting and freeing: calls are answered with
+ * -MU_ECLOSED from then on, and the node stays until its owner closes it. */
+static void begin_end(mu_node *node, int grace_ms)
+{
+    atomic_store(&node->lifecycle.timeout_ms, grace_ms);
+    (void)uv_async_send(&node->lifecycle.stop);
+}
+
+/* The node as it is now, held so that it may be used while its owner closes it. */
+static mu_node *hold_node(struct cmd_task *task)
+{
+    mu_node *node;
+
+    pthread_mutex_lock(&task->lock);
+    node = task->node;
+    if (node != NULL)
+        mu__node_ref(node);
+    pthread_mutex_unlock(&task->lock);
+    return node;
+}
+
+/* Half of the grace is for a worker's closures to finish, the rest for its functions to
+ * end after they were cancelled. */
+static void drain(struct cmd_task *task)
+{
+    mu_node *node = hold_node(task);
+    mu_error error;
+
+    if (node == NULL)
+        return;
+    if (mu_node_drain(node, task->grace_ms / 2, &error) == 0)
+        cmd_log_say(&task->log, MU_LOG_INFO, task->name, "has finished what it had");
+    else if (error.code != -MU_ECLOSED)
+        cmd_log_say(&task->log, MU_LOG_INFO, task->name, "leaves as it is: %s",
+                    error.message);
+    mu__node_unref(node);
+}
+
+static void leave_run(struct cmd_task *task)
+{
+    mu_node *node = hold_node(task);
+
+    if (node == NULL)
+        return;
+    mu__node_leave_run(node);
+    mu__node_unref(node);
+}
+
+static void *end_task(void *arg)
+{
+    struct cmd_task *task = arg;
+    uint64_t began_ms = now_ms();
+    int left_ms = task->grace_ms;
+
+    if (atomic_load(&task->drains)) {
+        drain(task);
+        left_ms -= (int)(now_ms() - began_ms);
+    }
+    leave_run(task);
+    atomic_store(&task->closing_ms, left_ms < 0 ? 0 : left_ms);
+    pthread_mutex_lock(&task->lock);
+    if (task->node != NULL)
+        begin_end(task->node, atomic_load(&task->closing_ms));
+    pthread_mutex_unlock(&task->lock);
+    return NULL;
+}
+
+/* Another signal ends the process at once, and so does the end of the grace. */
+static void watch_end(struct cmd_task *task)
+{
+    int number = next_signal(task->grace_ms + CLOSING_MS);
+
+    if (number > 0) {
+        cmd_log_say(&task->log, MU_LOG_WARN, task->name,
+                    "signal %d (%s) again: ends at once", number, strsignal(number));
+        _exit(CMD_SIGNAL + number);
+    }
+    if (number < 0) {
+        cmd_log_say(&task->log, MU_LOG_ERROR, task->name,
+                    "the program of %s did not end within %d ms", task->name,
+                    task->grace_ms);
+        _exit(CMD_UNENDED);
+    }
+}
+
+static void *give_notice(void *arg)
+{
+    struct cmd_task *task = arg;
+    mu_node *node = hold_node(task);
+    mu_error error;
+
+    if (node == NULL) {
+        notify_watcher(SIGTERM);
+        return NULL;
+    }
+    if (mu_preemption_notify(node, "SIGTERM", task->grace_ms, task->grace_ms, &error) !=
+            0 &&
+        error.code != -MU_ECLOSED) {
+        cmd_log_say(&task->log, MU_LOG_WARN, task->name,
+                    "the preemption notice was not given: %s", error.message);
+        notify_watcher(SIGTERM);
+    }
+    mu__node_unref(node);
+    return NULL;
+}
+
+/* Give the program its grace to end at the step that the tasks agree on. Returns the
+ * signal by which the task's end begins, at once if the notice cannot be given; 0: the
+ * task has ended by itself. */
+static int preempt(struct cmd_task *task)
+{
+    int number;
+
+    cmd_log_say(&task->log, MU_LOG_INFO, task->name,
+                "SIGTERM: all tasks agree on a step to stop at, within %d ms",
+                task->grace_ms);
+    task->notifies = mu__thread_start(give_notice, task, &task->notifier) == 0;
+    if (!task->notifies)
+        return SIGTERM;
+    number = next_signal(task->grace_ms);
+    return number < 0 ? SIGTERM : number;
+}
+
+/* The main thread withdraws the task's announcement, and ends. Another signal ends the
+ * process at once, and so does the end of the grace. */
+static void end_opening(struct cmd_task *task, int number)
+{
+    if (mu__discover_stop(&task->find_stop)) {
+        if (next_signal(task->grace_ms + CLOSING_MS) == 0)
+            return;
+        cmd_log_say(&task->log, MU_LOG_WARN, task->name,
+                    "ends at once: others may look for it for a while");
+    }
+    _exit(CMD_SIGNAL + number);
+}
+
+static void *watch(void *arg)
+{
+    struct cmd_task *task = arg;
+    int number = next_signal(-1);
+    pthread_t job_owner;
+
+    if (number == SIGTERM && !atomic_load(&task->opens) &&
+        cmd_number(task->options, CMD_FLAG_PREEMPT_ON_SIGTERM) == 1)
+        number = preempt(task);
+    if (number <= 0)
+        return NULL;
+    atomic_store(&task->signal, number);
+    cmd_log_say(&task->log, MU_LOG_INFO, task->name,
+                "signal %d (%s): ends within %d ms", number, strsignal(number),
+                task->grace_ms);
+    if (atomic_load(&task->opens)) {
+        end_opening(task, number);
+        return NULL;
+    }
+    if (mu__thread_start(end_task, task, &job_owner) != 0) {
+        (void)end_task(task);
+        watch_end(task);
+        return NULL;
+    }
+    watch_end(task);
+    (void)pthread_join(job_owner, NULL);
+    return NULL;
+}
+
+int cmd_task_watch_signals(struct cmd_task *task, mu_error *ret_error)
+{
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    int rv;
+
+    (void)sigemptyset(&action.sa_mask);
+    signal_owner = getpid();
+    if (pipe(signal_pipe) != 0 || fcntl(signal_pipe[0], F_SETFD, FD_CLOEXEC) != 0 ||
+        fcntl(signal_pipe[1], F_SETFD, FD_CLOEXEC) != 0)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
+                            strerror(errno));
+    rv = mu__thread_start(watch, task, &task->watcher);
+    if (rv != 0)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
+                            strerror(rv));
+    (void)sigaction(SIGTERM, &action, NULL);
+    (void)sigaction(SIGINT, &action, NULL);
+    return 0;
+}
+
+void cmd_task_unwatch_signals(struct cmd_task *task)
+{
+    notify_watcher(0);
+    (void)pthread_join(task->watcher, NULL);
+    if (task->notifies)
+        (void)pthread_join(task->notifier, NULL);
+}

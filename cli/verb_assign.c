@@ -1,0 +1,184 @@
+/* `muster assign`: sends a cluster spec, and which task of it each one is, to tasks that
+ * wait for one (`muster node --wait-cluster`, or a server without a cluster spec). */
+#include "actors/task_set.h"
+#include "cli/output/log.h"
+#include "cli/output/print_json.h"
+#include "cli/resolve/cluster_flags.h"
+#include "cli/verbs.h"
+#include "node/discovery/route.h"
+#include "resolver/spec/cluster.h"
+
+#include "muster/compat/server.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+struct assigning {
+    const struct cmd_options *options;
+    struct cmd_log log;
+    mu_cluster *cluster;
+    struct mu__task_set tasks;  /* the tasks to send it to; none: all */
+    cJSON *list;                /* of JSON; NULL: text is printed */
+    uint64_t due_ms;
+    int code;
+};
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+/* ---- the tasks ---- */
+
+/* A client is not one that waits. */
+static bool is_meant(const struct assigning *o, const char *type, int index)
+{
+    return o->tasks.count == 0 ? strcmp(type, "client") != 0
+                               : mu__task_set_has(&o->tasks, type, (uint32_t)index);
+}
+
+static int check_known(const struct assigning *o, mu_error *error)
+{
+    for (size_t i = 0; i < o->tasks.count; i++)
+        for (uint64_t index = o->tasks.ranges[i].first; index <= o->tasks.ranges[i].last;
+             index++)
+            if (mu_cluster_address(o->cluster, o->tasks.ranges[i].type, (int)index) ==
+                NULL)
+                return mu_error_set(error, -MU_EINVALID,
+                                    "--tasks: the cluster has no /job:%s/task:%d",
+                                    o->tasks.ranges[i].type, (int)index);
+    return 0;
+}
+
+static int read_tasks(struct assigning *o, mu_error *error)
+{
+    const char *text = cmd_text(o->options, CMD_FLAG_TASKS);
+    char origin[CMD_ORIGIN_BYTES];
+    mu_error why;
+
+    if (text == NULL)
+        return 0;
+    if (mu__task_set_parse(mu__view_str(text), &why, &o->tasks) != 0)
+        return mu_error_set(error, -MU_EINVALID, "%s: %s",
+                            cmd_origin(o->options, CMD_FLAG_TASKS, origin, sizeof origin),
+                            why.message);
+    return check_known(o, error);
+}
+
+static int prepare(struct assigning *o, mu_error *error)
+{
+    int rv = cmd_spec_cluster(o->options, error, &o->cluster);
+
+    if (rv == 0 && o->cluster == NULL)
+        rv = cmd_spec_none(error);
+    return rv == 0 ? read_tasks(o, error) : rv;
+}
+
+/* ---- telling them ---- */
+
+static void note(struct assigning *o, const char *task, const char *url, int rv,
+                 const mu_error *error)
+{
+    int code = rv == 0 ? CMD_FINE
+               : rv == -MU_EDEADLINE || rv == -MU_EUNAVAILABLE ? CMD_UNREACHED
+                                                               : CMD_FAILED;
+    cJSON *map = o->list == NULL ? NULL : cJSON_CreateObject();
+
+    if (o->code == CMD_FINE)
+        o->code = code;
+    if (rv != 0)
+        (void)fprintf(stderr, "muster assign: %s: %s\n", task, error->message);
+    else if (o->list == NULL)
+        (void)printf("%s at %s has the cluster\n", task, url);
+    if (map == NULL)
+        return;
+    (void)cJSON_AddStringToObject(map, "task", task);
+    (void)cJSON_AddStringToObject(map, "address", url);
+    (void)cJSON_AddItemToObject(map, "assigned", cJSON_CreateBool(rv == 0));
+    if (rv != 0)
+        (void)cJSON_AddItemToObject(map, "message",
+                                    cmd_json_text(error->message,
+                                                  strlen(error->message)));
+    (void)cJSON_AddItemToArray(o->list, map);
+}
+
+/* All have the limit together; who comes when it is over has a moment all the same. */
+static int64_t left_ms(const struct assigning *o)
+{
+    enum { LEAST_MS = 200 };
+    uint64_t now = now_ms();
+
+    return o->due_ms < now + LEAST_MS ? LEAST_MS : (int64_t)(o->due_ms - now);
+}
+
+static void assign_one(struct assigning *o, const char *type, int index)
+{
+    const char *url = mu__cluster_url(o->cluster, type, index);
+    const char *bind = cmd_text(o->options, CMD_FLAG_BIND);
+    char route[MU__ROUTE_BYTES];
+    mu_server_assignment offer;
+    mu_error error = {0};
+    char task[64];
+    int rv;
+
+    mu__route(url, route);
+    mu__task_name(task, sizeof task, type, index);
+    mu_server_assignment_init(&offer);
+    offer.cluster = o->cluster;
+    offer.cluster_name = cmd_text(o->options, CMD_FLAG_CLUSTER_NAME);
+    offer.task_type = type;
+    offer.task_index = index;
+    offer.bind_address = bind != NULL ? bind : route[0] == '\0' ? NULL : route;
+    offer.log = cmd_log_line;
+    offer.log_user = &o->log;
+    offer.log_level = o->log.level;
+    rv = mu_server_assign_cluster(&offer, left_ms(o), &error);
+    note(o, task, url, rv, &error);
+}
+
+static void assign_all(struct assigning *o)
+{
+    const char *type;
+    const char *address;
+    int index;
+
+    for (size_t i = 0; mu_cluster_task_at(o->cluster, i, &type, &index, &address) == 0;
+         i++)
+        if (is_meant(o, type, index))
+            assign_one(o, type, index);
+}
+
+int cmd_assign(struct cmd_options *options)
+{
+    struct assigning o = {
+        .options = options,
+        .due_ms = now_ms() + cmd_number(options, CMD_FLAG_TIMEOUT_MS),
+        .list = cmd_number(options, CMD_FLAG_OUTPUT) == 1 ? cJSON_CreateArray() : NULL,
+        .code = CMD_USAGE,
+    };
+    mu_error error;
+
+    if (cmd_log_open(options, &error, &o.log) != 0) {
+        (void)fprintf(stderr, "muster assign: %s\n", error.message);
+        return CMD_USAGE;
+    }
+    if (options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT)
+        o.log.level = MU_LOG_ERROR;
+    if (prepare(&o, &error) == 0) {
+        o.code = CMD_FINE;
+        assign_all(&o);
+        if (o.list != NULL && cmd_json_print(o.list) != 0)
+            o.code = CMD_FAILED;
+    } else {
+        (void)fprintf(stderr, "muster assign: %s\n", error.message);
+        cJSON_Delete(o.list);
+    }
+    mu__task_set_done(&o.tasks);
+    mu_cluster_free(o.cluster);
+    cmd_log_close(&o.log);
+    return o.code;
+}

@@ -1,0 +1,320 @@
+/* `muster kv get`, `put`, `ls`, `rm` and `incr`. */
+#include "cli/keys/kv_condition.h"
+#include "cli/output/print_json.h"
+#include "cli/output/table.h"
+#include "cli/output/value_text.h"
+#include "cli/service_client.h"
+#include "cli/verbs.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { VALUE_BYTES_MAX = 1 << 20 };
+
+static const char *operand(const struct cmd_client *client, size_t i)
+{
+    return client->options->operands[i];
+}
+
+static int code_of(int rv)
+{
+    return cmd_kv_code(rv);
+}
+
+/* Of one key: the item with that number, printed as JSON. */
+static int print_number(const struct cmd_client *client, const char *name, int64_t number)
+{
+    cJSON *map;
+
+    if (!cmd_is_json(client)) {
+        (void)printf("%" PRId64 "\n", number);
+        return CMD_FINE;
+    }
+    map = cJSON_CreateObject();
+    (void)cJSON_AddItemToObject(
+        map, "key", cmd_json_text(operand(client, 0), strlen(operand(client, 0))));
+    (void)cJSON_AddItemToObject(map, name, cmd_json_int(number));
+    return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+/* ---- lists ---- */
+
+static const char *item_value(const mu_value *item, size_t *ret_size)
+{
+    const void *value = "";
+
+    *ret_size = 0;
+    (void)mu_value_get_bytes(mu_value_find(item, "value"), &value, ret_size);
+    return value;
+}
+
+static void print_keys(const mu_value *items)
+{
+    for (size_t i = 0; i < mu_value_count(items); i++)
+        (void)printf("%s\n", cmd_map_text(mu_value_at(items, i), "key"));
+}
+
+/* Keys may be longer than a table's cell, so they stand last. */
+static void print_long(const mu_value *items)
+{
+    for (size_t i = 0; i < mu_value_count(items); i++) {
+        const mu_value *item = mu_value_at(items, i);
+        size_t size;
+
+        (void)item_value(item, &size);
+        (void)printf("%8zu %10" PRId64 "  %s\n", size, cmd_map_number(item, "revision"),
+                     cmd_map_text(item, "key"));
+    }
+}
+
+static int print_json(const mu_value *items)
+{
+    cJSON *list = cJSON_CreateArray();
+
+    for (size_t i = 0; i < mu_value_count(items); i++) {
+        const mu_value *item = mu_value_at(items, i);
+        const char *key = cmd_map_text(item, "key");
+        cJSON *map = cJSON_CreateObject();
+        const char *value;
+        size_t size;
+
+        (void)cJSON_AddItemToArray(list, map);
+        (void)cJSON_AddItemToObject(map, "key", cmd_json_text(key, strlen(key)));
+        value = item_value(item, &size);
+        cmd_json_add_value(map, value, size);
+        (void)cJSON_AddItemToObject(map, "size", cmd_json_int((int64_t)size));
+        (void)cJSON_AddItemToObject(map, "revision",
+                                    cmd_json_int(cmd_map_number(item, "revision")));
+    }
+    return cmd_json_print(list) == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+/* One line for each: the value may be anything, and a shell can read it again. */
+static void print_values(const mu_value *items)
+{
+    for (size_t i = 0; i < mu_value_count(items); i++) {
+        const mu_value *item = mu_value_at(items, i);
+        size_t size;
+        const char *value = item_value(item, &size);
+
+        (void)printf("%s\t", cmd_map_text(item, "key"));
+        cmd_print_escaped(value, size);
+        (void)printf("\n");
+    }
+}
+
+static int print_below(struct cmd_client *client, const char *directory, mu_error *error,
+                       void (*print)(const mu_value *items))
+{
+    mu_value *items;
+    int rv = mu_kv_list(client->node, directory, cmd_timeout_ms(client), error, &items);
+    int code = CMD_FINE;
+
+    if (rv != 0)
+        return code_of(rv);
+    if (cmd_is_json(client))
+        code = print_json(items);
+    else
+        print(items);
+    mu_value_free(items);
+    return code;
+}
+
+/* ---- get ---- */
+
+static int print_item(const struct cmd_client *client, const mu_kv_item *item)
+{
+    cJSON *map;
+
+    if (!cmd_is_json(client)) {
+        (void)fwrite(item->value, 1, item->size, stdout);
+        if (isatty(STDOUT_FILENO) &&
+            (item->size == 0 || item->value[item->size - 1] != '\n'))
+            (void)printf("\n");
+        return CMD_FINE;
+    }
+    map = cJSON_CreateObject();
+    (void)cJSON_AddItemToObject(
+        map, "key", cmd_json_text(operand(client, 0), strlen(operand(client, 0))));
+    cmd_json_add_value(map, item->value, item->size);
+    (void)cJSON_AddItemToObject(map, "revision", cmd_json_int((int64_t)item->revision));
+    return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+static int get_one(struct cmd_client *client, mu_error *error)
+{
+    bool waits = cmd_number(client->options, CMD_FLAG_WAIT) == 1;
+    const char *key = operand(client, 0);
+    mu_kv_item item;
+    int rv = waits
+                 ? mu_kv_get(client->node, key, cmd_wait_timeout_ms(client), error, &item)
+                 : mu_kv_try_get(client->node, key, cmd_timeout_ms(client), error, &item);
+
+    if (rv != 0)
+        return code_of(rv);
+    rv = print_item(client, &item);
+    mu_kv_item_clear(&item);
+    return rv;
+}
+
+static int get(struct cmd_client *client, mu_error *error)
+{
+    if (!cmd_kv_is_directory(client))
+        return get_one(client, error);
+    if (cmd_number(client->options, CMD_FLAG_WAIT) == 1)
+        return code_of(mu_error_set(error, -MU_EINVALID, "--wait is for one key, and "
+                                    "\"%.100s\" is all below one", operand(client, 0)));
+    return print_below(client, operand(client, 0), error, print_values);
+}
+
+int cmd_kv_get(struct cmd_options *options)
+{
+    return cmd_service_request(options, get);
+}
+
+/* ---- put ---- */
+
+/* All of standard input, which is ours then. */
+static int read_input(mu_error *error, char **ret_value, size_t *ret_size)
+{
+    char *value = malloc(VALUE_BYTES_MAX + 1);
+    size_t size;
+
+    if (value == NULL)
+        return mu_error_set(error, -MU_ENOMEM, "out of memory");
+    size = fread(value, 1, VALUE_BYTES_MAX + 1, stdin);
+    if (size <= VALUE_BYTES_MAX && ferror(stdin) == 0) {
+        *ret_value = value;
+        *ret_size = size;
+        return 0;
+    }
+    free(value);
+    if (ferror(stdin) != 0)
+        return mu_error_set(error, -MU_EINVALID, "standard input cannot be read: %s",
+                            strerror(errno));
+    return mu_error_set(error, -MU_EINVALID,
+                        "standard input has more than the %d bytes of a value",
+                        VALUE_BYTES_MAX);
+}
+
+/* With a condition it is a transaction. */
+static int put_value(struct cmd_client *client, const char *value, size_t size,
+                     mu_error *error)
+{
+    const mu_kv_change change = {
+        .operation = MU_KV_PUT, .key = operand(client, 0), .value = value, .size = size};
+    uint64_t revision = 0;
+    int rv;
+
+    if (cmd_kv_has_condition(client->options))
+        rv = cmd_kv_change_if(client, &change, error, &revision);
+    else
+        rv = mu_kv_put(client->node, operand(client, 0), value, size, MU_KV_OVERWRITE, 0,
+                       cmd_timeout_ms(client), error, &revision);
+    if (rv != 0)
+        return rv < 0 ? code_of(rv) : rv;
+    return print_number(client, "revision", (int64_t)revision);
+}
+
+static int put(struct cmd_client *client, mu_error *error)
+{
+    const char *value = operand(client, 1);
+    size_t size = strlen(value);
+    char *input = NULL;
+    int rv;
+
+    if (strcmp(value, "-") == 0) {
+        rv = read_input(error, &input, &size);
+        if (rv != 0)
+            return code_of(rv);
+    }
+    rv = put_value(client, input == NULL ? value : input, size, error);
+    free(input);
+    return rv;
+}
+
+int cmd_kv_put(struct cmd_options *options)
+{
+    return cmd_service_request(options, put);
+}
+
+/* ---- ls ---- */
+
+static int list(struct cmd_client *client, mu_error *error)
+{
+    const char *directory =
+        client->options->operands_count == 0 ? "" : operand(client, 0);
+    bool is_long = cmd_number(client->options, CMD_FLAG_LONG) == 1;
+
+    return print_below(client, directory, error, is_long ? print_long : print_keys);
+}
+
+int cmd_kv_ls(struct cmd_options *options)
+{
+    return cmd_service_request(options, list);
+}
+
+/* ---- rm, incr ---- */
+
+static int delete(struct cmd_client *client, mu_error *error)
+{
+    const mu_kv_change change = {.operation = MU_KV_DELETE, .key = operand(client, 0)};
+    uint64_t count = 0;
+    int rv;
+
+    if (cmd_kv_has_condition(client->options)) {
+        rv = cmd_kv_change_if(client, &change, error, &count);
+        return rv != 0 ? rv < 0 ? code_of(rv) : rv
+                       : print_number(client, "revision", (int64_t)count);
+    }
+    rv = mu_kv_delete(client->node, operand(client, 0), cmd_timeout_ms(client), error,
+                      &count);
+
+    if (rv != 0)
+        return code_of(rv);
+    return print_number(client, "deleted", (int64_t)count);
+}
+
+int cmd_kv_rm(struct cmd_options *options)
+{
+    return cmd_service_request(options, delete);
+}
+
+static int read_by(const struct cmd_client *client, mu_error *error, int64_t *ret_by)
+{
+    const char *text = client->options->operands_count < 2 ? "1" : operand(client, 1);
+    long long number;
+    char *end;
+
+    errno = 0;
+    number = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0)
+        return mu_error_set(error, -MU_EINVALID,
+                            "expected a whole number of 64 bits to add, got \"%.40s\"",
+                            text);
+    *ret_by = number;
+    return 0;
+}
+
+static int increment(struct cmd_client *client, mu_error *error)
+{
+    int64_t by = 1;
+    int64_t sum = 0;
+    int rv = read_by(client, error, &by);
+
+    if (rv == 0)
+        rv = mu_kv_increment(client->node, operand(client, 0), by, cmd_timeout_ms(client),
+                             error, &sum);
+    if (rv != 0)
+        return code_of(rv);
+    return print_number(client, "number", sum);
+}
+
+int cmd_kv_incr(struct cmd_options *options)
+{
+    return cmd_service_request(options, increment);
+}

@@ -1,0 +1,121 @@
+/* `muster kv watch`: a line for each change. */
+#include "cli/keys/kv_condition.h"
+#include "cli/output/print_json.h"
+#include "cli/output/value_text.h"
+#include "cli/service_client.h"
+#include "cli/verbs.h"
+#include "runtime/base/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static const char *const event_names[] = {"set", "deleted", "current"};
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void print_text(const mu_kv_event *event)
+{
+    char shown[MU__QUOTE_BYTES];
+
+    (void)printf("%s", event_names[event->type]);
+    if (event->type != MU_KV_EVENT_SYNCED)
+        (void)printf(" %s", event->key);
+    if (event->type == MU_KV_EVENT_PUT) {
+        mu__quote(shown, sizeof shown, event->item.value, event->item.size);
+        (void)printf(" %" PRIu64 " %s", event->item.revision, shown);
+    }
+    (void)printf("\n");
+}
+
+static int print_json(const mu_kv_event *event)
+{
+    cJSON *map = cJSON_CreateObject();
+
+    (void)cJSON_AddStringToObject(map, "event", event_names[event->type]);
+    if (event->type != MU_KV_EVENT_SYNCED)
+        (void)cJSON_AddItemToObject(map, "key",
+                                    cmd_json_text(event->key, strlen(event->key)));
+    if (event->type == MU_KV_EVENT_PUT) {
+        cmd_json_add_value(map, event->item.value, event->item.size);
+        (void)cJSON_AddItemToObject(map, "revision",
+                                    cmd_json_int((int64_t)event->item.revision));
+    }
+    return cmd_json_line(map);
+}
+
+/* Each line is to be read at once, also from a pipe. A reader that is gone ends it. */
+static int print_event(const struct cmd_client *client, const mu_kv_event *event)
+{
+    int rv = 0;
+
+    if (cmd_is_json(client))
+        rv = print_json(event);
+    else
+        print_text(event);
+    return rv != 0 || fflush(stdout) != 0 ? -MU_ECANCELLED : 0;
+}
+
+static int next(mu_kv_watch *watch, int64_t until_ms, mu_error *error,
+                mu_kv_event *ret_event)
+{
+    int64_t left_ms = until_ms < 0 ? -1 : until_ms - now_ms();
+
+    return mu_kv_watch_next(watch, until_ms >= 0 && left_ms < 0 ? 0 : left_ms, error,
+                            ret_event);
+}
+
+/* What is there at the begin does not count. */
+static int follow(const struct cmd_client *client, mu_kv_watch *watch, mu_error *error)
+{
+    unsigned count_max = cmd_number(client->options, CMD_FLAG_COUNT);
+    int64_t patience_ms = cmd_wait_timeout_ms(client);
+    int64_t until_ms = patience_ms < 0 ? -1 : now_ms() + patience_ms;
+    bool is_current = false;
+    unsigned count = 0;
+
+    while (count_max == 0 || count < count_max) {
+        mu_kv_event event;
+        int rv = next(watch, until_ms, error, &event);
+
+        if (rv == -MU_EEXHAUSTED) {
+            is_current = false;
+            continue;
+        }
+        if (rv != 0)
+            return rv;
+        rv = print_event(client, &event);
+        count += is_current;
+        is_current = is_current || event.type == MU_KV_EVENT_SYNCED;
+        mu_kv_event_clear(&event);
+        if (rv != 0)
+            return mu_error_set(error, rv, "standard output cannot be written");
+    }
+    return 0;
+}
+
+static int watch_key(struct cmd_client *client, mu_error *error)
+{
+    mu_kv_watch *watch;
+    int rv = mu_kv_watch_open(client->node, client->options->operands[0],
+                              cmd_kv_is_directory(client), cmd_timeout_ms(client), error,
+                              &watch);
+
+    if (rv != 0)
+        return cmd_kv_code(rv);
+    rv = follow(client, watch, error);
+    mu_kv_watch_close(watch);
+    return cmd_exit_code(rv);
+}
+
+int cmd_kv_watch(struct cmd_options *options)
+{
+    return cmd_service_request(options, watch_key);
+}

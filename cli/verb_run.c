@@ -1,0 +1,664 @@
+/* `muster run`: a whole cluster of processes on this machine.
+ *
+ * One thread, one poll(), no sockets of ours: processes are forked here. What ends them
+ * in every case is the kernel, which kills them when this process ends (run/child.c); all
+ * that follows is about ending them well. */
+#include "cli/options/flags.h"
+#include "cli/output/print_json.h"
+#include "cli/resolve/cluster_flags.h"
+#include "cli/run/child.h"
+#include "cli/run/children.h"
+#include "cli/run/launch.h"
+#include "cli/run/local_cluster.h"
+#include "cli/run/task_output.h"
+#include "cli/verbs.h"
+#include "node/supervision_pipe.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    KILL_AFTER_MS = 4000,       /* beyond the grace that every task takes itself */
+    BACKOFF_FIRST_MS = 100,
+    BACKOFF_MAX_MS = 10000,
+    JOB_END_MS = 1000,          /* a task that ended may just have seen the job's end */
+    STEADY_MS = 60000,          /* after so long restarts are counted anew */
+    SIGNALS_AT_ONCE = 3         /* so many end this process at once */
+};
+
+/* The steps of ending. Each has a timeout, after which the next one begins. */
+enum phase {
+    RUNNING,
+    LEAVING,        /* the chief has ended: the others end by themselves */
+    STOPPING,       /* SIGTERM was sent */
+    KILLING         /* SIGKILL was sent */
+};
+
+struct run {
+    const struct cmd_options *options;
+    struct cmd_output output;
+    mu_cluster *cluster;
+    char folder[CMD_FOLDER_BYTES];
+    struct cmd_child *children;
+    size_t count;
+    struct cmd_launch launch;
+    enum phase phase;
+    uint64_t phase_ends_ms;
+    int result;                 /* exit code; -1: not known yet */
+    bool stops_well;            /* the client whose servers these are ended with 0 */
+    bool unended;               /* a task had to be killed, or a function did not end */
+    unsigned grace_ms;
+    unsigned stop_ms;           /* that tasks may take to end when they are told to */
+    unsigned level;             /* of the log, of this process and of tasks */
+    uint64_t began_ms;
+    int status_errno;           /* why the status file could not be written; 0: it was */
+};
+
+/* Static: the handler has no other argument than the signal. */
+static int signal_pipe[2] = {-1, -1};
+static volatile sig_atomic_t signals_seen;
+
+static uint64_t now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+static void say(struct run *run, int level, const char *format, ...) MU_PRINTF(3, 4);
+
+static void say(struct run *run, int level, const char *format, ...)
+{
+    char text[1024];
+    va_list args;
+
+    if (level > (int)run->level)
+        return;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    cmd_output_line(&run->output, "muster", 0, text, strlen(text));
+}
+
+/* ---- signals ---- */
+
+static void on_signal(int number)
+{
+    unsigned char byte = (unsigned char)number;
+    int saved = errno;
+
+    if (number != SIGCHLD && ++signals_seen >= SIGNALS_AT_ONCE)
+        _exit(CMD_SIGNAL + number);
+    (void)!write(signal_pipe[1], &byte, 1);
+    errno = saved;
+}
+
+static int watch_signals(void)
+{
+    static const int numbers[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+
+    if (pipe(signal_pipe) != 0)
+        return -1;
+    for (int i = 0; i < 2; i++)
+        if (fcntl(signal_pipe[i], F_SETFL, O_NONBLOCK) != 0 ||
+            fcntl(signal_pipe[i], F_SETFD, FD_CLOEXEC) != 0)
+            return -1;
+    (void)sigemptyset(&action.sa_mask);
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        if (sigaction(numbers[i], &action, NULL) != 0)
+            return -1;
+    return 0;
+}
+
+/* ---- the file of the tasks ---- */
+
+/* The same error is logged once. */
+static void write_status(struct run *run)
+{
+    const char *path = cmd_text(run->options, CMD_FLAG_STATUS_FILE);
+    int rv = path == NULL ? 0 : cmd_children_write(run->children, run->count, path);
+
+    if (rv != 0 && rv != run->status_errno)
+        say(run, MU_LOG_ERROR, "the status file \"%s\" cannot be written: %s", path,
+            strerror(rv));
+    run->status_errno = rv;
+}
+
+/* Before anything is started. */
+static int check_status(const struct run *run, mu_error *error)
+{
+    const char *path = cmd_text(run->options, CMD_FLAG_STATUS_FILE);
+    char origin[CMD_ORIGIN_BYTES];
+    int rv = path == NULL ? 0 : cmd_children_write(run->children, run->count, path);
+
+    if (rv == 0)
+        return 0;
+    return mu_error_set(error, -MU_EINVALID, "%s: \"%s\" cannot be written: %s",
+                        cmd_origin(run->options, CMD_FLAG_STATUS_FILE, origin,
+                                   sizeof origin), path, strerror(rv));
+}
+
+/* ---- starting tasks ---- */
+
+static char *tf_config_of(const struct run *run, const struct cmd_child *child)
+{
+    static const char format[] =
+        "TF_CONFIG={\"cluster\": %s, \"task\": {\"type\": \"%s\", \"index\": %d}}";
+    char *cluster = mu_cluster_to_json(run->cluster);
+    size_t size = cluster == NULL ? 0 : strlen(cluster) + sizeof format + 32;
+    char *text = cluster == NULL ? NULL : malloc(size);
+
+    if (text != NULL)
+        (void)snprintf(text, size, format, cluster, child->type, child->index);
+    free(cluster);
+    return text;
+}
+
+static int start_child(struct run *run, struct cmd_child *child)
+{
+    static char flag[] = "--task";
+    char task[CMD_NAME_BYTES];
+    char *tf_config = tf_config_of(run, child);
+    struct cmd_launch *launch = &run->launch;
+    int rv = -1;
+
+    (void)snprintf(task, sizeof task, "%s:%d", child->type, child->index);
+    launch->task[0] = flag;
+    launch->task[1] = task;
+    *launch->tf_config = tf_config;
+    if (tf_config != NULL)
+        rv = cmd_child_start(child, launch->arguments, launch->environment);
+    if (rv != 0)
+        say(run, MU_LOG_ERROR, "%s cannot be started: %s", child->name, strerror(errno));
+    *launch->tf_config = NULL;
+    launch->task[1] = NULL;
+    free(tf_config);
+    if (rv != 0)
+        return rv;
+    child->started_ms = now_ms();
+    child->restart_ms = 0;
+    say(run, MU_LOG_INFO, "%s pid %ld started at %s", child->name, (long)child->pid,
+        child->address);
+    return 0;
+}
+
+/* ---- phases ---- */
+
+static size_t running_count(const struct run *run)
+{
+    size_t count = 0;
+
+    for (size_t i = 0; i < run->count; i++)
+        count += run->children[i].pid > 0;
+    return count;
+}
+
+/* Pending restarts are cancelled. */
+static void begin_phase(struct run *run, enum phase phase, unsigned timeout_ms)
+{
+    if (phase <= run->phase)
+        return;
+    run->phase = phase;
+    run->phase_ends_ms = now_ms() + timeout_ms;
+    for (size_t i = 0; i < run->count; i++) {
+        struct cmd_child *child = &run->children[i];
+
+        child->restart_ms = 0;
+        if (child->pid == 0)
+            child->ended = true;
+        if (child->pid > 0 && phase == STOPPING)
+            (void)kill(child->pid, SIGTERM);
+        if (child->pid > 0 && phase == KILLING) {
+            (void)kill(-child->pid, SIGKILL);
+            (void)kill(child->pid, SIGKILL);
+        }
+    }
+}
+
+static void stop(struct run *run)
+{
+    begin_phase(run, STOPPING, run->stop_ms);
+}
+
+static void next_phase(struct run *run)
+{
+    if (run->phase == RUNNING || now_ms() < run->phase_ends_ms)
+        return;
+    if (run->phase == LEAVING) {
+        stop(run);
+        return;
+    }
+    if (run->phase == KILLING)
+        return;
+    for (size_t i = 0; i < run->count; i++)
+        if (run->children[i].pid > 0)
+            say(run, MU_LOG_WARN, "%s did not end within %u ms and is killed",
+                run->children[i].name, run->stop_ms);
+    run->unended = true;
+    begin_phase(run, KILLING, 0);
+}
+
+static void interrupted(struct run *run, int number)
+{
+    if (run->phase == STOPPING || run->phase == KILLING) {
+        say(run, MU_LOG_WARN, "signal %d (%s) again: the tasks are killed", number,
+            strsignal(number));
+        begin_phase(run, KILLING, 0);
+        return;
+    }
+    say(run, MU_LOG_WARN, "signal %d (%s): the tasks are stopped", number,
+        strsignal(number));
+    run->result = CMD_SIGNAL + number;
+    stop(run);
+}
+
+/* ---- ends of tasks ---- */
+
+static void on_line(void *user, struct cmd_child *child, const char *text, size_t size,
+                    bool progress)
+{
+    struct run *run = user;
+
+    if (progress)
+        cmd_output_progress(&run->output, child->name, child->colour, text, size,
+                            now_ms());
+    else
+        cmd_output_line(&run->output, child->name, child->colour, text, size);
+}
+
+static int code_of(int status)
+{
+    return WIFSIGNALED(status) ? CMD_SIGNAL + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void describe(int status, char *out, size_t size)
+{
+    if (WIFSIGNALED(status))
+        (void)snprintf(out, size, "was killed by signal %d (%s)", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+    else
+        (void)snprintf(out, size, "ended with exit code %d", WEXITSTATUS(status));
+}
+
+/* Whether it is started again; usage errors would only repeat themselves. */
+static bool needs_restart(struct run *run, const struct cmd_child *child)
+{
+    if (run->phase != RUNNING || child->code == CMD_USAGE)
+        return false;
+    return child->policy == CMD_RESTART_ALWAYS ||
+           (child->policy == CMD_RESTART_ON_FAILURE && child->code != CMD_FINE);
+}
+
+static void arrange_restart(struct run *run, struct cmd_child *child, const char *how)
+{
+    unsigned most = cmd_number(run->options, CMD_FLAG_RESTART_MAX);
+    uint64_t now = now_ms();
+    unsigned wait_ms = BACKOFF_MAX_MS;
+
+    if (now - child->started_ms >= STEADY_MS)
+        child->restarts = 0;
+    if (child->restarts >= most) {
+        child->ended = true;
+        say(run, MU_LOG_ERROR, "%s %s; given up after %u restarts in a row", child->name,
+            how, most);
+        return;
+    }
+    if (child->restarts < 7)
+        wait_ms = (unsigned)BACKOFF_FIRST_MS << child->restarts;
+    if (child->code <= CMD_FAILED && wait_ms < JOB_END_MS)
+        wait_ms = JOB_END_MS;
+    child->restarts++;
+    child->restarts_total++;
+    child->restart_ms = now + wait_ms;
+    say(run, MU_LOG_WARN, "%s %s; restart %u of %u in %u ms", child->name, how,
+        child->restarts, most, wait_ms);
+}
+
+/* The cluster ends with the chief. Only a chief whose program came to its end has told
+ * the other tasks that the job is done. */
+static void chief_ended(struct run *run, const struct cmd_child *chief)
+{
+    if (run->phase != RUNNING)
+        return;
+    run->result = chief->code;
+    if (chief->code == CMD_FINE || chief->code == CMD_FAILED)
+        begin_phase(run, LEAVING, run->grace_ms);
+    else
+        stop(run);
+}
+
+/* A standalone client makes the calls of all tasks; they are its servers, which do not
+ * learn of its end. */
+static void client_ended(struct run *run, const struct cmd_child *client)
+{
+    if (run->phase != RUNNING)
+        return;
+    run->result = client->code;
+    run->stops_well = client->code == CMD_FINE;
+    stop(run);
+}
+
+/* A standalone client's server, whose regular end is SIGTERM once the client is done. */
+static bool is_stopped_well(const struct run *run, const struct cmd_child *child)
+{
+    return run->stops_well && run->phase == STOPPING &&
+           child->code == CMD_SIGNAL + SIGTERM;
+}
+
+/* A failure of the job ends all tasks; stopped tasks end by the signal that was sent. */
+static bool is_expected_end(const struct run *run, const struct cmd_child *child)
+{
+    int code = child->code;
+
+    return code == CMD_FINE || child->job_failed ||
+           (run->phase != RUNNING &&
+            (code == CMD_FAILED || code == CMD_SIGNAL + SIGTERM ||
+             code == CMD_SIGNAL + SIGINT));
+}
+
+/* Without a program, a chief and its servers serve on when all workers are done, which
+ * looks like a hang: say so. */
+static void note_workers_done(struct run *run)
+{
+    size_t workers = 0;
+    size_t others = 0;
+
+    for (size_t i = 0; i < run->count; i++) {
+        bool is_worker = strcmp(run->children[i].type, "worker") == 0;
+
+        if (is_worker && !run->children[i].ended)
+            return;
+        workers += is_worker;
+        others += !run->children[i].ended;
+    }
+    if (run->phase == RUNNING && workers > 0 && others > 0)
+        say(run, MU_LOG_WARN, "all workers have ended; %zu other task%s on until %s",
+            others, others == 1 ? " runs" : "s run",
+            others == 1 ? "it ends, or is stopped (Ctrl-C)"
+                        : "they end, or are stopped (Ctrl-C)");
+}
+
+/* That is the reason of its end, unless it has reported one. */
+static void note_loading(struct run *run, struct cmd_child *child)
+{
+    char words[CMD_REPORT_BYTES + 128];
+
+    (void)snprintf(words, sizeof words, "%s ended while it was loading plugin \"%s\"",
+                   child->name, child->loading);
+    say(run, MU_LOG_WARN, "%s", words);
+    if (child->reason[0] == '\0')
+        (void)snprintf(child->reason, sizeof child->reason, "%.*s",
+                       (int)sizeof child->reason - 1, words);
+}
+
+static void child_ended(struct run *run, struct cmd_child *child, int status)
+{
+    char how[96];
+
+    child->pid = 0;
+    child->code = code_of(status);
+    describe(status, how, sizeof how);
+    cmd_child_drain(child, on_line, run);
+    cmd_child_read_reports(child);
+    if (child->loading[0] != '\0')
+        note_loading(run, child);
+    if (child->loading[0] != '\0' && child->code == CMD_FINE)
+        child->code = CMD_USAGE;
+    if (is_stopped_well(run, child)) {
+        child->code = CMD_FINE;
+        (void)snprintf(how, sizeof how, "has stopped: the job is done");
+    }
+    if (child->code == CMD_UNENDED)
+        run->unended = true;
+    if (needs_restart(run, child)) {
+        arrange_restart(run, child, how);
+    } else {
+        child->ended = true;
+        say(run, is_expected_end(run, child) ? MU_LOG_INFO : MU_LOG_WARN, "%s %s",
+            child->name, how);
+    }
+    if (strcmp(child->type, "chief") == 0)
+        chief_ended(run, child);
+    if (strcmp(child->type, "client") == 0)
+        client_ended(run, child);
+    if (strcmp(child->type, "worker") == 0)
+        note_workers_done(run);
+    write_status(run);
+}
+
+static void reap(struct run *run)
+{
+    int status;
+    pid_t pid;
+
+    while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+        for (size_t i = 0; i < run->count; i++)
+            if (run->children[i].pid == pid)
+                child_ended(run, &run->children[i], status);
+}
+
+/* ---- the loop ---- */
+
+static void handle_signals(struct run *run)
+{
+    unsigned char bytes[64];
+    ssize_t size = read(signal_pipe[0], bytes, sizeof bytes);
+
+    for (ssize_t i = 0; i < size; i++)
+        if (bytes[i] != SIGCHLD)
+            interrupted(run, bytes[i]);
+    reap(run);
+}
+
+static int sooner(int a_ms, uint64_t due_ms)
+{
+    uint64_t now = now_ms();
+    int b_ms = due_ms <= now ? 0 : (int)(due_ms - now);
+
+    return a_ms < 0 || b_ms < a_ms ? b_ms : a_ms;
+}
+
+static int next_due(struct run *run)
+{
+    int wait_ms = cmd_output_tick(&run->output, now_ms());
+
+    if (run->phase == LEAVING || run->phase == STOPPING)
+        wait_ms = sooner(wait_ms, run->phase_ends_ms);
+    for (size_t i = 0; i < run->count; i++)
+        if (run->children[i].restart_ms != 0)
+            wait_ms = sooner(wait_ms, run->children[i].restart_ms);
+    return wait_ms;
+}
+
+static void restart_due(struct run *run)
+{
+    for (size_t i = 0; i < run->count; i++) {
+        struct cmd_child *child = &run->children[i];
+
+        if (child->restart_ms == 0 || now_ms() < child->restart_ms)
+            continue;
+        child->restart_ms = 0;
+        if (start_child(run, child) != 0)
+            child->ended = true;
+        write_status(run);
+    }
+}
+
+static bool is_over(const struct run *run)
+{
+    if (running_count(run) > 0)
+        return false;
+    for (size_t i = 0; i < run->count; i++)
+        if (!run->children[i].ended)
+            return false;
+    return true;
+}
+
+static void turn(struct run *run, struct pollfd *polled)
+{
+    int rv;
+
+    polled[0] = (struct pollfd){.fd = signal_pipe[0], .events = POLLIN};
+    for (size_t i = 0; i < run->count; i++)
+        polled[i + 1] = (struct pollfd){.fd = run->children[i].fd, .events = POLLIN};
+    rv = poll(polled, run->count + 1, next_due(run));
+    for (size_t i = 0; rv > 0 && i < run->count; i++)
+        if (polled[i + 1].revents != 0)
+            cmd_child_read(&run->children[i], on_line, run);
+    if (rv > 0 && polled[0].revents != 0)
+        handle_signals(run);
+    restart_due(run);
+    next_phase(run);
+}
+
+/* Without a chief: the first code that is not fine. */
+static int result_of(const struct run *run)
+{
+    int result = run->result;
+
+    for (size_t i = 0; result < 0 && i < run->count; i++)
+        if (run->children[i].code != CMD_FINE)
+            result = run->children[i].code;
+    if (result < 0)
+        result = CMD_FINE;
+    if (run->unended && (result == CMD_FINE || result > CMD_SIGNAL))
+        result = CMD_UNENDED;
+    return result;
+}
+
+/* Beside the programs' output, one line at the start and one at the end. */
+static void say_start(const struct run *run)
+{
+    if (run->level < MU_LOG_WARN)
+        return;
+    (void)fflush(stdout);
+    (void)fprintf(stderr, "muster: %zu task%s%s started%s\n", run->count,
+                  run->count == 1 ? "" : "s", run->count == 1 ? " is" : " are",
+                  run->level < MU_LOG_INFO ? "; --log-level info says more" : "");
+}
+
+/* The reason for `code`: the chief's, the client's, or that of the first task with it. */
+static const char *reason_for(const struct run *run, int code)
+{
+    const char *reason = "";
+
+    for (size_t i = 0; i < run->count && code != CMD_FINE; i++) {
+        const struct cmd_child *child = &run->children[i];
+
+        if (child->reason[0] == '\0')
+            continue;
+        if (strcmp(child->type, "chief") == 0 || strcmp(child->type, "client") == 0)
+            return child->reason;
+        if (child->code == code && reason[0] == '\0')
+            reason = child->reason;
+    }
+    return reason;
+}
+
+static void say_end(const struct run *run, int code)
+{
+    const char *reason = reason_for(run, code);
+    uint64_t took_ms = now_ms() - run->began_ms;
+
+    if (run->level < MU_LOG_WARN && reason[0] == '\0')
+        return;
+    (void)fprintf(stderr, "muster: ended with exit code %d after %llu.%llu s%s%s\n", code,
+                  (unsigned long long)(took_ms / 1000),
+                  (unsigned long long)(took_ms % 1000 / 100),
+                  reason[0] == '\0' ? "" : ": ", reason);
+}
+
+static int run_all(struct run *run)
+{
+    struct pollfd *polled = calloc(run->count + 1, sizeof *polled);
+
+    if (polled == NULL)
+        return CMD_FAILED;
+    for (size_t i = 0; i < run->count; i++)
+        if (run->phase == RUNNING && start_child(run, &run->children[i]) != 0) {
+            run->result = CMD_FAILED;
+            stop(run);
+        }
+    say_start(run);
+    write_status(run);
+    while (!is_over(run))
+        turn(run, polled);
+    free(polled);
+    cmd_output_end(&run->output);
+    return result_of(run);
+}
+
+/* ---- the whole ---- */
+
+static void init_output(struct run *run)
+{
+    bool terminal = isatty(STDOUT_FILENO) == 1 && getenv("NO_COLOR") == NULL;
+    unsigned when = cmd_number(run->options, CMD_FLAG_COLOR);
+    int width = (int)strlen("muster");
+
+    for (size_t i = 0; i < run->count; i++)
+        if ((int)strlen(run->children[i].name) > width)
+            width = (int)strlen(run->children[i].name);
+    cmd_output_init(&run->output, STDOUT_FILENO, width,
+                    when == 1 || (when == 0 && terminal));
+}
+
+static int prepare(struct run *run, mu_error *error)
+{
+    int rv = cmd_settings_check(run->options, error);
+
+    if (rv == 0)
+        rv = cmd_local_cluster_new(run->options, error, run->folder, &run->cluster);
+    if (rv == 0)
+        rv = cmd_children_new(run->options, run->cluster, error, &run->children,
+                              &run->count);
+    if (rv == 0)
+        rv = cmd_launch_init(&run->launch, run->options, error);
+    if (rv == 0 && watch_signals() != 0)
+        rv = mu_error_set(error, -MU_EEXHAUSTED, "signals cannot be watched: %s",
+                          strerror(errno));
+    return rv == 0 ? check_status(run, error) : rv;
+}
+
+int cmd_run(struct cmd_options *options)
+{
+    struct run run = {
+        .options = options,
+        .result = -1,
+        .grace_ms = cmd_number(options, CMD_FLAG_GRACE_MS),
+        .level = cmd_is_quiet(options) ? MU_LOG_WARN
+                                       : cmd_number(options, CMD_FLAG_LOG_LEVEL),
+        .began_ms = now_ms(),
+    };
+    mu_error error;
+    bool preempts = cmd_number(options, CMD_FLAG_PREEMPT_ON_SIGTERM) == 1;
+    int rv = prepare(&run, &error);
+    int code = rv == -MU_EINVALID ? CMD_USAGE : CMD_FAILED;
+
+    run.stop_ms = run.grace_ms * (preempts ? 2 : 1) + KILL_AFTER_MS;
+    if (rv == 0) {
+        init_output(&run);
+        code = run_all(&run);
+        say_end(&run, code);
+    } else {
+        (void)fprintf(stderr, "muster run: %s\n", error.message);
+    }
+    cmd_local_cluster_done(run.folder, run.cluster);
+    mu_cluster_free(run.cluster);
+    cmd_launch_done(&run.launch);
+    free(run.children);
+    return code;
+}

@@ -1,0 +1,469 @@
+/* `muster status`: asks the chief, as a client of its own, and prints what it says. */
+#include "cli/chief_client.h"
+#include "cli/output/print_json.h"
+#include "cli/output/table.h"
+#include "cli/verbs.h"
+
+#include "muster/coordination.h"
+#include "muster/node.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LINE_WIDTH = 88,
+    MISSING_SHOWN = 100,
+    HOST_TIMEOUT_MS = 200 /* for a chief to register us, if it hosts the service */
+};
+
+static bool is_task(const mu_value *map, const char *type, int index)
+{
+    return strcmp(cmd_map_text(map, "type"), type) == 0 &&
+           cmd_map_number(map, "index") == index;
+}
+
+/* ---- completing it: the chief itself, without us, and who is missing ---- */
+
+static mu_value *task_value(const char *type, int index, const char *address,
+                            const char *state)
+{
+    mu_value *map = mu_value_map();
+
+    (void)mu_value_set(map, "type", mu_value_string(type));
+    (void)mu_value_set(map, "index", mu_value_int(index));
+    (void)mu_value_set(map, "address", mu_value_string(address));
+    (void)mu_value_set(map, "state", mu_value_string(state));
+    return map;
+}
+
+static int compare_tasks(const void *a, const void *b)
+{
+    const mu_value *one = *(const mu_value *const *)a;
+    const mu_value *two = *(const mu_value *const *)b;
+    int types = strcmp(cmd_map_text(one, "type"), cmd_map_text(two, "type"));
+    int64_t indices = cmd_map_number(one, "index") - cmd_map_number(two, "index");
+
+    return types != 0 ? types : (indices > 0) - (indices < 0);
+}
+
+/* By type, then index. Takes `list`. */
+static mu_value *sort_tasks(mu_value *list)
+{
+    size_t count = mu_value_count(list);
+    const mu_value **items = calloc(count + 1, sizeof *items);
+    mu_value *sorted = items == NULL ? NULL : mu_value_list();
+
+    for (size_t i = 0; items != NULL && i < count; i++)
+        items[i] = mu_value_at(list, i);
+    if (items != NULL)
+        qsort(items, count, sizeof *items, compare_tasks);
+    for (size_t i = 0; sorted != NULL && i < count; i++)
+        (void)mu_value_append(sorted, mu_value_ref(items[i]));
+    free(items);
+    mu_value_free(list);
+    return sorted;
+}
+
+/* What is known of tasks, by name: those that are listed, and for how long the chief has
+ * missed workers that were there before. */
+struct known {
+    mu_value *listed;
+    mu_value *missing_ms;
+};
+
+static void name_task(const char *type, int64_t index, char *out, size_t size)
+{
+    (void)snprintf(out, size, "/job:%s/task:%" PRId64, type, index);
+}
+
+static void know(struct known *known, const mu_value *status, const mu_value *list)
+{
+    const mu_value *missing = mu_value_find(status, "workers_missing");
+    char name[64];
+
+    *known = (struct known){mu_value_map(), mu_value_map()};
+    for (size_t i = 0; i < mu_value_count(list); i++) {
+        const mu_value *task = mu_value_at(list, i);
+
+        name_task(cmd_map_text(task, "type"), cmd_map_number(task, "index"), name,
+                  sizeof name);
+        (void)mu_value_set(known->listed, name, mu_value_int(1));
+    }
+    for (size_t i = 0; i < mu_value_count(missing); i++) {
+        const mu_value *one = mu_value_at(missing, i);
+
+        (void)mu_value_set(known->missing_ms, cmd_map_text(one, "task"),
+                           mu_value_int(cmd_map_number(one, "for_ms")));
+    }
+}
+
+static void add_missing(struct known *known, mu_value *list, const char *type, int index,
+                        const char *address)
+{
+    const mu_value *for_ms;
+    mu_value *map;
+    char name[64];
+
+    name_task(type, index, name, sizeof name);
+    if (mu_value_find(known->listed, name) != NULL)
+        return;
+    map = task_value(type, index, address, "missing");
+    for_ms = mu_value_find(known->missing_ms, name);
+    if (for_ms != NULL)
+        (void)mu_value_set(map, "for_ms", mu_value_ref(for_ms));
+    (void)mu_value_append(list, map);
+    (void)mu_value_set(known->listed, name, mu_value_int(1));
+}
+
+/* Those of the cluster, where that is known; and workers that the chief waits for. */
+static void add_all_missing(const struct cmd_client *client, const mu_value *status,
+                            mu_value *list)
+{
+    const mu_value *missing = mu_value_find(status, "workers_missing");
+    struct known known;
+    const char *type;
+    const char *address;
+    char own[16];
+    int index;
+
+    know(&known, status, list);
+    for (size_t i = 0; mu_cluster_task_at(client->spec, i, &type, &index, &address) == 0;
+         i++)
+        if (strcmp(type, "client") != 0)
+            add_missing(&known, list, type, index, address);
+    for (size_t i = 0; i < mu_value_count(missing); i++)
+        if (sscanf(cmd_map_text(mu_value_at(missing, i), "task"),
+                   "/job:%15[a-z0-9_]/task:%d", own, &index) == 2)
+            add_missing(&known, list, own, index, "");
+    mu_value_free(known.listed);
+    mu_value_free(known.missing_ms);
+}
+
+static mu_value *complete_tasks(const struct cmd_client *client, const mu_value *status)
+{
+    const mu_value *tasks = mu_value_find(status, "tasks");
+    mu_value *list = mu_value_list();
+
+    (void)mu_value_append(list, task_value("chief", 0, client->address, "up"));
+    for (size_t i = 0; i < mu_value_count(tasks); i++)
+        if (!is_task(mu_value_at(tasks, i), "client", client->own_index))
+            (void)mu_value_append(list, mu_value_ref(mu_value_at(tasks, i)));
+    add_all_missing(client, status, list);
+    return sort_tasks(list);
+}
+
+/* A copy with the tasks completed; the rest is shared. */
+static mu_value *complete_status(const struct cmd_client *client, const mu_value *status)
+{
+    mu_value *map = mu_value_map();
+    mu_value *service;
+
+    (void)mu_value_set(map, "chief", mu_value_string(client->address));
+    if (mu_agent_service(client->node, NULL, &service) == 0)
+        (void)mu_value_set(map, "service", service);
+    for (size_t i = 0; i < mu_value_count(status); i++) {
+        const char *key = mu_value_key(status, i);
+
+        (void)mu_value_set(map, key,
+                           strcmp(key, "tasks") == 0
+                               ? complete_tasks(client, status)
+                               : mu_value_ref(mu_value_at(status, i)));
+    }
+    return map;
+}
+
+/* ---- tables ---- */
+
+static void cell_count(struct cmd_table *table, unsigned column, const mu_value *map,
+                       const char *key)
+{
+    if (mu_value_find(map, key) != NULL)
+        cmd_table_cell(table, column, "%" PRId64, cmd_map_number(map, key));
+}
+
+static void cell_duration(struct cmd_table *table, unsigned column, const mu_value *map,
+                          const char *key)
+{
+    char text[32];
+
+    if (mu_value_find(map, key) != NULL)
+        cmd_table_cell(table, column, "%s",
+                       cmd_duration(cmd_map_number(map, key), text, sizeof text));
+}
+
+/* "up", and what else there is to be said. */
+static void cell_state(struct cmd_table *table, unsigned column, const mu_value *map)
+{
+    int64_t failures = cmd_map_number(map, "failures");
+    char failing[48] = "";
+
+    if (failures > 0)
+        (void)snprintf(failing, sizeof failing, ", %" PRId64 " failures reported",
+                       failures);
+    cmd_table_cell(table, column, "%s%s%s%s", cmd_map_text(map, "state"),
+                   cmd_map_bool(map, "building") ? ", building" : "",
+                   cmd_map_bool(map, "draining") ? ", draining" : "", failing);
+}
+
+static void task_row(struct cmd_table *table, const mu_value *map)
+{
+    cmd_table_row(table);
+    cmd_table_cell(table, 0, "/job:%s/task:%" PRId64, cmd_map_text(map, "type"),
+                   cmd_map_number(map, "index"));
+    cmd_table_cell(table, 1, "%s", cmd_map_text(map, "address"));
+    cell_state(table, 2, map);
+    cell_duration(table, 3, map, "for_ms");
+    cell_count(table, 4, map, "in_flight");
+    cell_count(table, 5, map, "abandoned");
+    cell_count(table, 6, map, "finished");
+    cell_count(table, 7, map, "failed");
+}
+
+/* All that are there, and the first of those that are missing. */
+static void print_tasks(const mu_value *list)
+{
+    struct cmd_table table;
+    size_t missing = 0;
+
+    cmd_table_init(&table, "TASK|ADDRESS|STATE|FOR|IN FLIGHT|ABANDONED|FINISHED|FAILED");
+    for (size_t i = 0; i < mu_value_count(list); i++) {
+        const mu_value *map = mu_value_at(list, i);
+
+        if (strcmp(cmd_map_text(map, "state"), "missing") != 0 ||
+            ++missing <= MISSING_SHOWN)
+            task_row(&table, map);
+    }
+    if (missing > MISSING_SHOWN) {
+        cmd_table_row(&table);
+        cmd_table_cell(&table, 0, "and %zu more", missing - MISSING_SHOWN);
+        cmd_table_cell(&table, 2, "missing");
+    }
+    cmd_table_print(&table, "tasks");
+    cmd_table_done(&table);
+}
+
+static void closure_row(struct cmd_table *table, const mu_value *map)
+{
+    cmd_table_row(table);
+    cmd_table_cell(table, 0, "%" PRId64, cmd_map_number(map, "closure"));
+    cmd_table_cell(table, 1, "%s", cmd_map_text(map, "function"));
+    cmd_table_cell(table, 2, "%s", cmd_map_text(map, "name"));
+    cmd_table_cell(table, 3, "%s", cmd_map_text(map, "task"));
+    cmd_table_cell(table, 4, "%" PRId64, cmd_map_number(map, "attempt"));
+    cell_duration(table, 5, map, "for_ms");
+}
+
+static void per_worker_row(struct cmd_table *table, const mu_value *map)
+{
+    const char *function = cmd_map_text(map, "function");
+
+    cmd_table_row(table);
+    cell_count(table, 0, map, "number");
+    cmd_table_cell(table, 1, "%s", function[0] == '\0' ? "(given values)" : function);
+    cell_count(table, 2, map, "users");
+    cell_count(table, 3, map, "failures");
+}
+
+static void metric_row(struct cmd_table *table, const mu_value *map)
+{
+    double number = 0;
+
+    (void)mu_value_get_float(mu_value_find(map, "number"), &number);
+    cmd_table_row(table);
+    cmd_table_cell(table, 0, "%s", cmd_map_text(map, "name"));
+    cmd_table_cell(table, 1, "%g", number);
+    cmd_table_cell(table, 2, "%" PRId64, cmd_map_number(map, "step"));
+    cell_duration(table, 3, map, "age_ms");
+}
+
+static void shard_row(struct cmd_table *table, int64_t ps, const mu_value *map)
+{
+    const mu_value *dims = mu_value_find(map, "dims");
+    char text[CMD_CELL_BYTES] = "";
+    size_t used = 0;
+
+    for (size_t i = 0; i < mu_value_count(dims) && used < sizeof text; i++) {
+        int64_t dim = 0;
+
+        (void)mu_value_get_int(mu_value_at(dims, i), &dim);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%" PRId64,
+                                 i == 0 ? "" : "x", dim);
+    }
+    cmd_table_row(table);
+    cmd_table_cell(table, 0, "/job:ps/task:%" PRId64, ps);
+    cmd_table_cell(table, 1, "%s", cmd_map_text(map, "name"));
+    cmd_table_cell(table, 2, "%" PRId64 " of %" PRId64, cmd_map_number(map, "shard"),
+                   cmd_map_number(map, "shards"));
+    cmd_table_cell(table, 3, "%s", cmd_map_text(map, "dtype"));
+    cmd_table_cell(table, 4, "%s", text);
+    cell_count(table, 5, map, "bytes");
+    cell_count(table, 6, map, "version");
+}
+
+/* A server's part: one row for each shard that it has. */
+static void server_row(struct cmd_table *table, const mu_value *map)
+{
+    const mu_value *shards = mu_value_find(map, "variables");
+
+    for (size_t i = 0; i < mu_value_count(shards); i++) {
+        const mu_value *shard = mu_value_at(shards, i);
+
+        if (mu_value_find(shard, "left_out") != NULL) {
+            cmd_table_row(table);
+            cmd_table_cell(table, 0, "/job:ps/task:%" PRId64, cmd_map_number(map, "ps"));
+            cmd_table_cell(table, 1, "and %" PRId64 " more",
+                           cmd_map_number(shard, "left_out"));
+        } else {
+            shard_row(table, cmd_map_number(map, "ps"), shard);
+        }
+    }
+}
+
+static void print_list(const mu_value *list, const char *title, const char *heads,
+                       void (*row)(struct cmd_table *table, const mu_value *map))
+{
+    struct cmd_table table;
+
+    cmd_table_init(&table, heads);
+    for (size_t i = 0; i < mu_value_count(list); i++)
+        row(&table, mu_value_at(list, i));
+    cmd_table_print(&table, title);
+    cmd_table_done(&table);
+}
+
+static void cell_seconds(struct cmd_table *table, unsigned column, const mu_value *map,
+                         const char *key)
+{
+    double seconds = 0;
+
+    (void)mu_value_get_float(mu_value_find(map, key), &seconds);
+    cmd_table_cell(table, column, "%.4g s", seconds);
+}
+
+/* Timers that have measured something. */
+static void print_timers(const mu_value *timers)
+{
+    struct cmd_table table;
+
+    cmd_table_init(&table, "TIMER|COUNT|MEAN|LEAST|MOST|SUM");
+    for (size_t i = 0; i < mu_value_count(timers); i++) {
+        const mu_value *timer = mu_value_at(timers, i);
+
+        if (cmd_map_number(timer, "count") == 0)
+            continue;
+        cmd_table_row(&table);
+        cmd_table_cell(&table, 0, "%s", mu_value_key(timers, i));
+        cell_count(&table, 1, timer, "count");
+        cell_seconds(&table, 2, timer, "mean_s");
+        cell_seconds(&table, 3, timer, "min_s");
+        cell_seconds(&table, 4, timer, "max_s");
+        cell_seconds(&table, 5, timer, "sum_s");
+    }
+    cmd_table_print(&table, "timers");
+    cmd_table_done(&table);
+}
+
+/* "queued 5, in flight 4, ...", in lines of LINE_WIDTH. */
+static void print_closures(const mu_value *closures)
+{
+    size_t count = mu_value_count(closures);
+    int at = 1;
+
+    (void)printf("\nclosures\n ");
+    for (size_t i = 0; i < count; i++) {
+        const char *key = mu_value_key(closures, i);
+        char text[CMD_CELL_BYTES];
+        int length = snprintf(text, sizeof text, " %s %" PRId64 "%s", key,
+                              cmd_map_number(closures, key), i + 1 < count ? "," : "");
+
+        for (char *c = text; *c != '\0'; c++)
+            *c = *c == '_' ? ' ' : *c;
+        if (at + length > LINE_WIDTH) {
+            (void)printf("\n ");
+            at = 1;
+        }
+        (void)printf("%s", text);
+        at += length;
+    }
+    (void)printf("\n");
+}
+
+static void print_service(const mu_value *service)
+{
+    const char *task = cmd_map_text(service, "task");
+
+    if (task[0] != '\0')
+        (void)printf("coordination service on %s, epoch %" PRId64 "\n", task,
+                     cmd_map_number(service, "epoch"));
+}
+
+static void print_text(const mu_value *status)
+{
+    int64_t silent = cmd_map_number(status, "servers_missing");
+
+    (void)printf("chief at %s\n", cmd_map_text(status, "chief"));
+    print_service(mu_value_find(status, "service"));
+    print_tasks(mu_value_find(status, "tasks"));
+    print_closures(mu_value_find(status, "closures"));
+    print_list(mu_value_find(status, "in_flight"), "longest in flight, of each worker",
+               "CLOSURE|FUNCTION|NAME|TASK|ATTEMPT|FOR", closure_row);
+    print_list(mu_value_find(status, "per_worker"), "per-worker values",
+               "VALUE|FUNCTION|USERS|FAILURES", per_worker_row);
+    print_list(mu_value_find(status, "variables"), "variables",
+               "TASK|VARIABLE|SHARD|DTYPE|DIMS|BYTES|VERSION", server_row);
+    print_list(mu_value_find(status, "metrics"), "metrics", "NAME|NUMBER|STEP|AGE",
+               metric_row);
+    print_timers(mu_value_find(status, "timers"));
+    if (silent > 0)
+        (void)printf("\n%" PRId64 " parameter server%s did not answer in time\n", silent,
+                     silent == 1 ? "" : "s");
+}
+
+static int print_status(const struct cmd_client *client, const mu_value *answer)
+{
+    mu_value *status = complete_status(client, answer);
+    int rv = 0;
+
+    if (cmd_number(client->options, CMD_FLAG_OUTPUT) == 1)
+        rv = status == NULL ? -MU_ENOMEM : cmd_json_print(cmd_json_value(status));
+    else
+        print_text(status);
+    mu_value_free(status);
+    return rv == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+/* ---- asking ---- */
+
+/* Where the chief hosts the coordination service, this client registers there, and has to
+ * leave: or else it would be a task that was lost. No chief says that it does not. */
+static int request_status(struct cmd_client *client, mu_error *error)
+{
+    mu_value *status = NULL;
+    int rv = mu_node_status(
+        client->node, cmd_number(client->options, CMD_FLAG_TIMEOUT_MS), error, &status);
+    bool joined =
+        rv == 0 && mu_agent_register(client->node, 0, HOST_TIMEOUT_MS, NULL) == 0;
+    int code = rv == 0 ? print_status(client, status) : cmd_exit_code(rv);
+
+    mu_value_free(status);
+    if (joined)
+        (void)mu_agent_leave(client->node, CMD_LEAVE_MS, NULL);
+    return code;
+}
+
+/* The chief, which most often hosts the coordination service, too. */
+static int find_chief(struct cmd_client *client, mu_error *error)
+{
+    int rv = cmd_target_chief(client, error);
+
+    if (rv == 0)
+        client->hosts = strdup("chief:0");
+    return rv;
+}
+
+int cmd_status(struct cmd_options *options)
+{
+    return cmd_with_client(options, find_chief, request_status, NULL);
+}

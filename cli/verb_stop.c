@@ -1,0 +1,148 @@
+/* `muster stop`: has a task end as if its job was done. */
+#include "cli/chief_client.h"
+#include "cli/output/print_json.h"
+#include "cli/service_client.h"
+#include "cli/verbs.h"
+#include "resolver/spec/cluster.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+#include "muster/compat/server.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct stop {
+    char type[16];
+    int index;
+    char task[64];      /* "/job:ps/task:0" */
+    bool is_direct;     /* there is no chief: the request goes to the task itself */
+};
+
+/* "ps:0" or "/job:ps/task:0". */
+static int read_task(const char *text, mu_error *error, struct stop *stop)
+{
+    static const char job[] = "/job:";
+    static const char middle[] = "/task:";
+    bool is_long = strncmp(text, job, sizeof job - 1) == 0;
+    const char *type = is_long ? text + sizeof job - 1 : text;
+    const char *end = is_long ? strstr(type, middle) : strchr(type, ':');
+    char shown[MU__QUOTE_BYTES];
+
+    if (end != NULL && (size_t)(end - type) < sizeof stop->type) {
+        (void)snprintf(stop->type, sizeof stop->type, "%.*s", (int)(end - type), type);
+        if (mu__task_type_is_valid(stop->type) &&
+            mu__index_parse(end + (is_long ? sizeof middle - 1 : 1), &stop->index) == 0) {
+            mu__task_name(stop->task, sizeof stop->task, stop->type, stop->index);
+            return 0;
+        }
+    }
+    mu__quote(shown, sizeof shown, text, strlen(text));
+    return mu_error_set(error, -MU_EINVALID,
+                        "%s: expected a task, as ps:0 or /job:ps/task:0", shown);
+}
+
+/* The chief; or where there is none, the task itself. */
+static int find(struct cmd_client *client, mu_error *error)
+{
+    struct stop *stop = client->user;
+    const char *url;
+    int rv = read_task(client->options->operands[0], error, stop);
+
+    if (rv != 0)
+        return rv;
+    if (cmd_text(client->options, CMD_FLAG_ADDRESS) != NULL ||
+        mu_cluster_address(client->spec, "chief", 0) != NULL ||
+        mu_cluster_task_count(client->spec, NULL) == 0)
+        return cmd_target_chief(client, error);
+    url = mu__cluster_url(client->spec, stop->type, stop->index);
+    if (url == NULL)
+        return mu_error_set(error, -MU_EINVALID, "the cluster has no %s", stop->task);
+    client->address = url;
+    client->hosts_any = "";
+    stop->is_direct = true;
+    return 0;
+}
+
+static int print(const struct cmd_client *client, const struct stop *stop)
+{
+    const char *reason = client->options->operands[1];
+    cJSON *map;
+
+    if (!cmd_is_json(client)) {
+        (void)printf("%s has stopped\n", stop->task);
+        return CMD_FINE;
+    }
+    if (reason == NULL)
+        reason = "";
+    map = cJSON_CreateObject();
+    (void)cJSON_AddItemToObject(map, "task", cmd_json_text(stop->task,
+                                                           strlen(stop->task)));
+    (void)cJSON_AddItemToObject(map, "reason", cmd_json_text(reason, strlen(reason)));
+    (void)cJSON_AddItemToObject(map, "stopped", cJSON_CreateTrue());
+    return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
+}
+
+/* Whether the chief is connected with the task, as it says. */
+static bool is_connected(const mu_value *status, const struct stop *stop)
+{
+    const mu_value *tasks = mu_value_find(status, "tasks");
+
+    for (size_t i = 0; i < mu_value_count(tasks); i++) {
+        const mu_value *task = mu_value_at(tasks, i);
+        const char *type = "";
+        int64_t index = -1;
+        size_t size;
+
+        (void)mu_value_get_string(mu_value_find(task, "type"), &type, &size);
+        (void)mu_value_get_int(mu_value_find(task, "index"), &index);
+        if (strcmp(type, stop->type) == 0 && index == stop->index)
+            return true;
+    }
+    return false;
+}
+
+/* The chief is asked what it knows: a worker may take long to finish, but one that is not
+ * there is waited for no longer than any answer. 0, or the exit code. */
+static int look_for(struct cmd_client *client, const struct stop *stop, mu_error *error,
+                    int64_t *timeout_ms)
+{
+    bool is_listed = mu_cluster_address(client->spec, stop->type, stop->index) != NULL ||
+                     mu_cluster_task_count(client->spec, NULL) == 0;
+    mu_value *status;
+    int rv = mu_node_status(client->node, cmd_timeout_ms(client), error, &status);
+    bool connected;
+
+    if (rv != 0)
+        return cmd_exit_code(rv);
+    connected = is_connected(status, stop);
+    mu_value_free(status);
+    if (!connected && !is_listed && strcmp(stop->type, "chief") != 0)
+        return cmd_exit_code(mu_error_set(error, -MU_ENOTFOUND,
+                                          "the cluster has no %s, and none has joined it",
+                                          stop->task));
+    if (!connected)
+        *timeout_ms = cmd_timeout_ms(client);
+    return 0;
+}
+
+static int stop_task(struct cmd_client *client, mu_error *error)
+{
+    const struct stop *stop = client->user;
+    int64_t timeout_ms =
+        stop->is_direct ? cmd_timeout_ms(client) : cmd_wait_timeout_ms(client);
+    int rv = stop->is_direct ? 0 : look_for(client, stop, error, &timeout_ms);
+
+    if (rv != 0)
+        return rv;
+    rv = mu_server_stop_remote(client->node, stop->task, client->options->operands[1],
+                               timeout_ms, error);
+    return rv == 0 ? print(client, stop) : cmd_exit_code(rv);
+}
+
+int cmd_stop(struct cmd_options *options)
+{
+    struct stop stop = {.index = 0};
+
+    return cmd_with_client(options, find, stop_task, &stop);
+}

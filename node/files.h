@@ -1,0 +1,23 @@
+/* Reading files without blocking for ever (a path may name a pipe that nobody writes to),
+ * and what the system says about a file, as an error. */
+#ifndef MU_NODE_FILES_H
+#define MU_NODE_FILES_H
+
+#include "muster/error.h"
+
+#include <stddef.h>
+
+/* "\"PATH\" cannot be WHAT: WORDS", with the code for the system's `number`:
+ * -MU_ENOTFOUND, -MU_EPERMISSION, -MU_EEXHAUSTED, -MU_EINVALID, or -MU_EUNKNOWN. */
+int mu__file_error(const char *path, const char *what, int number, mu_error *ret_error);
+
+/* Open a file for reading. Of anything but a regular file -MU_EDATALOSS; else as
+ * mu__file_error says. */
+int mu__file_open(const char *path, mu_error *ret_error, int *ret_fd);
+
+/* All of a file, of a pipe, or of "/dev/fd/N", up to `most` bytes, with a zero behind
+ * them: the caller frees it. What has not come after `timeout_ms` is -MU_EDEADLINE. */
+int mu__file_read(const char *path, size_t most, unsigned timeout_ms, mu_error *ret_error,
+                  char **ret_text, size_t *ret_size);
+
+#endif

@@ -1,0 +1,352 @@
+/* The life of a node: its states, and how it closes.
+ *
+ * Closing is three steps on the loop. LEAVING: goodbye was said, peers hang up; calls
+ * that wait are completed, so that functions which wait in one come to an end, and no
+ * run and no call begins any more. DRAINING: functions that run are told to stop, and
+ * waited for. CLOSED: all parts close, and the last close callback frees the node. */
+#include "node/node.h"
+
+#include "actors/job/job.h"
+#include "actors/messages.h"
+#include "node/call_loop.h"
+#include "runtime/message/arguments.h"
+#include "runtime/uv/thread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LEAVE_MS = 500,         /* for peers to hang up */
+    CLOSING_STEP_MS = 5
+};
+
+/* ---- states ---- */
+
+#define TO(state) (1U << MU__NODE_##state)
+
+static const unsigned legal_moves[] = {
+    [MU__NODE_OPENING] = TO(RUNNING) | TO(CLOSED),
+    [MU__NODE_RUNNING] = TO(SUPERSEDED) | TO(LEAVING),
+    [MU__NODE_SUPERSEDED] = TO(LEAVING),
+    [MU__NODE_LEAVING] = TO(DRAINING),
+    [MU__NODE_DRAINING] = TO(CLOSED) | TO(ABANDONED),
+    [MU__NODE_CLOSED] = 0,
+    [MU__NODE_ABANDONED] = 0,
+};
+
+static enum mu__node_state state_of(const mu_node *node)
+{
+    return (enum mu__node_state)atomic_load(&node->lifecycle.state);
+}
+
+bool mu__node_move(mu_node *node, enum mu__node_state to)
+{
+    if ((legal_moves[state_of(node)] & 1U << to) == 0)
+        return false;
+    atomic_store(&node->lifecycle.state, (int)to);
+    return true;
+}
+
+bool mu__node_refuses_calls(const mu_node *node)
+{
+    return state_of(node) >= MU__NODE_SUPERSEDED;
+}
+
+/* ---- memory ---- */
+
+static void free_lists(mu_node *node)
+{
+    while (node->program.settings != NULL) {
+        struct mu__setting *next = node->program.settings->next;
+
+        free(node->program.settings->key);
+        free(node->program.settings->value);
+        free(node->program.settings);
+        node->program.settings = next;
+    }
+    while (node->program.entries != NULL) {
+        struct mu__program *next = node->program.entries->next;
+
+        free(node->program.entries);
+        node->program.entries = next;
+    }
+}
+
+void mu__node_free(mu_node *node)
+{
+    free_lists(node);
+    mu__coordinator_drop(node->unclosed_coordinator);
+    free(node->program.distribute);
+    free(node->journal.path);
+    mu__service_host_done(&node->service_host);
+    mu_cluster_free(node->cluster.now);
+    uv_mutex_destroy(&node->cluster.lock);
+    uv_mutex_destroy(&node->lock);
+    free(node);
+}
+
+void mu__node_ref(mu_node *node)
+{
+    atomic_fetch_add_explicit(&node->refs, 1, memory_order_relaxed);
+}
+
+void mu__node_unref(mu_node *node)
+{
+    if (atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) == 1)
+        mu__node_free(node);
+}
+
+mu_node *mu_node_ref(mu_node *node)
+{
+    if (node != NULL)
+        mu__node_ref(node);
+    return node;
+}
+
+void mu_node_unref(mu_node *node)
+{
+    if (node != NULL)
+        mu__node_unref(node);
+}
+
+/* No loop, world or wire is left. An abandoned node stays: a thread that did not end may
+ * look at it. */
+static void drop(mu_node *node)
+{
+    if (state_of(node) != MU__NODE_ABANDONED)
+        mu__node_unref(node);
+}
+
+/* ---- teardown ---- */
+
+static void close_left_calls(mu_node *node)
+{
+    for (;;) {
+        struct mu__pending *pending;
+
+        uv_mutex_lock(&node->lock);
+        pending = node->calls.pending;
+        uv_mutex_unlock(&node->lock);
+        if (pending == NULL)
+            return;
+        mu__call_complete(pending->call,
+                          mu_error_set(&pending->call->error, -MU_ECLOSED,
+                                       "%s is being closed", node->member.task));
+    }
+}
+
+void mu__node_part_closed(mu_node *node)
+{
+    node->lifecycle.open_handles--;
+    if (node->lifecycle.open_handles > 0)
+        return;
+    close_left_calls(node);
+    if (node->loop != &node->own_loop) {
+        void (*closed_cb)(void *) = node->lifecycle.closed_cb;
+        void *closed_user = node->lifecycle.closed_user;
+
+        mu__loop_thread_end();
+        drop(node);
+        if (closed_cb != NULL)
+            closed_cb(closed_user);
+    }
+}
+
+static void part_closed(void *arg)
+{
+    mu__node_part_closed(arg);
+}
+
+static void handle_closed(uv_handle_t *handle)
+{
+    part_closed(handle->data);
+}
+
+void mu__node_close_files(mu_node *node)
+{
+    mu__storage_uv_close(node->journal.storage);
+    node->journal.storage = NULL;
+    mu__service_host_close_file(&node->service_host);
+}
+
+void mu__node_teardown(mu_node *node)
+{
+    bool busy = mu__world_uv_busy(node->world) > 0;
+
+    (void)mu__node_move(node, busy ? MU__NODE_ABANDONED : MU__NODE_CLOSED);
+    mu__member_stop(&node->member);
+    mu__node_close_files(node);
+    node->lifecycle.open_handles = 4;
+    mu__node_stop_discovery(node);
+    node->lifecycle.open_handles += node->discovery.handle != NULL;
+    node->lifecycle.open_handles +=
+        mu__service_host_close_http(&node->service_host, part_closed, node);
+    mu__world_uv_close(node->world, part_closed, node);
+    if (busy)
+        mu__world_uv_abandon(node->world);
+    mu__wire_uv_close(node->wire, part_closed, node);
+    uv_close((uv_handle_t *)&node->lifecycle.timer, handle_closed);
+    uv_close((uv_handle_t *)&node->lifecycle.stop, handle_closed);
+}
+
+/* ---- the steps of closing ---- */
+
+static void *worker_state(mu_node *node)
+{
+    return mu__actor_state(node->member.kernel, (mu__pid){MU__NODE_SELF, MU__WORKER});
+}
+
+static void drain(mu_node *node)
+{
+    int64_t timeout_ms = atomic_load(&node->lifecycle.timeout_ms);
+    uint64_t spent_ms = uv_now(node->loop) - node->lifecycle.began_ms;
+    struct mu__kernel_counters counters;
+
+    mu__worker_cancel_all(worker_state(node));
+    (void)mu__worker_running(worker_state(node), node->lifecycle.running,
+                             sizeof node->lifecycle.running);
+    mu__kernel_counters(node->member.kernel, &counters);
+    if ((mu__world_uv_busy(node->world) == 0 && counters.queued == 0) ||
+        (timeout_ms >= 0 && spent_ms >= (uint64_t)timeout_ms))
+        mu__node_teardown(node);
+}
+
+static void on_closing(uv_timer_t *timer)
+{
+    mu_node *node = timer->data;
+
+    if (mu__links_count_up(node->member.links) == 0 ||
+        uv_now(node->loop) - node->lifecycle.began_ms >= LEAVE_MS)
+        (void)mu__node_move(node, MU__NODE_DRAINING);
+    if (state_of(node) == MU__NODE_DRAINING)
+        drain(node);
+}
+
+/* End the actors that hold calls, which they complete then, with -MU_ECLOSED. By
+ * messages, so that it comes after all that was posted before. False: out of memory. */
+static bool end_callees(mu_node *node)
+{
+    static const uint32_t callees[] = {MU__CLIENT, MU__VARIABLES, MU__JOB, MU__AGENT};
+
+    for (size_t i = 0; i < sizeof callees / sizeof callees[0]; i++) {
+        struct mu__msg *msg = mu__msg_heap(MU__END, sizeof(struct mu__end));
+
+        if (msg == NULL)
+            return false;
+        msg->to = (mu__pid){MU__NODE_SELF, callees[i]};
+        ((struct mu__end *)mu__body(msg))->reason = mu__view_str("the node is closing");
+        (void)mu__world_uv_post(node->world, msg);
+    }
+    return true;
+}
+
+/* Without memory for it, in the next step. */
+static void on_leaving(uv_timer_t *timer)
+{
+    mu_node *node = timer->data;
+
+    if (end_callees(node))
+        (void)uv_timer_start(timer, on_closing, 0, CLOSING_STEP_MS);
+}
+
+/* No run begins once goodbye is said: from then on others run what had not begun here. */
+static void begin_closing(mu_node *node)
+{
+    if (!mu__node_move(node, MU__NODE_LEAVING))
+        return;
+    mu__node_stop_discovery(node);
+    mu__node_await_posters(node);
+    mu__worker_leave(worker_state(node), mu__kernel_pool(node->member.kernel),
+                     mu__world_uv_start_no_work(node->world));
+    uv_update_time(node->loop);
+    node->lifecycle.began_ms = uv_now(node->loop);
+    node->member.fails = atomic_load(&node->lifecycle.fails);
+    mu__member_leave(&node->member, "it is closing");
+    (void)uv_timer_start(&node->lifecycle.timer, on_leaving, 0, CLOSING_STEP_MS);
+}
+
+/* Calls that wait, and later ones, fail with the reason, so that the program ends, and
+ * closes the node. */
+void mu__node_superseded(void *owner, const char *reason)
+{
+    mu_node *node = owner;
+
+    if (state_of(node) != MU__NODE_RUNNING)
+        return;
+    (void)snprintf(node->lifecycle.superseded_by, sizeof node->lifecycle.superseded_by,
+                   "%s", reason);
+    (void)mu__node_move(node, MU__NODE_SUPERSEDED);
+    mu__node_await_posters(node);
+    if (!end_callees(node))
+        node->log.write(node->log.user, MU_LOG_ERROR, node->member.task, "node",
+                        "out of memory: calls that wait go on");
+}
+
+static void on_stop(uv_async_t *async)
+{
+    begin_closing(async->data);
+}
+
+int mu__lifecycle_open(mu_node *node, mu_error *ret_error)
+{
+    struct mu__lifecycle *lifecycle = &node->lifecycle;
+
+    if (uv_async_init(node->loop, &lifecycle->stop, on_stop) != 0)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no handle left for the node's loop");
+    (void)uv_timer_init(node->loop, &lifecycle->timer);
+    lifecycle->stop.data = node;
+    lifecycle->timer.data = node;
+    return 0;
+}
+
+/* ---- closing, from outside ---- */
+
+int mu_node_close(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
+{
+    int rv = 0;
+
+    if (node == NULL)
+        return 0;
+    if (mu__node_is_forked(node)) {
+        mu__node_say_closed(node, -MU_EPRECONDITION, ret_error);
+        return -MU_EPRECONDITION;
+    }
+    if (node->loop != &node->own_loop || mu__node_on_loop(node))
+        return mu_error_set(ret_error, -MU_EPRECONDITION,
+                            "a node on the program's loop is closed with "
+                            "mu_node_close_async, and no node on its own thread");
+    if (!atomic_load(&node->lifecycle.keeps_run))
+        mu__node_leave_run(node);
+    mu__coordinator_detach(node, timeout_ms);
+    atomic_store(&node->lifecycle.timeout_ms, timeout_ms);
+    (void)uv_async_send(&node->lifecycle.stop);
+    (void)uv_thread_join(&node->thread);
+    (void)uv_loop_close(&node->own_loop);
+    if (state_of(node) == MU__NODE_ABANDONED)
+        rv = mu_error_set(ret_error, -MU_EDEADLINE,
+                          "function \"%s\" on %s did not end within %lld ms",
+                          node->lifecycle.running, node->member.task,
+                          (long long)timeout_ms);
+    drop(node);
+    return rv;
+}
+
+void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user)
+{
+    MU__REQUIRE_OR(, node);
+    if (node->loop == &node->own_loop || !mu__node_on_loop(node)) {
+        node->log.write(
+            node->log.user, MU_LOG_ERROR, node->member.task, "node",
+            "mu_node_close_async is for nodes on the program's loop, and called on "
+            "its thread: the node stays open");
+        return;
+    }
+    node->lifecycle.closed_cb = closed;
+    node->lifecycle.closed_user = user;
+    atomic_store(&node->lifecycle.timeout_ms, -1);
+    mu__coordinator_detach(node, 0);
+    /* The stop is asked for when the store has heard of it. */
+    if (!mu__node_leave_run_later(node))
+        begin_closing(node);
+}

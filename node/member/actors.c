@@ -1,0 +1,227 @@
+/* The actors of a member, each with its configuration made from the node's options. */
+#include "node/member/internal.h"
+
+#include "actors/effects/effects.h"
+#include "actors/job/job.h"
+#include "actors/ps/ps.h"
+#include "resolver/spec/cluster.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORKERS_PER_TIMEOUT = 10 };  /* of -MU_EDEADLINE results that are retried */
+
+/* ---- who is reached ---- */
+
+struct peer_visit {
+    mu__peer_fn visit;
+    void *user;
+};
+
+static void show_peer(void *user, const struct mu__link_view *view)
+{
+    const struct peer_visit *to = user;
+    const struct mu__peer peer = {
+        .type = view->type,
+        .index = view->index,
+        .address = view->url,
+        .state = view->state,
+        .why = view->why,
+        .for_ms = view->for_ms,
+        .node = view->node,
+        .is_dialled = view->is_kept,
+    };
+
+    to->visit(to->user, &peer);
+}
+
+static void each_peer(void *owner, mu__peer_fn visit, void *user)
+{
+    struct peer_visit to = {visit, user};
+
+    mu__links_each(((struct mu__member *)owner)->links, show_peer, &to);
+}
+
+/* ---- the actors ---- */
+
+static int spawn(struct mu__member *member, const struct mu__behavior *behavior,
+                 uint32_t number, const void *arg)
+{
+    return mu__spawn(member->kernel, behavior, number, arg, NULL);
+}
+
+static int spawn_job(struct mu__member *member, const struct mu__member_config *config)
+{
+    const struct mu__job_config job = {
+        .task = member->task,
+        .type = member->type,
+        .index = member->index,
+        .runs_closures = mu__worker_types_has(&member->worker_types, member->type),
+        .chief_type = config->dials_any != NULL ? MU__LINK_UNKNOWN
+                                                : mu__member_leader_type(member),
+        .chief = member->job_owner,
+        .check = config->offer_check,
+        .check_owner = config->offer_owner,
+        .takes_offer = config->takes_offer,
+    };
+
+    return spawn(member, &mu__job, MU__JOB, &job);
+}
+
+static int spawn_variables(struct mu__member *member,
+                           const struct mu__member_config *config)
+{
+    size_t count = mu_cluster_task_count(config->options->cluster, "ps");
+    const char **addresses = calloc(count + 1, sizeof *addresses);
+    const struct mu__variables_options options = {
+        .addresses_count = count,
+        .addresses = addresses,
+        .is_server = strcmp(member->type, "ps") == 0,
+        .index = member->index,
+        .server_lost_ms = config->options->server_lost_ms,
+    };
+    int rv;
+
+    if (addresses == NULL)
+        return -MU_ENOMEM;
+    for (size_t i = 0; i < count; i++)
+        addresses[i] = mu__cluster_url(config->options->cluster, "ps", (int)i);
+    rv = spawn(member, &mu__variables, MU__VARIABLES, &options);
+    free(addresses);
+    return rv;
+}
+
+static uint32_t third(uint32_t ms)
+{
+    return ms < 3 ? 1 : ms / 3;
+}
+
+static int spawn_agent(struct mu__member *member, const struct mu__member_config *config,
+                       const struct mu__task_set *hosts)
+{
+    const struct mu__task_range *first = hosts->ranges;
+    const char *url = hosts->count == 0 ? NULL
+: mu__cluster_url(config->options->cluster, first->type,
+                                                          (int)first->first);
+    const struct mu__agent_config agent = {
+        .hosts = config->hosts == NULL ? "" : config->hosts,
+        .address = url == NULL ? "" : url,
+        .tasks = config->coordination.tasks,
+        .any = config->dials_any == NULL ? NULL : MU__LINK_UNKNOWN,
+        .type = member->type,
+        .index = member->index,
+        .incarnation = member->incarnation,
+        .devices = config->devices,
+        .heartbeat_ms = third(config->coordination.suspect_ms),
+        .dead_ms = config->coordination.dead_ms,
+        .registers_at_once = hosts->count > 0,
+        .shared = &member->agent,
+        .run = config->options->run,
+        .own_run = &member->own_run,
+    };
+
+    return spawn(member, &mu__agent, MU__AGENT, &agent);
+}
+
+static int spawn_coordination(struct mu__member *member,
+                              const struct mu__member_config *config,
+                              const struct mu__task_set *hosts)
+{
+    struct mu__coordination_config coordination = config->coordination;
+    int rv = spawn_agent(member, config, hosts);
+
+    coordination.cluster_name = config->options->cluster_name;
+    coordination.task = member->task;
+    coordination.incarnation = member->incarnation;
+    coordination.run = config->options->run;
+    coordination.own_run = &member->own_run;
+    if (rv == 0 &&
+        mu__task_set_has(hosts, member->type, member->index))
+        rv = spawn(member, &mu__coordination, MU__COORDINATION, &coordination);
+    return rv;
+}
+
+/* Tasks of the cluster that run closures. */
+static uint32_t count_workers(const struct mu__member *member)
+{
+    size_t count = 0;
+
+    for (uint32_t i = 0; i < member->worker_types.count; i++)
+count += mu_cluster_task_count(member->cluster, member->worker_types.rows[i].name);
+    return (uint32_t)count;
+}
+
+static struct mu__supervisor_config
+supervisor_config(const struct mu__member *member, const struct mu__member_config *config)
+{
+    const mu_node_options *o = config->options;
+
+    return (struct mu__supervisor_config){
+        .window = o->window,
+        .attempts_max = o->attempts_max,
+        .queue_max = o->queue_max,
+        .queue_bytes_max = o->queue_bytes_max,
+        .retries_max = o->retries_max,
+        .types = member->worker_types,
+        .recovery_ms = o->recovery_ms,
+        .start_delay_ms = o->start_delay_ms,
+        .start_delay_max_ms = o->start_delay_max_ms,
+        .server_failures = o->server_failures,
+        .server_failures_ms = o->server_failures_ms,
+        .timeouts = o->timeouts != MU_TIMEOUTS_OF_WORKERS
+                        ? o->timeouts
+                        : count_workers(member) / WORKERS_PER_TIMEOUT,
+        .unknown_is_worker = o->unknown_is_worker != 0,
+        .backup_percent = o->backup_percent,
+        .watchdog_ms = o->watchdog_ms,
+        .measure = o->measure != 0,
+        .journal = config->journal,
+        .origin = member->incarnation,
+    };
+}
+
+int mu__member_spawn(struct mu__member *member, const struct mu__member_config *config)
+{
+    bool is_chief = strcmp(member->type, "chief") == 0;
+    const struct mu__effects_config effects = {config->options->effect_wait_ms,
+                                               config->options->server_lost_ms};
+    const struct mu__supervisor_config supervisor = supervisor_config(member, config);
+    const struct mu__worker_config worker = {
+        .serves = mu__worker_types_has(&member->worker_types, member->type),
+        .serves_at_once = config->serves_at_once,
+        .threads = config->options->threads,
+        .index = member->index,
+        .task = member->task,
+        .type = member->type,
+        .node = config->node,
+        .post = config->post,
+    };
+    const struct mu__client_config client = {
+        .is_chief = is_chief,
+        .queue_max = config->options->queue_max,
+        .chief = member->chief,
+        .queue_bytes_max = config->options->queue_bytes_max,
+    };
+    const struct mu__peers_config peers = {.each = each_peer, .owner = member};
+    int rv = 0;
+
+    if (is_chief)
+        rv = spawn(member, &mu__supervisor, MU__SUPERVISOR, &supervisor);
+    if (rv == 0)
+        rv = spawn(member, &mu__worker, MU__WORKER, &worker);
+    if (rv == 0 && strcmp(member->type, "ps") == 0)
+        rv = spawn(member, &mu__ps, MU__PS, NULL);
+    if (rv == 0)
+        rv = spawn(member, &mu__client, MU__CLIENT, &client);
+    if (rv == 0)
+        rv = spawn_variables(member, config);
+    if (rv == 0)
+        rv = spawn(member, &mu__effects_actor, MU__EFFECTS, &effects);
+    if (rv == 0)
+        rv = spawn_job(member, config);
+    if (rv == 0)
+        rv = spawn(member, &mu__peers, MU__PEERS, &peers);
+    if (rv == 0)
+        rv = spawn_coordination(member, config, &member->hosts);
+    return rv;
+}

@@ -1,0 +1,495 @@
+/* A node in the real world, put together: the member, a libuv loop (its own or the
+ * program's), world, files, the discovery of its cluster, and a wire of libuv streams that
+ * speak the protocol of nng's sockets. lifecycle.c has the rest of its life. */
+#include "node/node.h"
+
+#include "actors/coordination/store/journal.h"
+#include "node/call_loop.h"
+#include "node/member/service_options.h"
+#include "node/options.h"
+#include "resolver/spec/cluster.h"
+#include "runtime/base/printable.h"
+#include "runtime/message/arguments.h"
+#include "runtime/uv/process.h"
+#include "runtime/uv/thread.h"
+
+#include "muster.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LOG_TEXT_BYTES = 1536 };
+
+static const char default_bind[] = "tcp://127.0.0.1:0";
+
+/* ---- log ---- */
+
+/* One write for each line, so that lines of several nodes and programs stay whole. */
+void mu__log_text(void *user, int level, const char *task, const char *who,
+                  const char *line)
+{
+    static const char *const names[] = {"ERROR", "WARN ", "INFO ", "DEBUG"};
+    uv_timeval64_t now = {0};
+    char text[LOG_TEXT_BYTES];
+    int size;
+
+    (void)user;
+    (void)uv_gettimeofday(&now);
+    size = snprintf(text, sizeof text - 1, "%02d:%02d:%02d.%03d %s %s %s: %s",
+                    (int)(now.tv_sec / 3600 % 24), (int)(now.tv_sec / 60 % 60),
+                    (int)(now.tv_sec % 60), (int)(now.tv_usec / 1000), names[level], task,
+                    who, line);
+    if (size < 0)
+        return;
+    if (size > LOG_TEXT_BYTES - 2)
+        size = LOG_TEXT_BYTES - 2;
+    text[size] = '\n';
+    (void)fwrite(text, 1, (size_t)size + 1, stderr);
+}
+
+/* The world's owner is the member, which is a node's first field. */
+static void on_log(void *owner, enum mu__log_level level, const char *who,
+                   const char *line)
+{
+    mu_node *node = owner;
+    char shown[LOG_TEXT_BYTES];
+
+    if ((int)level > node->log.level)
+        return;
+    mu__printable(line, shown, sizeof shown);
+    node->log.write(node->log.user, (int)level, node->member.task, who, shown);
+}
+
+/* ---- options ---- */
+
+/* A worker that the cluster does not list says where it listens: one without an address
+ * of its own is more likely one with a wrong index. */
+static int check_task(const mu_node_options *o, mu_error *ret_error)
+{
+    struct mu__worker_types types;
+    int rv = mu__read_worker_types(o->worker_types, ret_error, &types);
+
+    if (rv != 0)
+        return rv;
+    if (o->bind_address != NULL && mu__worker_types_has(&types, o->task_type) &&
+        mu__cluster_may_join(o->cluster, "worker", o->task_index))
+        return 0;
+    return mu_cluster_validate(o->cluster, o->task_type, o->task_index, ret_error);
+}
+
+static int check_options(const mu_node_options *o, bool is_extra, mu_error *ret_error)
+{
+    int rv;
+
+    if (o->cluster == NULL || o->task_type == NULL)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a node needs a cluster and a task type, or a resolver");
+    if (o->cluster_name == NULL || o->cluster_name[0] == '\0' ||
+        strlen(o->cluster_name) > 63)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "a cluster name has 1 to 63 bytes, got \"%.80s\"",
+                            o->cluster_name == NULL ? "" : o->cluster_name);
+    if (o->journal != NULL && o->journal[0] == '\0')
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "option journal is \"\", expected a file's path or NULL");
+    rv = mu__options_check(o, ret_error);
+    if (rv == 0 && o->silence_ms < 2 * o->heartbeat_ms)
+        rv = mu_error_set(ret_error, -MU_EINVALID,
+                          "option silence_ms is %u, expected at least twice "
+                          "heartbeat_ms, which is %u",
+                          o->silence_ms, o->heartbeat_ms);
+    if (rv != 0 || is_extra)
+        return rv;
+    return check_task(o, ret_error);
+}
+
+static const char *own_url(const mu_node_options *o)
+{
+    return mu__cluster_url(o->cluster, o->task_type, o->task_index);
+}
+
+static const char *bind_url(const mu_node_options *o)
+{
+    const char *url = own_url(o);
+
+    if (o->bind_address != NULL)
+        return o->bind_address;
+    return url == NULL ? default_bind : url;
+}
+
+static bool has_free_port(const char *url)
+{
+    size_t length = strlen(url);
+
+    return length > 2 && strcmp(url + length - 2, ":0") == 0;
+}
+
+static void set_address(mu_node *node, const mu_node_options *o)
+{
+    const char *url = own_url(o);
+    const char *words = NULL;
+
+    if (o->advertise_address != NULL || url == NULL || has_free_port(url))
+        words = mu__advertised(mu__wire_uv_url(node->wire), o->advertise_address,
+                               node->address);
+    else
+        (void)snprintf(node->address, sizeof node->address, "%s", url);
+    if (words != NULL)
+        on_log(node, MU__LOG_WARN, "node", words);
+    node->offer.urls = (struct mu__offer_urls){mu__wire_uv_url(node->wire),
+                                                 node->address};
+}
+
+/* What others are told of this process. */
+struct process_names {
+    char host[UV_MAXHOSTNAMESIZE];
+    char listens[MU__OWN_ADDRESS_BYTES];
+};
+
+/* The port of the socket; where that listens everywhere, at the host that others use. */
+static void write_listens(const mu_node *node, char *out)
+{
+    const char *url = mu__wire_uv_url(node->wire);
+    const char *colon = strrchr(node->address, ':');
+    bool is_any = strstr(url, "//0.0.0.0:") != NULL || strstr(url, "//[::]:") != NULL ||
+                  strstr(url, "//*:") != NULL;
+    char host[MU__OWN_ADDRESS_BYTES];
+
+    (void)snprintf(host, sizeof host, "%.*s:0",
+                   colon == NULL ? 0 : (int)(colon - node->address), node->address);
+    if (is_any)
+        (void)mu__advertised(url, host, out);
+    else
+        (void)snprintf(out, MU__OWN_ADDRESS_BYTES, "%s", url);
+}
+
+static void name_process(const mu_node *node, struct process_names *names)
+{
+    size_t size = sizeof names->host;
+
+    if (uv_os_gethostname(names->host, &size) != 0)
+        names->host[0] = '\0';
+    names->host[63] = '\0';
+    write_listens(node, names->listens);
+}
+
+static int start_member(mu_node *node, const mu_node_options *o,
+                        const struct mu__node_extra *extra, mu_error *ret_error)
+{
+    struct process_names names;
+    struct mu__member_config config = {
+        .options = o,
+        .address = node->address,
+        .listens = names.listens,
+        .host = names.host,
+        .pid = (uint64_t)uv_os_getpid(),
+        .journal = node->journal.storage,
+        .offer_check = mu__offer_check_own,
+        .offer_owner = &node->offer.own,
+        .node = node,
+        .post = mu__node_post,
+        .news = mu__node_cluster_news,
+        .news_owner = node,
+        .taken = mu__node_superseded,
+        .taken_owner = node,
+    };
+
+    name_process(node, &names);
+    mu__service_host_config(&node->service_host, o, &config);
+    if (extra != NULL) {
+        config.hosts = extra->hosts != NULL ? extra->hosts : config.hosts;
+        config.only = extra->only;
+        config.only_why = extra->only_why;
+        config.dials_any = extra->dials_any;
+        config.dials_each = extra->dials_each;
+        config.offer_check = extra->takes_offer ? mu__offer_check_new : NULL;
+        config.offer_owner = &node->offer.urls;
+        config.takes_offer = extra->takes_offer;
+        config.coordination.only_looks = extra->only_looks;
+    }
+    return mu__member_start(&node->member, &config, mu__world_uv_world(node->world),
+                            mu__wire_uv_wire(node->wire), ret_error);
+}
+
+static void nothing(void *arg)
+{
+    (void)arg;
+}
+
+/* Only the chief has a supervisor, whose journal it is. */
+static int open_journal(mu_node *node, const mu_node_options *o, mu_error *ret_error)
+{
+    if (node->journal.path == NULL || strcmp(o->task_type, "chief") != 0)
+        return 0;
+    return mu__storage_uv_open(node->journal.path, node->journal.sync, ret_error,
+                               &node->journal.storage);
+}
+
+/* A file that is damaged, or something else, is refused before anything begins. */
+static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_error)
+{
+    int rv = open_journal(node, o, ret_error);
+
+    if (rv == 0 && node->journal.storage != NULL)
+        rv = mu__journal_verify(node->journal.storage, MU__JOURNAL_OF_CHIEF, ret_error);
+    if (rv == 0)
+        rv = mu__service_host_open_file(&node->service_host, ret_error);
+    if (rv != 0)
+        mu__node_close_files(node);
+    return rv;
+}
+
+/* Where this task was told to be, a socket listens already. */
+static int open_wire(mu_node *node, const mu_node_options *o,
+                     struct mu__discovered *found, mu_error *ret_error)
+{
+    if (found->listening.fd >= 0)
+        return mu__wire_uv_adopt(node->loop, &found->listening, &mu__member_events,
+                                 &node->member, ret_error, &node->wire);
+    return mu__wire_uv_open(node->loop, bind_url(o), &mu__member_events, &node->member,
+                            ret_error, &node->wire);
+}
+
+static int post_to_world(void *world, struct mu__msg *msg)
+{
+    return mu__world_uv_post(world, msg);
+}
+
+/* World, wire, member, in this order; what was opened is closed by running the loop. */
+static int open_parts(mu_node *node, const mu_node_options *o,
+                      const struct mu__node_extra *extra, struct mu__discovered *found,
+                      mu_error *ret_error)
+{
+    const struct mu__world_hooks hooks = mu__member_hooks(&node->member);
+    int rv = open_files(node, o, ret_error);
+
+    if (rv != 0)
+        return rv;
+    rv = mu__world_uv_open(node->loop, o->threads, &hooks, on_log, &node->world);
+    if (rv != 0) {
+        (void)mu_error_set(ret_error, rv, "the node's threads cannot be started: %s",
+                           mu_strerror(rv));
+        goto err_files;
+    }
+    rv = mu__service_host_open_http(&node->service_host, node->loop, post_to_world,
+                                    node->world, ret_error);
+    if (rv != 0)
+        goto err_world;
+    rv = open_wire(node, o, found, ret_error);
+    if (rv != 0)
+        goto err_http;
+    set_address(node, o);
+    rv = start_member(node, o, extra, ret_error);
+    if (rv != 0)
+        goto err_wire;
+    rv = mu__node_start_discovery(node, o, found, ret_error);
+    if (rv != 0)
+        goto err_member;
+    rv = mu__lifecycle_open(node, ret_error);
+    if (rv != 0)
+        goto err_discovery;
+    return 0;
+
+err_discovery:
+    if (node->discovery.handle != NULL)
+        mu__discovery_close(node->discovery.handle, false, 0, nothing, NULL);
+err_member:
+    mu__member_stop(&node->member);
+err_wire:
+    mu__wire_uv_close(node->wire, nothing, NULL);
+err_http:
+    (void)mu__service_host_close_http(&node->service_host, nothing, NULL);
+err_world:
+    mu__world_uv_close(node->world, nothing, NULL);
+err_files:
+    mu__node_close_files(node);
+    return rv;
+}
+
+/* libuv writes to a connection that broke a moment ago as to any other, and the system
+ * answers with SIGPIPE, which ends a process that did not think of it. */
+static void block_sigpipe(void)
+{
+    sigset_t set;
+
+    (void)sigemptyset(&set);
+    (void)sigaddset(&set, SIGPIPE);
+    (void)pthread_sigmask(SIG_BLOCK, &set, NULL);
+}
+
+static void *run_loop(void *arg)
+{
+    mu_node *node = arg;
+
+    (void)mu__node_move(node, MU__NODE_RUNNING);
+    mu__loop_thread_begin();
+    (void)uv_run(node->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+static mu_node *node_new(const mu_node_options *o)
+{
+    mu_node *node = calloc(1, sizeof *node);
+
+    if (node == NULL)
+        return NULL;
+    node->cluster.now = mu_cluster_copy(o->cluster);
+    node->journal.path = o->journal == NULL ? NULL : strdup(o->journal);
+    node->journal.sync = o->journal_sync != 0;
+    if (node->cluster.now == NULL || (o->journal != NULL && node->journal.path == NULL) ||
+        uv_mutex_init(&node->lock) != 0) {
+        mu_cluster_free(node->cluster.now);
+        free(node->journal.path);
+        free(node);
+        return NULL;
+    }
+    if (uv_mutex_init(&node->cluster.lock) != 0) {
+        uv_mutex_destroy(&node->lock);
+        mu_cluster_free(node->cluster.now);
+        free(node->journal.path);
+        free(node);
+        return NULL;
+    }
+    atomic_init(&node->refs, 1);
+    mu__process_watch();
+    node->forks = mu__process_forks();
+    mu__node_init_future_owner(node);
+    node->program.plugin_timeout_ms = o->plugin_timeout_ms;
+    node->log.write = o->log == NULL ? mu__log_text : o->log;
+    node->log.user = o->log_user;
+    node->log.level = o->log_level;
+    node->limits.queue_max = o->queue_max;
+    node->limits.queue_bytes_max = o->queue_bytes_max;
+    node->ps_count = mu_cluster_task_count(o->cluster, "ps");
+    mu__task_name(node->member.task, sizeof node->member.task, o->task_type,
+                  o->task_index);
+    node->offer.own = (struct mu__offer_own){node->cluster.now, node->member.type,
+                                             o->task_index};
+    return node;
+}
+
+static int open_on_loop(mu_node *node, const mu_node_options *o,
+                        const struct mu__node_extra *extra, struct mu__discovered *found,
+                        mu_error *ret_error)
+{
+    int rv;
+
+    node->loop = o->loop;
+    node->thread = uv_thread_self();
+    block_sigpipe();
+    rv = open_parts(node, o, extra, found, ret_error);
+    if (rv == 0) {
+        (void)mu__node_move(node, MU__NODE_RUNNING);
+        mu__loop_thread_begin();
+    }
+    return rv;
+}
+
+/* The loop's thread starts when everything is in place, so nothing here races with it. */
+static int open_on_thread(mu_node *node, const mu_node_options *o,
+                          const struct mu__node_extra *extra,
+                          struct mu__discovered *found, mu_error *ret_error)
+{
+    int rv;
+
+    if (uv_loop_init(&node->own_loop) != 0)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no loop can be made");
+    node->loop = &node->own_loop;
+    rv = open_parts(node, o, extra, found, ret_error);
+    if (rv == 0 && mu__thread_start(run_loop, node, &node->thread) == 0)
+        return 0;
+    if (rv == 0) {
+        rv = mu_error_set(ret_error, -MU_EEXHAUSTED, "no thread can be started");
+        mu__node_teardown(node);
+    }
+    (void)uv_run(&node->own_loop, UV_RUN_DEFAULT);
+    (void)uv_loop_close(&node->own_loop);
+    return rv;
+}
+
+int mu__node_open_discovered(const mu_node_options *options,
+                             const struct mu__node_extra *extra,
+                             struct mu__discovered *found, mu_error *ret_error,
+                             mu_node **ret_node)
+{
+    mu_node *node;
+    int rv = check_options(options, extra != NULL, ret_error);
+
+    if (rv != 0)
+        return rv;
+    node = node_new(options);
+    if (node == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a node");
+    (void)snprintf(node->visible_devices, sizeof node->visible_devices, "%s",
+                   found->visible_devices);
+    rv = mu__service_host_init(&node->service_host, options, ret_error);
+    if (rv == 0)
+        rv = options->loop != NULL
+                 ? open_on_loop(node, options, extra, found, ret_error)
+                 : open_on_thread(node, options, extra, found, ret_error);
+    if (rv != 0) {
+        mu__node_free(node);
+        return rv;
+    }
+    *ret_node = node;
+    return 0;
+}
+
+static int find_and_open(const mu_node_options *options,
+                         const struct mu__node_extra *extra,
+                         struct mu__discover_stop *stop, mu_error *ret_error,
+                         mu_node **ret_node)
+{
+    mu_node_options found_options = *options;
+    struct mu__discovered found;
+    int rv = mu__options_check(options, ret_error);
+
+    if (rv != 0)
+        return rv;
+    if (extra != NULL)
+        found_options.resolver = NULL;
+    rv = mu__discover(&found_options, stop, ret_error, &found);
+    if (rv == 0)
+        rv = mu__node_open_discovered(&found_options, extra, &found, ret_error, ret_node);
+    mu__discovered_done(&found, &found_options, rv != 0);
+    return rv;
+}
+
+int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
+                  mu_error *ret_error, mu_node **ret_node)
+{
+    return find_and_open(options, extra, NULL, ret_error, ret_node);
+}
+
+int mu__node_open_until(const mu_node_options *options, struct mu__discover_stop *stop,
+                        mu_error *ret_error, mu_node **ret_node)
+{
+    return find_and_open(options, NULL, stop, ret_error, ret_node);
+}
+
+int mu_node_open(const mu_node_options *options, mu_error *ret_error, mu_node **ret_node)
+{
+    MU__REQUIRE(ret_error, options, ret_node);
+    return find_and_open(options, NULL, NULL, ret_error, ret_node);
+}
+
+/* ---- looking ---- */
+
+const char *mu_node_address(const mu_node *node)
+{
+    MU__REQUIRE_OR(NULL, node);
+    return node->address;
+}
+
+const char *mu_node_task(const mu_node *node)
+{
+    MU__REQUIRE_OR(NULL, node);
+    return node->member.task;
+}
+
+const char *mu_version(void)
+{
+    return "0.1.0";
+}
