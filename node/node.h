@@ -4,8 +4,8 @@
 
 #include "actors/call.h"
 #include "actors/client/future.h"
+#include "node/closing.h"
 #include "node/discovery/discover.h"
-#include "node/lifecycle.h"
 #include "node/member/member.h"
 #include "node/member/offer_check.h"
 #include "node/service_host.h"

@@ -1,6 +1,6 @@
 /* A node in the real world, put together: the member, a libuv loop (its own or the
- * program's), world, files, the discovery of its cluster, and a wire of libuv streams that
- * speak the protocol of nng's sockets. lifecycle.c has the rest of its life. */
+ * program's), world, files, the discovery of its cluster, and a wire of libuv streams
+ * that speak the protocol of nng's sockets. closing.c has the rest of its life. */
 #include "node/node.h"
 
 #include "actors/coordination/store/journal.h"

@@ -1,6 +1,6 @@
 /* The life of a node: its states, and how it closes. */
-#ifndef MU_NODE_LIFECYCLE_H
-#define MU_NODE_LIFECYCLE_H
+#ifndef MU_NODE_CLOSING_H
+#define MU_NODE_CLOSING_H
 
 #include "muster/node.h"
 
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <uv.h>
 
-/* What a node's life goes through; lifecycle.c has the legal moves. From SUPERSEDED on
+/* What a node's life goes through; closing.c has the legal moves. From SUPERSEDED on
  * calls are refused, from CLOSED on nothing of the node is used. */
 enum mu__node_state {
     MU__NODE_OPENING,       /* its parts are being opened */
