@@ -21,7 +21,7 @@ void mu_checkpoint_options_init(mu_checkpoint_options *options)
 {
     MU__REQUIRE_OR(, options);
     *options = (mu_checkpoint_options){
-        .name = usual_name, .keep = KEEP, .timeout_ms = -1};
+        .name = usual_name, .max_to_keep = KEEP, .timeout_ms = -1};
 }
 
 /* What is left of a limit that covers several calls. */
@@ -110,9 +110,10 @@ static void remove_old(const mu_checkpoint_options *o, uint64_t saved)
     uint64_t *steps;
     size_t count;
 
-    if (o->keep == 0 || mu__ckpt_steps(o->directory, o->name, NULL, &steps, &count) != 0)
+    if (o->max_to_keep == 0 ||
+        mu__ckpt_steps(o->directory, o->name, NULL, &steps, &count) != 0)
         return;
-    for (size_t i = o->keep; i < count; i++)
+    for (size_t i = o->max_to_keep; i < count; i++)
         if (steps[i] != saved &&
             mu__ckpt_path(o->directory, o->name, steps[i], NULL, path) == 0)
             (void)unlink(path);

@@ -370,7 +370,7 @@ static int make_and_post(mu_coordinator *c, struct making *making, const mu_valu
             rv = mu_error_set(ret_error, -MU_ENOMEM, "no memory for a remote value");
     }
     if (future != NULL && making->options != NULL) {
-        future->notify = making->options->notify;
+        future->notify = making->options->on_ready;
         future->notify_user = making->options->user;
     }
     if (rv == 0)

@@ -169,7 +169,7 @@ int mu_resolver_resolve(mu_resolver *resolver, int64_t timeout_ms, mu_error *ret
     const struct mu__loop_query_config config = {
         .resolver = resolver,
         .what = MU__QUERY_RESOLVE,
-        .timeout_ms = timeout_ms,
+        .limits.timeout_ms = timeout_ms,
     };
     struct mu__query_result resolved;
     int rv;

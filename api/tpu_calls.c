@@ -1,6 +1,7 @@
 /* The public calls of muster/tpu.h: each one is an evaluation in a loop of its own. */
 #include "node/discovery/loop_query.h"
-#include "resolver/cloud/google/tpu_state.h"
+#include "resolver/cloud/google/tpu.h"
+#include "resolver/engine/uv/cloud_library.h"
 #include "runtime/message/arguments.h"
 
 #include <muster/tpu.h>
@@ -80,7 +81,7 @@ static int call(struct call *c, int64_t timeout_ms, mu_error *ret_error)
         .what = MU__QUERY_RESOLVE,
         .run = c->run,
         .run_owner = c,
-        .timeout_ms = timeout_ms,
+        .limits.timeout_ms = timeout_ms,
         .progress = on_progress,
         .owner = c,
     };
@@ -92,17 +93,23 @@ static int call(struct call *c, int64_t timeout_ms, mu_error *ret_error)
 static int run_describe(void *owner, struct mu__requests *requests, mu_error *ret_error)
 {
     struct call *c = owner;
+    const struct mu__cloud *cloud;
+    int rv = mu__cloud_need(requests, ret_error, &cloud);
 
-    return mu__tpu_describe(requests, &c->tpu->settings, ret_error, c->states, c->room,
-                            &c->count);
+    return rv != 0 ? rv
+                   : cloud->tpu_describe(requests, &c->tpu->settings, ret_error,
+                                         c->states, c->room, &c->count);
 }
 
 static int run_request(void *owner, struct mu__requests *requests, mu_error *ret_error)
 {
     struct call *c = owner;
+    const struct mu__cloud *cloud;
+    int rv = mu__cloud_need(requests, ret_error, &cloud);
 
-    return mu__tpu_request_version(requests, &c->tpu->settings, c->version,
-                                   c->restart_type, ret_error);
+    return rv != 0 ? rv
+                   : cloud->tpu_request_version(requests, &c->tpu->settings, c->version,
+                                                c->restart_type, ret_error);
 }
 
 /* All that a handle can mean; the caller frees *ret_states. */
@@ -226,14 +233,17 @@ static void sleep_ms(int64_t ms)
 /* One look: 0, or why not. */
 static int look(mu_tpu *tpu, int64_t left_ms, mu_error *ret_error)
 {
+    const struct mu__cloud *cloud;
     mu_tpu_state *states;
     size_t count;
     int rv = describe_all(tpu, left_ms < LOOK_MS ? left_ms : LOOK_MS, ret_error, &states,
                           &count);
 
+    if (rv == 0)
+        rv = mu__cloud_load(ret_error, &cloud);
     if (rv != 0)
         return rv;
-    rv = mu__tpu_check_health(states, count, ret_error);
+    rv = cloud->tpu_check_health(states, count, ret_error);
     free(states);
     return rv;
 }

@@ -140,30 +140,31 @@ int mu__hosting_open_http(struct mu__hosting *hosting, uv_loop_t *loop,
                           int (*post)(void *owner, struct mu__msg *msg), void *owner,
                           mu_error *ret_error)
 {
-    const struct mu__http_curl_config config = {
+    const struct mu__http_client_config config = {
         .loop = loop,
         .done_kind = MU__HTTP_DONE,
         .post = post,
         .owner = owner,
     };
+    mu_error inner;
     int rv;
 
     if (!hosting->is_host || !hosting->kind->shared)
         return 0;
-    rv = mu__http_curl_open(&config, &hosting->http);
+    rv = mu__http_client_open(&config, &inner, &hosting->http);
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "no HTTP for the store: %s",
-                                      mu_strerror(rv));
+                                      inner.message);
 }
 
 bool mu__hosting_close_http(struct mu__hosting *hosting, void (*closed)(void *arg),
                             void *arg)
 {
-    struct mu__http_curl *http = hosting->http;
+    struct mu__http_client *http = hosting->http;
 
     hosting->http = NULL;
     if (http == NULL)
         return false;
-    mu__http_curl_close(http, closed, arg);
+    mu__http_client_close(http, closed, arg);
     return true;
 }
 
@@ -185,7 +186,7 @@ void mu__hosting_config(const struct mu__hosting *hosting, const mu_node_options
         .store = hosting->kind,
         .store_location = hosting->place,
         .storage = hosting->storage,
-        .http = hosting->http == NULL ? NULL : mu__http_curl_door(hosting->http),
+        .http = hosting->http == NULL ? NULL : mu__http_client_door(hosting->http),
         .access = &hosting->etcd.access,
         .tasks = hosting->tasks,
         .recoverable = hosting->recoverable,

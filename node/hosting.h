@@ -6,7 +6,7 @@
 #include "node/etcd_access.h"
 #include "node/member/member.h"
 #include "node/member/service.h"
-#include "runtime/uv/http_curl.h"
+#include "resolver/engine/uv/http_client.h"
 
 #include "muster/node.h"
 
@@ -20,7 +20,7 @@ struct mu__hosting {
     const char *place;
     bool sync;
     struct mu__storage *storage;    /* a journal's, while the node is open */
-    struct mu__http_curl *http;     /* a store's that is elsewhere, as long */
+    struct mu__http_client *http;   /* a store's that is elsewhere, as long */
     struct mu__etcd_access etcd;    /* how it is reached */
     mu_value *devices;
 };

@@ -6,7 +6,6 @@ if(PkgConfig_FOUND)
     pkg_check_modules(UV ${muster_required} IMPORTED_TARGET libuv)
     pkg_check_modules(CARES ${muster_required} IMPORTED_TARGET libcares)
     pkg_check_modules(CJSON ${muster_required} IMPORTED_TARGET libcjson)
-    pkg_check_modules(YAML ${muster_required} IMPORTED_TARGET yaml-0.1)
     pkg_search_module(MSGPACK ${muster_required} msgpack-c msgpack)
 endif()
 

@@ -143,7 +143,7 @@ static void on_answer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
     const struct mu__tasks_answer *body = mu__body(msg);
-    struct mu__request *pending;
+    struct mu__agent_request *pending;
     mu_error error;
 
     if (!mu__agent_is_from_host(a, msg))
@@ -306,7 +306,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu_error error = {0};
 
     assert(operation < MU__AGENT_OPERATIONS_COUNT);
-    call->pending = (struct mu__request){0};
+    call->pending = (struct mu__agent_request){0};
     arm_tick(ctx, a);
     if (may_call(a, operations[operation].when, &error))
         operations[operation].fn(ctx, a, call);

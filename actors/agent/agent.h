@@ -4,8 +4,8 @@
  *         TASK_ERROR, PREEMPT_ASK, PREEMPT_STOP and KEY_EVENT from the service; node
  *         news; its timers
  * Says:   TASK_..., TASKS_GET, BARRIER_..., PREEMPT_..., KEY_... to the service
- * Owns:   calls that wait, until their limits; what was asked and not answered, which it
- *         asks again when the service is elsewhere
+ * Owns:   calls that wait, until their timeout; requests that are not answered, which it
+ *         sends again when the service is elsewhere
  * Fails:  never by itself. In error state every call does, with that error */
 #ifndef MU_ACTORS_AGENT_H
 #define MU_ACTORS_AGENT_H
@@ -103,26 +103,26 @@ enum mu__agent_operation {
 /* One watch of the program. The program and, from WATCH to WATCH_CLOSE or its own end,
  * the actor have a hold on it each; what is inside is the actor's. */
 struct mu__agent_watch;
-struct mu__request_kind;
+struct mu__agent_request_kind;
 
-/* Something that was asked, or is to be, under a token: the actor's part of a call or a
- * request, from its arrival to its answer. */
-struct mu__request {
-    struct mu__request *next;         /* in the order of tokens */
-    struct mu__request *prev;
-    struct mu__request *later;        /* in its queue of limits */
-    struct mu__request *sooner;
-    const struct mu__request_kind *kind;
+/* The actor's part of a call or a key request, under a token, from its arrival to its
+ * answer. */
+struct mu__agent_request {
+    struct mu__agent_request *next;       /* in the order of tokens */
+    struct mu__agent_request *prev;
+    struct mu__agent_request *later;      /* in its queue of timeouts */
+    struct mu__agent_request *sooner;
+    const struct mu__agent_request_kind *kind;
     uint64_t token;                 /* 0: it is in no list */
-    uint64_t due_ms;                /* UINT64_MAX: no limit */
+    uint64_t due_ms;                /* UINT64_MAX: no timeout */
     int64_t timeout_ms;
-    uint64_t since_ms;              /* when it was asked first */
+    uint64_t since_ms;              /* when it arrived */
     uint32_t session;               /* in which it was sent last; 0: it never was */
     uint32_t bytes;                 /* that it takes on its way */
     bool may_be_done;               /* it was sent in a former session, too, which has not
                                        answered */
-    uint8_t queue;                  /* of limits, plus 1; 0: none */
-    bool extended;                  /* its limit has passed, the service may still say
+    uint8_t queue;                  /* of timeouts, plus 1; 0: none */
+    bool extended;                  /* its timeout has passed, the service may still say
                                        what was missing */
 };
 
@@ -146,7 +146,7 @@ struct mu__agent_call {
     mu_preemption preemption;
     mu_kv_event event;
 
-    struct mu__request pending;     /* the actor's, as what follows */
+    struct mu__agent_request pending;     /* the actor's, as what follows */
     struct mu__agent_call *next;
     struct mu__agent_barrier *meeting;
     char *after;                /* LIST: the last key of the page before */
@@ -155,7 +155,7 @@ struct mu__agent_call {
 /* A request about one key, with its key and value: in one block of memory, that of the
  * KEY_ASK message which brings it to the agent. */
 struct mu__key_request {
-    struct mu__request pending;
+    struct mu__agent_request pending;
     struct mu__key_request *change_next;    /* of those that change something */
     struct mu__key_request *change_prev;
     struct mu__buf bytes;       /* what messages about it borrow */

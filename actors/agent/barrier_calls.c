@@ -6,14 +6,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct mu__agent_barrier *barrier_of(struct mu__request *pending)
+static struct mu__agent_barrier *barrier_of(struct mu__agent_request *pending)
 {
     return (struct mu__agent_barrier *)(void *)((char *)pending -
                                                 offsetof(struct mu__agent_barrier,
                                                          pending));
 }
 
-static const struct mu__agent_barrier *barrier_in(const struct mu__request *pending)
+static const struct mu__agent_barrier *barrier_in(const struct mu__agent_request *pending)
 {
     return (const struct mu__agent_barrier *)(const void *)((const char *)pending -
                                                             offsetof(struct
@@ -122,19 +122,19 @@ static void end_barrier(struct mu__ctx *ctx, struct agent *a,
 }
 
 static void fail_barrier(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__request *pending, const mu_error *error)
+                         struct mu__agent_request *pending, const mu_error *error)
 {
     end_barrier(ctx, a, barrier_of(pending), error);
 }
 
-static void name_barrier(const struct mu__request *pending, char *out, size_t size)
+static void name_barrier(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "barrier \"%.100s\"", barrier_in(pending)->name);
 }
 
 /* ---- threads that meet ---- */
 
-static void name_meeting(const struct mu__request *pending, char *out, size_t size)
+static void name_meeting(const struct mu__agent_request *pending, char *out, size_t size)
 {
     const struct mu__agent_barrier *barrier = barrier_in(pending);
 
@@ -143,14 +143,14 @@ static void name_meeting(const struct mu__request *pending, char *out, size_t si
                    "others", barrier->name, barrier->arrived, barrier->threads);
 }
 
-static const struct mu__request_kind meeting = {
+static const struct mu__agent_request_kind meeting = {
     .name = name_meeting,
     .fail = fail_barrier,
     .late = "did not come",
 };
 
 static struct mu__msg *make_arrive(struct mu__ctx *ctx, struct agent *a,
-                                  struct mu__request *pending)
+                                  struct mu__agent_request *pending)
 {
     const struct mu__agent_barrier *barrier = barrier_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__BARRIER_ARRIVE);
@@ -170,7 +170,7 @@ static struct mu__msg *make_arrive(struct mu__ctx *ctx, struct agent *a,
     return mu__agent_copy_views(ctx, msg, &body->name, &body->tasks);
 }
 
-static const struct mu__request_kind arriving = {
+static const struct mu__agent_request_kind arriving = {
     .make_message = make_arrive,
     .name = name_barrier,
     .fail = fail_barrier,
@@ -301,7 +301,7 @@ void mu__agent_on_passed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct agent *a = state;
     const struct mu__barrier_passed *body = mu__body(msg);
     struct mu__agent_barrier *barrier;
-    struct mu__request *pending;
+    struct mu__agent_request *pending;
     mu_error error;
 
     if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)
@@ -323,7 +323,7 @@ void mu__agent_on_passed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- cancelling ---- */
 
-static void name_cancel(const struct mu__request *pending, char *out, size_t size)
+static void name_cancel(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "the cancelling of barrier \"%.100s\"",
                    agent_call_in(pending)->name);
@@ -331,7 +331,7 @@ static void name_cancel(const struct mu__request *pending, char *out, size_t siz
 
 /* Of the generation that was running when it was asked. */
 static struct mu__msg *make_cancel(struct mu__ctx *ctx, struct agent *a,
-                                  struct mu__request *pending)
+                                  struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__BARRIER_CANCEL);
@@ -350,14 +350,14 @@ static struct mu__msg *make_cancel(struct mu__ctx *ctx, struct agent *a,
 }
 
 static void answered_cancel(struct mu__ctx *ctx, struct agent *a,
-                            struct mu__request *pending,
+                            struct mu__agent_request *pending,
                             const struct mu__tasks_answer *body, const mu_error *error)
 {
     (void)body;
     mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__request_kind cancelling = {
+static const struct mu__agent_request_kind cancelling = {
     .make_message = make_cancel,
     .on_answer = answered_cancel,
     .name = name_cancel,

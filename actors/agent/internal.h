@@ -42,7 +42,7 @@ enum {
 struct mu__agent_barrier {
     struct mu__text_node node;  /* first */
     uint64_t generation;
-    struct mu__request pending;     /* the arrival of this task */
+    struct mu__agent_request pending;     /* the arrival of this task */
     struct mu__agent_call *calls;   /* of threads that meet; NULL: nobody is here */
     unsigned arrived;
     unsigned threads;

@@ -20,7 +20,7 @@ static_assert((int)MU_KV_OVERWRITE == (int)MU__PUT_OVERWRITE &&
 
 enum { REQUEST_AT = 16 };   /* in the body of its message: aligned as the body is */
 
-static struct mu__key_request *request_of(struct mu__request *pending)
+static struct mu__key_request *request_of(struct mu__agent_request *pending)
 {
     return (struct mu__key_request *)(void *)pending;
 }
@@ -278,8 +278,8 @@ static void take_request_out(struct mu__ctx *ctx, struct agent *a,
     mu__agent_remove(ctx, a, &request->pending);
 }
 
-static void fail_key(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
-                     const mu_error *error)
+static void fail_key(struct mu__ctx *ctx, struct agent *a,
+                     struct mu__agent_request *pending, const mu_error *error)
 {
     struct mu__key_request *request = request_of(pending);
     bool was_asked =
@@ -298,7 +298,7 @@ static void fail_key(struct mu__ctx *ctx, struct agent *a, struct mu__request *p
     free_request(ctx, request);
 }
 
-static void name_key(const struct mu__request *pending, char *out, size_t size)
+static void name_key(const struct mu__agent_request *pending, char *out, size_t size)
 {
     const struct mu__key_request *request = (const void *)pending;
     struct mu__view key = key_of(request);
@@ -387,7 +387,7 @@ static const struct {
 };
 
 static struct mu__msg *make_key(struct mu__ctx *ctx, struct agent *a,
-                               struct mu__request *pending)
+                               struct mu__agent_request *pending)
 {
     struct mu__key_request *request = request_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, says[request->operation].kind);
@@ -400,7 +400,7 @@ static struct mu__msg *make_key(struct mu__ctx *ctx, struct agent *a,
     return msg;
 }
 
-static const struct mu__request_kind changing = {
+static const struct mu__agent_request_kind changing = {
     .make_message = make_key,
     .name = name_key,
     .fail = fail_key,
@@ -408,7 +408,7 @@ static const struct mu__request_kind changing = {
     .changes = true,
 };
 
-static const struct mu__request_kind getting = {
+static const struct mu__agent_request_kind getting = {
     .make_message = make_key,
     .name = name_key,
     .fail = fail_key,
@@ -416,14 +416,14 @@ static const struct mu__request_kind getting = {
     .is_open = true,
 };
 
-static const struct mu__request_kind trying = {
+static const struct mu__agent_request_kind trying = {
     .make_message = make_key,
     .name = name_key,
     .fail = fail_key,
     .late = "was not answered",
 };
 
-static const struct mu__request_kind *const kinds[] = {
+static const struct mu__agent_request_kind *const kinds[] = {
     [MU_KV_PUT] = &changing,
     [MU_KV_GET] = &getting,
     [MU_KV_TRY_GET] = &trying,
@@ -511,7 +511,7 @@ void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 {
     struct agent *a = state;
     const struct mu__key_done *body = mu__body(msg);
-    struct mu__request *pending;
+    struct mu__agent_request *pending;
     struct mu__key_request *request;
 
     if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)
@@ -541,13 +541,13 @@ void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg
 
 /* ---- lists ---- */
 
-static void name_list(const struct mu__request *pending, char *out, size_t size)
+static void name_list(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "the list of \"%.100s\"", agent_call_in(pending)->name);
 }
 
 static struct mu__msg *make_list(struct mu__ctx *ctx, struct agent *a,
-                                struct mu__request *pending)
+                                struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_LIST);
@@ -563,8 +563,8 @@ static struct mu__msg *make_list(struct mu__ctx *ctx, struct agent *a,
     return mu__agent_copy_views(ctx, msg, &body->key, &body->after);
 }
 
-static void end_list(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
-                     const mu_error *error)
+static void end_list(struct mu__ctx *ctx, struct agent *a,
+                     struct mu__agent_request *pending, const mu_error *error)
 {
     struct mu__agent_call *call = agent_call_of(pending);
 
@@ -578,7 +578,7 @@ static void end_list(struct mu__ctx *ctx, struct agent *a, struct mu__request *p
     mu__agent_complete(call, error);
 }
 
-static const struct mu__request_kind listing = {
+static const struct mu__agent_request_kind listing = {
     .make_message = make_list,
     .name = name_list,
     .fail = end_list,
@@ -659,7 +659,7 @@ void mu__agent_on_listed(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
     const struct mu__key_listed *body = mu__body(msg);
-    struct mu__request *pending;
+    struct mu__agent_request *pending;
     mu_error error = {0};
     int rv;
 

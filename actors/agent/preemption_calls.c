@@ -18,7 +18,7 @@ static bool is_agreeing(const struct agent *a)
 
 /* ---- those who wait ---- */
 
-static void name_round(const struct mu__request *pending, char *out, size_t size)
+static void name_round(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "%s after %llu",
                    agent_call_in(pending)->number != 0
@@ -27,20 +27,20 @@ static void name_round(const struct mu__request *pending, char *out, size_t size
                    (unsigned long long)agent_call_in(pending)->version);
 }
 
-static void name_step(const struct mu__request *pending, char *out, size_t size)
+static void name_step(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "step %llu",
                    (unsigned long long)agent_call_in(pending)->version);
 }
 
-static const struct mu__request_kind waiting_for_round = {
+static const struct mu__agent_request_kind waiting_for_round = {
     .name = name_round,
     .fail = mu__agent_call_fail,
     .late = "did not come",
     .is_open = true,
 };
 
-static const struct mu__request_kind waiting_at_step = {
+static const struct mu__agent_request_kind waiting_at_step = {
     .name = name_step,
     .fail = mu__agent_call_fail,
     .late = "was not agreed about",
@@ -63,11 +63,11 @@ static bool is_there(const struct agent *a, const struct mu__agent_call *call)
            (call->number == 0 || a->preemption.last.agreed != 0);
 }
 
-static struct mu__request *next_waiting(const struct agent *a,
-                                      const struct mu__request_kind *kind,
+static struct mu__agent_request *next_waiting(const struct agent *a,
+                                      const struct mu__agent_request_kind *kind,
                                       const mu_error *error)
 {
-    struct mu__request *pending = a->requests.first;
+    struct mu__agent_request *pending = a->requests.first;
 
     for (; pending != NULL; pending = pending->next) {
         const struct mu__agent_call *call = agent_call_of(pending);
@@ -83,7 +83,7 @@ static struct mu__request *next_waiting(const struct agent *a,
 
 static void tell_rounds(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
 {
-    struct mu__request *pending;
+    struct mu__agent_request *pending;
 
     while ((pending = next_waiting(a, &waiting_for_round, error)) != NULL) {
         if (error == NULL)
@@ -96,7 +96,7 @@ static void tell_rounds(struct mu__ctx *ctx, struct agent *a, const mu_error *er
 static void tell_steps(struct mu__ctx *ctx, struct agent *a)
 {
     const mu_preemption *last = &a->preemption.last;
-    struct mu__request *pending;
+    struct mu__agent_request *pending;
 
     while ((pending = next_waiting(a, &waiting_at_step, NULL)) != NULL) {
         struct mu__agent_call *call = agent_call_of(pending);
@@ -245,14 +245,14 @@ void mu__agent_preempt_forget(struct agent *a)
 
 /* ---- calls ---- */
 
-static void name_notice(const struct mu__request *pending, char *out, size_t size)
+static void name_notice(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)pending;
     (void)snprintf(out, size, "the notice of this task's preemption");
 }
 
 static struct mu__msg *make_notice(struct mu__ctx *ctx, struct agent *a,
-                                  struct mu__request *pending)
+                                  struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_NOTICE);
@@ -272,14 +272,14 @@ static struct mu__msg *make_notice(struct mu__ctx *ctx, struct agent *a,
 }
 
 static void answered_notice(struct mu__ctx *ctx, struct agent *a,
-                            struct mu__request *pending,
+                            struct mu__agent_request *pending,
                             const struct mu__tasks_answer *body, const mu_error *error)
 {
     (void)body;
     mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__request_kind noticing = {
+static const struct mu__agent_request_kind noticing = {
     .make_message = make_notice,
     .on_answer = answered_notice,
     .name = name_notice,

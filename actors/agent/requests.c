@@ -14,7 +14,7 @@ enum { LIMIT_TIMER = 1 };
 
 /* ---- by token ---- */
 
-static struct mu__request **place_of(const struct agent *a, uint64_t token)
+static struct mu__agent_request **place_of(const struct agent *a, uint64_t token)
 {
     return &a->requests.ring[token & (a->requests.ring_size - 1)];
 }
@@ -23,13 +23,13 @@ static bool grow_ring(struct agent *a)
 {
     uint32_t size =
         a->requests.ring_size == 0 ? AGENT_RING_FIRST : a->requests.ring_size * 2;
-    struct mu__request **ring;
-    struct mu__request **before = a->requests.ring;
+    struct mu__agent_request **ring;
+    struct mu__agent_request **before = a->requests.ring;
     uint32_t size_before = a->requests.ring_size;
 
     if (size > AGENT_RING_MAX)
         return false;
-    ring = calloc(size, sizeof(struct mu__request *));
+    ring = calloc(size, sizeof(struct mu__agent_request *));
     if (ring == NULL)
         return false;
     a->requests.ring = ring;
@@ -41,9 +41,9 @@ static bool grow_ring(struct agent *a)
     return true;
 }
 
-static bool index_token(struct agent *a, struct mu__request *pending)
+static bool index_token(struct agent *a, struct mu__agent_request *pending)
 {
-    struct mu__request **place;
+    struct mu__agent_request **place;
 
     while (a->requests.ring_size == 0 || *place_of(a, pending->token) != NULL)
         if (!grow_ring(a))
@@ -58,9 +58,9 @@ static bool index_token(struct agent *a, struct mu__request *pending)
     return true;
 }
 
-struct mu__request *mu__agent_find_request(const struct agent *a, uint64_t token)
+struct mu__agent_request *mu__agent_find_request(const struct agent *a, uint64_t token)
 {
-    struct mu__request *pending;
+    struct mu__agent_request *pending;
 
     if (token == 0 || a->requests.ring_size == 0)
         return NULL;
@@ -71,9 +71,9 @@ struct mu__request *mu__agent_find_request(const struct agent *a, uint64_t token
                                            : mu__map_get(&a->requests.overflow, token);
 }
 
-static void unindex_token(struct agent *a, const struct mu__request *pending)
+static void unindex_token(struct agent *a, const struct mu__agent_request *pending)
 {
-    struct mu__request **place = place_of(a, pending->token);
+    struct mu__agent_request **place = place_of(a, pending->token);
 
     if (*place == pending)
         *place = NULL;
@@ -83,7 +83,7 @@ static void unindex_token(struct agent *a, const struct mu__request *pending)
 
 /* ---- in order ---- */
 
-static void append(struct agent *a, struct mu__request *pending)
+static void append(struct agent *a, struct mu__agent_request *pending)
 {
     pending->next = NULL;
     pending->prev = a->requests.last;
@@ -96,7 +96,7 @@ static void append(struct agent *a, struct mu__request *pending)
         a->requests.unsent = pending;
 }
 
-static void take_out(struct agent *a, struct mu__request *pending)
+static void take_out(struct agent *a, struct mu__agent_request *pending)
 {
     if (a->requests.unsent == pending)
         a->requests.unsent = pending->next;
@@ -110,7 +110,7 @@ static void take_out(struct agent *a, struct mu__request *pending)
         pending->next->prev = pending->prev;
 }
 
-static void not_in_flight(struct agent *a, struct mu__request *pending)
+static void not_in_flight(struct agent *a, struct mu__agent_request *pending)
 {
     if (pending->session == 0 || pending->session != a->registration.session)
         return;
@@ -150,12 +150,12 @@ static uint8_t choose_queue(const struct agent *a, int64_t timeout_ms)
     return empty == AGENT_QUEUES ? AGENT_QUEUES - 1 : empty;
 }
 
-static void enqueue(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
-                    int64_t timeout_ms)
+static void enqueue(struct mu__ctx *ctx, struct agent *a,
+                    struct mu__agent_request *pending, int64_t timeout_ms)
 {
     uint8_t i = choose_queue(a, timeout_ms);
     struct agent_timeout_queue *queue = &a->requests.queues[i];
-    struct mu__request *before = queue->last;
+    struct mu__agent_request *before = queue->last;
 
     if (queue->first == NULL)
         queue->timeout_ms = timeout_ms;
@@ -175,7 +175,7 @@ static void enqueue(struct mu__ctx *ctx, struct agent *a, struct mu__request *pe
     arm(ctx, queue);
 }
 
-static void dequeue(struct agent *a, struct mu__request *pending)
+static void dequeue(struct agent *a, struct mu__agent_request *pending)
 {
     struct agent_timeout_queue *queue;
 
@@ -193,30 +193,30 @@ static void dequeue(struct agent *a, struct mu__request *pending)
         pending->later->sooner = pending->sooner;
 }
 
-void mu__agent_clear_timeout(struct agent *a, struct mu__request *pending)
+void mu__agent_clear_timeout(struct agent *a, struct mu__agent_request *pending)
 {
     dequeue(a, pending);
     pending->due_ms = UINT64_MAX;
 }
 
-static bool was_sent_now(const struct agent *a, const struct mu__request *pending)
+static bool was_sent_now(const struct agent *a, const struct mu__agent_request *pending)
 {
     return a->registration.registered && pending->session == a->registration.session;
 }
 
-bool mu__agent_is_current(const struct agent *a, const struct mu__request *pending)
+bool mu__agent_is_current(const struct agent *a, const struct mu__agent_request *pending)
 {
     return pending->kind->make_message == NULL || was_sent_now(a, pending);
 }
 
-bool mu__agent_may_be_done(const struct mu__request *pending)
+bool mu__agent_may_be_done(const struct mu__agent_request *pending)
 {
     return pending->session != 0 || pending->may_be_done;
 }
 
 /* What the answer to has to come from the host, which has it and is connected. */
 static void describe_silence(struct mu__ctx *ctx, const struct agent *a,
-                        const struct mu__request *pending, char *out, size_t size)
+                        const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "%s, which hosts the service, %s, and was heard %llu ms "
                    "ago", a->hosts.followed->task,
@@ -224,9 +224,10 @@ static void describe_silence(struct mu__ctx *ctx, const struct agent *a,
                    (unsigned long long)(mu__now_ms(ctx) - a->hosts.heard_ms));
 }
 
-static void fail_late(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending)
+static void fail_late(struct mu__ctx *ctx, struct agent *a,
+                      struct mu__agent_request *pending)
 {
-    const struct mu__request_kind *kind = pending->kind;
+    const struct mu__agent_request_kind *kind = pending->kind;
     bool has_service = kind->make_message == NULL ? a->registration.registered
                                                   : was_sent_now(a, pending);
     char name[AGENT_WORDS_MAX];
@@ -249,7 +250,8 @@ static void fail_late(struct mu__ctx *ctx, struct agent *a, struct mu__request *
 }
 
 /* What the service knows the limit of, it answers at that time, and tells more. */
-static void expire(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending)
+static void expire(struct mu__ctx *ctx, struct agent *a,
+                   struct mu__agent_request *pending)
 {
     int64_t answer_ms = AGENT_ANSWER_MS;
 
@@ -280,7 +282,7 @@ void mu__agent_check_timeouts(struct mu__ctx *ctx, struct agent *a)
     }
 }
 
-uint64_t mu__agent_left_ms(struct mu__ctx *ctx, const struct mu__request *pending)
+uint64_t mu__agent_left_ms(struct mu__ctx *ctx, const struct mu__agent_request *pending)
 {
     uint64_t now_ms = mu__now_ms(ctx);
 
@@ -292,7 +294,7 @@ uint64_t mu__agent_left_ms(struct mu__ctx *ctx, const struct mu__request *pendin
 /* ---- life of what is asked ---- */
 
 static void fail_no_memory(struct mu__ctx *ctx, struct agent *a,
-                           struct mu__request *pending)
+                           struct mu__agent_request *pending)
 {
     mu_error error = {0};
 
@@ -301,8 +303,9 @@ static void fail_no_memory(struct mu__ctx *ctx, struct agent *a,
     pending->kind->fail(ctx, a, pending, &error);
 }
 
-bool mu__agent_submit(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
-                      const struct mu__request_kind *kind, int64_t timeout_ms,
+bool mu__agent_submit(struct mu__ctx *ctx, struct agent *a,
+                      struct mu__agent_request *pending,
+                      const struct mu__agent_request_kind *kind, int64_t timeout_ms,
                       uint32_t bytes)
 {
     pending->kind = kind;
@@ -330,7 +333,8 @@ bool mu__agent_submit(struct mu__ctx *ctx, struct agent *a, struct mu__request *
     return true;
 }
 
-bool mu__agent_resubmit(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending)
+bool mu__agent_resubmit(struct mu__ctx *ctx, struct agent *a,
+                        struct mu__agent_request *pending)
 {
     not_in_flight(a, pending);
     unindex_token(a, pending);
@@ -350,7 +354,8 @@ bool mu__agent_resubmit(struct mu__ctx *ctx, struct agent *a, struct mu__request
     return true;
 }
 
-void mu__agent_remove(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending)
+void mu__agent_remove(struct mu__ctx *ctx, struct agent *a,
+                      struct mu__agent_request *pending)
 {
     bool was_full = a->requests.in_flight_bytes >= AGENT_IN_FLIGHT_BYTES;
 
@@ -369,7 +374,7 @@ void mu__agent_fail_all(struct mu__ctx *ctx, struct agent *a, const mu_error *er
                         bool all)
 {
     uint64_t end = a->requests.token_next;
-    struct mu__request *pending = a->requests.first;
+    struct mu__agent_request *pending = a->requests.first;
 
     /* What fails may end its neighbours, too: begin anew behind the last token. */
     while (pending != NULL && pending->token < end) {
@@ -387,7 +392,7 @@ void mu__agent_fail_all(struct mu__ctx *ctx, struct agent *a, const mu_error *er
 /* ---- sending ---- */
 
 /* False: the service's mailbox is full, or there is no memory: later. */
-static bool send(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending)
+static bool send(struct mu__ctx *ctx, struct agent *a, struct mu__agent_request *pending)
 {
     struct mu__msg *msg = pending->kind->make_message(ctx, a, pending);
 
@@ -405,7 +410,7 @@ void mu__agent_pump(struct mu__ctx *ctx, struct agent *a)
         return;
     while (a->requests.unsent != NULL &&
            a->requests.in_flight_bytes < AGENT_IN_FLIGHT_BYTES) {
-        struct mu__request *pending = a->requests.unsent;
+        struct mu__agent_request *pending = a->requests.unsent;
 
         if (pending->kind->make_message != NULL &&
             pending->session != a->registration.session && !send(ctx, a, pending)) {
@@ -416,7 +421,7 @@ void mu__agent_pump(struct mu__ctx *ctx, struct agent *a)
     }
 }
 
-void mu__agent_resend(struct agent *a, struct mu__request *pending)
+void mu__agent_resend(struct agent *a, struct mu__agent_request *pending)
 {
     not_in_flight(a, pending);
     pending->session = 0;

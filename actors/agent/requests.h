@@ -1,10 +1,10 @@
 /* Requests that wait: their tokens, timeouts, sending and sending again. Part of the
  * agent.
  *
- * Everything that waits is a struct mu__request (agent.h), in one list in the order of
- * tokens, from its arrival until it is removed. What is to be sent is sent in that order,
- * once the task is registered, and again in each later session: a time of being
- * registered. */
+ * Everything that waits is a struct mu__agent_request (agent.h), in one list in the
+ * order of tokens, from its arrival until it is removed. What is to be sent is sent in
+ * that order, once the task is registered, and again in each later session: a time of
+ * being registered. */
 #ifndef MU_AGENT_REQUESTS_H
 #define MU_AGENT_REQUESTS_H
 
@@ -30,22 +30,23 @@ enum {
 struct agent;
 
 /* What is done with a request. */
-struct mu__request_kind {
+struct mu__agent_request_kind {
     /* The message to the service; NULL: out of memory. A kind without this waits for
      * something here. */
     struct mu__msg *(*make_message)(struct mu__ctx *ctx, struct agent *a,
-                                    struct mu__request *pending);
+                                    struct mu__agent_request *pending);
 
     /* A TASKS_ANSWER has come; NULL: it is answered otherwise. The code is not 0 when
      * `error` is there. */
-    void (*on_answer)(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
-                     const struct mu__tasks_answer *body, const mu_error *error);
+    void (*on_answer)(struct mu__ctx *ctx, struct agent *a,
+                      struct mu__agent_request *pending,
+                      const struct mu__tasks_answer *body, const mu_error *error);
 
     /* What it is, for messages: "key \"a/b\"". */
-    void (*name)(const struct mu__request *pending, char *out, size_t size);
+    void (*name)(const struct mu__agent_request *pending, char *out, size_t size);
 
     /* It ends with this error. Removes it. */
-    void (*fail)(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
+    void (*fail)(struct mu__ctx *ctx, struct agent *a, struct mu__agent_request *pending,
                  const mu_error *error);
 
     /* What did not happen at its timeout, words behind the name. */
@@ -71,22 +72,22 @@ struct mu__request_kind {
 /* Requests with a timeout of one length: the next one to pass comes first. */
 struct agent_timeout_queue {
     int64_t timeout_ms;
-    struct mu__request *first;
-    struct mu__request *last;
+    struct mu__agent_request *first;
+    struct mu__agent_request *last;
     uint64_t timer;
     uint64_t timer_due_ms;
 };
 
 struct agent_requests {
     uint64_t token_next;
-    struct mu__request *first;  /* all that waits, in the order of tokens */
-    struct mu__request *last;
-    struct mu__request *unsent; /* the first to be looked at for sending */
+    struct mu__agent_request *first;  /* all that waits, in the order of tokens */
+    struct mu__agent_request *last;
+    struct mu__agent_request *unsent; /* the first to be looked at for sending */
     bool resend;                /* something is to be sent once more, at the next tick */
     uint64_t in_flight_bytes;   /* sent and not answered */
     struct mu__key_request *changes;    /* in the order of tokens */
     struct mu__key_request *changes_last;
-    struct mu__request **ring;  /* by token */
+    struct mu__agent_request **ring;  /* by token */
     uint32_t ring_size;
     struct mu__map overflow;    /* by token: those that the ring has no place for */
     struct mu__map ids;         /* requests that can be cancelled */
@@ -95,19 +96,21 @@ struct agent_requests {
 
 /* Give it a token and a timeout (negative: none), and send it when its turn comes.
  * `bytes` is about what it takes. False: no memory; it has ended then. */
-bool mu__agent_submit(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
-                      const struct mu__request_kind *kind, int64_t timeout_ms,
+bool mu__agent_submit(struct mu__ctx *ctx, struct agent *a,
+                      struct mu__agent_request *pending,
+                      const struct mu__agent_request_kind *kind, int64_t timeout_ms,
                       uint32_t bytes);
 
 /* The same under a new token, at the end of the list, with its timeout going on. */
 bool mu__agent_resubmit(struct mu__ctx *ctx, struct agent *a,
-                        struct mu__request *pending);
+                        struct mu__agent_request *pending);
 
 /* It is in no list any more. */
-void mu__agent_remove(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending);
+void mu__agent_remove(struct mu__ctx *ctx, struct agent *a,
+                      struct mu__agent_request *pending);
 
 /* The request of a token; NULL: there is none. */
-struct mu__request *mu__agent_find_request(const struct agent *a, uint64_t token);
+struct mu__agent_request *mu__agent_find_request(const struct agent *a, uint64_t token);
 
 /* Send what has not been sent in this session, as far as there is room. */
 void mu__agent_pump(struct mu__ctx *ctx, struct agent *a);
@@ -115,13 +118,13 @@ void mu__agent_pump(struct mu__ctx *ctx, struct agent *a);
 /* Whether an answer is to what was sent in this session. What the service says of a
  * former one, which may be that it does not know this task, does not count: it is sent
  * again. */
-bool mu__agent_is_current(const struct agent *a, const struct mu__request *pending);
+bool mu__agent_is_current(const struct agent *a, const struct mu__agent_request *pending);
 
 /* Whether the service may have done it, for all that is known here. */
-bool mu__agent_may_be_done(const struct mu__request *pending);
+bool mu__agent_may_be_done(const struct mu__agent_request *pending);
 
 /* Something was not sent, or the service wants it sent again. */
-void mu__agent_resend(struct agent *a, struct mu__request *pending);
+void mu__agent_resend(struct agent *a, struct mu__agent_request *pending);
 
 /* Look through all at the next pump: at a tick, and when a session begins. */
 void mu__agent_pump_all(struct mu__ctx *ctx, struct agent *a);
@@ -134,26 +137,26 @@ void mu__agent_fail_all(struct mu__ctx *ctx, struct agent *a, const mu_error *er
 void mu__agent_check_timeouts(struct mu__ctx *ctx, struct agent *a);
 
 /* What is left of a timeout, for the service; 0: none. */
-uint64_t mu__agent_left_ms(struct mu__ctx *ctx, const struct mu__request *pending);
+uint64_t mu__agent_left_ms(struct mu__ctx *ctx, const struct mu__agent_request *pending);
 
 /* All changes below this were answered. */
 uint64_t mu__agent_done_floor(const struct agent *a);
 
 /* It has no timeout any more. */
-void mu__agent_clear_timeout(struct agent *a, struct mu__request *pending);
+void mu__agent_clear_timeout(struct agent *a, struct mu__agent_request *pending);
 
 void mu__agent_requests_done(struct agent *a);
 
 /* ---- of calls: requests of the program's threads ---- */
 
-static inline struct mu__agent_call *agent_call_of(struct mu__request *pending)
+static inline struct mu__agent_call *agent_call_of(struct mu__agent_request *pending)
 {
     return (struct mu__agent_call *)(void *)((char *)pending -
                                              offsetof(struct mu__agent_call, pending));
 }
 
 static inline const struct mu__agent_call *agent_call_in(
-    const struct mu__request *pending)
+    const struct mu__agent_request *pending)
 {
     return (const struct mu__agent_call *)(const void *)((const char *)pending -
                                                          offsetof(struct mu__agent_call,
@@ -165,7 +168,7 @@ void mu__agent_complete(struct mu__agent_call *call, const mu_error *error);
 
 /* The common fail() of calls. */
 void mu__agent_call_fail(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__request *pending, const mu_error *error);
+                         struct mu__agent_request *pending, const mu_error *error);
 
 /* ---- wait_log.c ---- */
 

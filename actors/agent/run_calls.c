@@ -23,14 +23,14 @@ void mu__agent_note_run(struct agent *a, uint64_t number)
 
 /* ---- its end ---- */
 
-static void name_end(const struct mu__request *pending, char *out, size_t size)
+static void name_end(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)pending;
     (void)snprintf(out, size, "the end of the job's run");
 }
 
 static struct mu__msg *make_end(struct mu__ctx *ctx, struct agent *a,
-                               struct mu__request *pending)
+                               struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__RUN_END);
@@ -50,14 +50,14 @@ static struct mu__msg *make_end(struct mu__ctx *ctx, struct agent *a,
 }
 
 static void answered_end(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__request *pending, const struct mu__tasks_answer *body,
-                         const mu_error *error)
+                         struct mu__agent_request *pending,
+                         const struct mu__tasks_answer *body, const mu_error *error)
 {
     (void)body;
     mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__request_kind ending = {
+static const struct mu__agent_request_kind ending = {
     .make_message = make_end,
     .on_answer = answered_end,
     .name = name_end,
@@ -94,14 +94,14 @@ void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
 
 /* ---- what the store has ---- */
 
-static void name_runs(const struct mu__request *pending, char *out, size_t size)
+static void name_runs(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)pending;
     (void)snprintf(out, size, "what the store has");
 }
 
 static struct mu__msg *make_runs(struct mu__ctx *ctx, struct agent *a,
-                                struct mu__request *pending)
+                                struct mu__agent_request *pending)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__RUNS_GET);
 
@@ -112,7 +112,7 @@ static struct mu__msg *make_runs(struct mu__ctx *ctx, struct agent *a,
 }
 
 static void answered_runs(struct mu__ctx *ctx, struct agent *a,
-                          struct mu__request *pending,
+                          struct mu__agent_request *pending,
                           const struct mu__tasks_answer *body, const mu_error *error)
 {
     struct mu__agent_call *call = agent_call_of(pending);
@@ -128,7 +128,7 @@ static void answered_runs(struct mu__ctx *ctx, struct agent *a,
     mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__request_kind runs_query = {
+static const struct mu__agent_request_kind runs_query = {
     .make_message = make_runs,
     .on_answer = answered_runs,
     .name = name_runs,
@@ -143,7 +143,7 @@ void mu__agent_call_runs(struct mu__ctx *ctx, struct agent *a,
 }
 
 static struct mu__msg *make_clear(struct mu__ctx *ctx, struct agent *a,
-                                 struct mu__request *pending)
+                                 struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__RUNS_CLEAR);
@@ -162,14 +162,14 @@ static struct mu__msg *make_clear(struct mu__ctx *ctx, struct agent *a,
 }
 
 static void answered_clear(struct mu__ctx *ctx, struct agent *a,
-                           struct mu__request *pending,
+                           struct mu__agent_request *pending,
                            const struct mu__tasks_answer *body, const mu_error *error)
 {
     agent_call_of(pending)->version = body->version;
     mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__request_kind clearing = {
+static const struct mu__agent_request_kind clearing = {
     .make_message = make_clear,
     .on_answer = answered_clear,
     .name = name_runs,

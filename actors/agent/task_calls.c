@@ -15,7 +15,7 @@ void mu__agent_complete(struct mu__agent_call *call, const mu_error *error)
 }
 
 void mu__agent_call_fail(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__request *pending, const mu_error *error)
+                         struct mu__agent_request *pending, const mu_error *error)
 {
     mu__agent_remove(ctx, a, pending);
     mu__agent_complete(agent_call_of(pending), error);
@@ -39,7 +39,8 @@ struct mu__msg *mu__agent_copy_views(struct mu__ctx *ctx, struct mu__msg *msg,
     return msg;
 }
 
-static void answered(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
+static void answered(struct mu__ctx *ctx, struct agent *a,
+                     struct mu__agent_request *pending,
                      const struct mu__tasks_answer *body, const mu_error *error)
 {
     (void)body;
@@ -52,10 +53,11 @@ static void name_text(char *out, size_t size, const char *text)
 }
 
 /* Those of a kind that wait; `from` NULL begins. */
-static struct mu__request *next_of(const struct agent *a, const struct mu__request *from,
-                                 const struct mu__request_kind *kind)
+static struct mu__agent_request *next_of(const struct agent *a,
+                                         const struct mu__agent_request *from,
+                                         const struct mu__agent_request_kind *kind)
 {
-    struct mu__request *pending = from == NULL ? a->requests.first : from->next;
+    struct mu__agent_request *pending = from == NULL ? a->requests.first : from->next;
 
     while (pending != NULL && pending->kind != kind)
         pending = pending->next;
@@ -64,9 +66,9 @@ static struct mu__request *next_of(const struct agent *a, const struct mu__reque
 
 /* Ends all of a kind; one at a time, since one that ends may end others. */
 static void end_all(struct mu__ctx *ctx, struct agent *a,
-                    const struct mu__request_kind *kind, const mu_error *error)
+                    const struct mu__agent_request_kind *kind, const mu_error *error)
 {
-    struct mu__request *pending;
+    struct mu__agent_request *pending;
 
     while ((pending = next_of(a, NULL, kind)) != NULL)
         mu__agent_call_fail(ctx, a, pending, error);
@@ -74,20 +76,20 @@ static void end_all(struct mu__ctx *ctx, struct agent *a,
 
 /* ---- registering ---- */
 
-static void name_register(const struct mu__request *pending, char *out, size_t size)
+static void name_register(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)pending;
     name_text(out, size, "this task");
 }
 
-static void name_all(const struct mu__request *pending, char *out, size_t size)
+static void name_all(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)pending;
     name_text(out, size, "registering of all tasks");
 }
 
 static struct mu__msg *make_register(struct mu__ctx *ctx, struct agent *a,
-                                    struct mu__request *pending)
+                                    struct mu__agent_request *pending)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_REGISTER);
 
@@ -108,13 +110,13 @@ static struct mu__msg *make_register(struct mu__ctx *ctx, struct agent *a,
     return msg;
 }
 
-static const struct mu__request_kind registering = {
+static const struct mu__agent_request_kind registering = {
     .name = name_register,
     .fail = mu__agent_call_fail,
     .late = "was not registered",
 };
 
-static const struct mu__request_kind registering_all = {
+static const struct mu__agent_request_kind registering_all = {
     .make_message = make_register,
     .on_answer = answered,
     .name = name_all,
@@ -155,14 +157,14 @@ void mu__agent_tell_registered(struct mu__ctx *ctx, struct agent *a,
 
 /* ---- errors ---- */
 
-static void name_report(const struct mu__request *pending, char *out, size_t size)
+static void name_report(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)pending;
     name_text(out, size, "the report of this task's error");
 }
 
 static struct mu__msg *make_report(struct mu__ctx *ctx, struct agent *a,
-                                  struct mu__request *pending)
+                                  struct mu__agent_request *pending)
 {
     const mu_error *failure = &agent_call_of(pending)->failure;
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_REPORT);
@@ -182,7 +184,7 @@ static struct mu__msg *make_report(struct mu__ctx *ctx, struct agent *a,
 }
 
 static void answered_report(struct mu__ctx *ctx, struct agent *a,
-                            struct mu__request *pending,
+                            struct mu__agent_request *pending,
                             const struct mu__tasks_answer *body, const mu_error *error)
 {
     struct mu__agent_call *call = agent_call_of(pending);
@@ -194,7 +196,7 @@ static void answered_report(struct mu__ctx *ctx, struct agent *a,
     mu__agent_complete(call, error);
 }
 
-static const struct mu__request_kind reporting = {
+static const struct mu__agent_request_kind reporting = {
     .make_message = make_report,
     .on_answer = answered_report,
     .name = name_report,
@@ -229,15 +231,15 @@ void mu__agent_tell_reported(struct mu__ctx *ctx, struct agent *a)
 
 /* ---- reset ---- */
 
-static void name_reset(const struct mu__request *pending, char *out, size_t size)
+static void name_reset(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)pending;
     name_text(out, size, "the reset");
 }
 
 /* Here it is reset in any case. */
-static void fail_reset(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
-                       const mu_error *error)
+static void fail_reset(struct mu__ctx *ctx, struct agent *a,
+                       struct mu__agent_request *pending, const mu_error *error)
 {
     a->registration.reset_unreported = true;
     mu__agent_call_fail(ctx, a, pending, error->code == -MU_ECLOSED ? error : NULL);
@@ -245,7 +247,7 @@ static void fail_reset(struct mu__ctx *ctx, struct agent *a, struct mu__request 
 
 /* That the service does not count it as failed is fine. */
 static void answered_reset(struct mu__ctx *ctx, struct agent *a,
-                           struct mu__request *pending,
+                           struct mu__agent_request *pending,
                            const struct mu__tasks_answer *body, const mu_error *error)
 {
     (void)body;
@@ -253,7 +255,7 @@ static void answered_reset(struct mu__ctx *ctx, struct agent *a,
     mu__agent_call_fail(ctx, a, pending, NULL);
 }
 
-static const struct mu__request_kind resetting = {
+static const struct mu__agent_request_kind resetting = {
     .on_answer = answered_reset,
     .name = name_reset,
     .fail = fail_reset,
@@ -306,14 +308,14 @@ void mu__agent_tell_reset(struct mu__ctx *ctx, struct agent *a)
 
 /* ---- leaving ---- */
 
-static void name_leave(const struct mu__request *pending, char *out, size_t size)
+static void name_leave(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)pending;
     name_text(out, size, "leaving");
 }
 
 static struct mu__msg *make_leave(struct mu__ctx *ctx, struct agent *a,
-                                 struct mu__request *pending)
+                                 struct mu__agent_request *pending)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_LEAVE);
 
@@ -375,7 +377,7 @@ struct mu__msg *mu__agent_goodbye(void *state, struct mu__pool *pool)
 /* Whatever the service says of it: the others did not come, say. Then it may not know
  * that this task goes all the same. */
 static void answered_leave(struct mu__ctx *ctx, struct agent *a,
-                           struct mu__request *pending,
+                           struct mu__agent_request *pending,
                            const struct mu__tasks_answer *body, const mu_error *error)
 {
     struct mu__agent_call *call = agent_call_of(pending);
@@ -389,8 +391,8 @@ static void answered_leave(struct mu__ctx *ctx, struct agent *a,
 }
 
 /* Its time is over, or the task is in error from now on: it leaves all the same. */
-static void fail_leave(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
-                       const mu_error *error)
+static void fail_leave(struct mu__ctx *ctx, struct agent *a,
+                       struct mu__agent_request *pending, const mu_error *error)
 {
     struct mu__agent_call *call = agent_call_of(pending);
     const mu_error why = *error;
@@ -403,7 +405,7 @@ static void fail_leave(struct mu__ctx *ctx, struct agent *a, struct mu__request 
     mu__agent_complete(call, &why);
 }
 
-static const struct mu__request_kind leaving = {
+static const struct mu__agent_request_kind leaving = {
     .make_message = make_leave,
     .on_answer = answered_leave,
     .name = name_leave,
@@ -446,7 +448,7 @@ void mu__agent_call_leave(struct mu__ctx *ctx, struct agent *a,
 
 /* ---- queries ---- */
 
-static void name_tasks(const struct mu__request *pending, char *out, size_t size)
+static void name_tasks(const struct mu__agent_request *pending, char *out, size_t size)
 {
     static const char *const names[] = {"states", "devices", "wait for", "watch",
                                         "alive of"};
@@ -459,7 +461,7 @@ static void name_tasks(const struct mu__request *pending, char *out, size_t size
 }
 
 static struct mu__msg *make_tasks(struct mu__ctx *ctx, struct agent *a,
-                                 struct mu__request *pending)
+                                 struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_GET);
@@ -481,7 +483,7 @@ static struct mu__msg *make_tasks(struct mu__ctx *ctx, struct agent *a,
 
 /* To the program a version is one more: there 0 means none. */
 static void answered_tasks(struct mu__ctx *ctx, struct agent *a,
-                           struct mu__request *pending,
+                           struct mu__agent_request *pending,
                            const struct mu__tasks_answer *body, const mu_error *error)
 {
     struct mu__agent_call *call = agent_call_of(pending);
@@ -501,7 +503,7 @@ static void answered_tasks(struct mu__ctx *ctx, struct agent *a,
     mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__request_kind task_query = {
+static const struct mu__agent_request_kind task_query = {
     .make_message = make_tasks,
     .on_answer = answered_tasks,
     .name = name_tasks,

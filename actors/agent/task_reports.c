@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-static void name_mark(const struct mu__request *pending, char *out, size_t size)
+static void name_mark(const struct mu__agent_request *pending, char *out, size_t size)
 {
     const struct mu__agent_call *call = agent_call_in(pending);
 
@@ -13,7 +13,7 @@ static void name_mark(const struct mu__request *pending, char *out, size_t size)
 }
 
 static struct mu__msg *make_mark(struct mu__ctx *ctx, struct agent *a,
-                                struct mu__request *pending)
+                                struct mu__agent_request *pending)
 {
     const struct mu__agent_call *call = agent_call_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_MARK);
@@ -33,14 +33,14 @@ static struct mu__msg *make_mark(struct mu__ctx *ctx, struct agent *a,
 }
 
 static void answered_mark(struct mu__ctx *ctx, struct agent *a,
-                          struct mu__request *pending,
+                          struct mu__agent_request *pending,
                           const struct mu__tasks_answer *body, const mu_error *error)
 {
     (void)body;
     mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__request_kind marking = {
+static const struct mu__agent_request_kind marking = {
     .make_message = make_mark,
     .on_answer = answered_mark,
     .name = name_mark,

@@ -9,7 +9,7 @@ void mu__agent_on_wait_note(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 {
     struct agent *a = state;
     const struct mu__wait_note *body = mu__body(msg);
-    const struct mu__request *pending = mu__agent_find_request(a, body->token);
+    const struct mu__agent_request *pending = mu__agent_find_request(a, body->token);
     char words[MU__ERROR_TEXT_MAX + 1];
 
     if (msg->from.node != MU__NODE_SELF &&
@@ -20,8 +20,8 @@ void mu__agent_on_wait_note(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 }
 
 /* Of the others, only how many there are. */
-static void note(struct mu__ctx *ctx, struct agent *a, const struct mu__request *first,
-                 unsigned count)
+static void note(struct mu__ctx *ctx, struct agent *a,
+                 const struct mu__agent_request *first, unsigned count)
 {
     char name[AGENT_WORDS_MAX];
     char host[AGENT_WORDS_MAX];
@@ -38,7 +38,7 @@ static void note(struct mu__ctx *ctx, struct agent *a, const struct mu__request 
 /* Who hosts the service cannot say of these who is missing. */
 void mu__agent_wait_log_tick(struct mu__ctx *ctx, struct agent *a)
 {
-    const struct mu__request *first = NULL;
+    const struct mu__agent_request *first = NULL;
     uint64_t now_ms = mu__now_ms(ctx);
     uint64_t waited_ms;
     unsigned count = 0;
@@ -46,7 +46,8 @@ void mu__agent_wait_log_tick(struct mu__ctx *ctx, struct agent *a)
     if (now_ms < a->heartbeat.wait_log_ms)
         return;
     a->heartbeat.wait_log_ms = now_ms + NOTE_FIRST_MS;
-    for (const struct mu__request *at = a->requests.first; at != NULL; at = at->next) {
+    for (const struct mu__agent_request *at = a->requests.first; at != NULL;
+         at = at->next) {
         if (!at->kind->is_open || at->kind->make_message == NULL ||
             now_ms - at->since_ms < NOTE_FIRST_MS)
             continue;

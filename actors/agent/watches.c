@@ -23,7 +23,7 @@ struct watch_key {
 
 struct mu__agent_watch {
     atomic_uint refs;
-    struct mu__request pending;
+    struct mu__agent_request pending;
     struct mu__agent_watch *next;   /* of the agent's */
     bool held;                  /* by the agent, which has it in its list */
     bool below;
@@ -42,7 +42,7 @@ struct mu__agent_watch {
     mu_error over;              /* its code is not 0: the service ended it */
 };
 
-static struct mu__agent_watch *watch_of(struct mu__request *pending)
+static struct mu__agent_watch *watch_of(struct mu__agent_request *pending)
 {
     return (struct mu__agent_watch *)(void *)((char *)pending -
                                               offsetof(struct mu__agent_watch, pending));
@@ -284,8 +284,8 @@ static void unlist_next(struct mu__agent_call *call)
         *link = call->next;
 }
 
-static void end_next(struct mu__ctx *ctx, struct agent *a, struct mu__request *pending,
-                     const mu_error *error)
+static void end_next(struct mu__ctx *ctx, struct agent *a,
+                     struct mu__agent_request *pending, const mu_error *error)
 {
     unlist_next(agent_call_of(pending));
     mu__agent_call_fail(ctx, a, pending, error);
@@ -302,13 +302,13 @@ static void serve(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *
     }
 }
 
-static void name_next(const struct mu__request *pending, char *out, size_t size)
+static void name_next(const struct mu__agent_request *pending, char *out, size_t size)
 {
     (void)snprintf(out, size, "what is watched as \"%.100s\"",
                    agent_call_in(pending)->watch->key);
 }
 
-static const struct mu__request_kind reading = {
+static const struct mu__agent_request_kind reading = {
     .name = name_next,
     .fail = end_next,
     .late = "did not change",
@@ -382,7 +382,7 @@ static void drop(struct mu__ctx *ctx, struct agent *a, struct mu__agent_watch *w
     mu__agent_watch_unref(watch);
 }
 
-static void name_watch(const struct mu__request *pending, char *out, size_t size)
+static void name_watch(const struct mu__agent_request *pending, char *out, size_t size)
 {
     const struct mu__agent_watch *watch =
         (const struct mu__agent_watch *)(const void *)((const char *)pending -
@@ -393,11 +393,11 @@ static void name_watch(const struct mu__request *pending, char *out, size_t size
 }
 
 static struct mu__msg *make_watch(struct mu__ctx *ctx, struct agent *a,
-                                 struct mu__request *pending);
+                                 struct mu__agent_request *pending);
 
 /* Not before it was opened: the call fails, and the watch is no watch. */
 static void fail_opening(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__request *pending, const mu_error *error)
+                         struct mu__agent_request *pending, const mu_error *error)
 {
     struct mu__agent_watch *watch = watch_of(pending);
     struct mu__agent_call *call = watch->opening;
@@ -413,14 +413,14 @@ static void fail_opening(struct mu__ctx *ctx, struct agent *a,
     mu__agent_complete(call, error);
 }
 
-static const struct mu__request_kind opening = {
+static const struct mu__agent_request_kind opening = {
     .make_message = make_watch,
     .name = name_watch,
     .fail = fail_opening,
     .late = "was not begun",
 };
 
-static const struct mu__request_kind watching = {
+static const struct mu__agent_request_kind watching = {
     .make_message = make_watch,
     .name = name_watch,
     .fail = fail_opening,
@@ -442,7 +442,7 @@ static void note_store(struct mu__agent_watch *watch, uint64_t store)
 
 /* It is open when the service is asked for the first time. */
 static struct mu__msg *make_watch(struct mu__ctx *ctx, struct agent *a,
-                                 struct mu__request *pending)
+                                 struct mu__agent_request *pending)
 {
     struct mu__agent_watch *watch = watch_of(pending);
     struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_WATCH);
@@ -544,7 +544,7 @@ void mu__agent_on_key_event(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 {
     struct agent *a = state;
     const struct mu__key_event *body = mu__body(msg);
-    struct mu__request *pending;
+    struct mu__agent_request *pending;
     mu_error error;
 
     if (a->hosts.followed == NULL || msg->from.node != a->hosts.followed->node)

@@ -1,5 +1,5 @@
 /* Requests to the supervisor: of the program, and of the client actor itself when a wait
- * is over its limit. Every request and every answer begins with a token. */
+ * has timed out. Every request and every answer begins with a token. */
 #include "actors/client/internal.h"
 #include "runtime/message/codec.h"
 

@@ -16,7 +16,7 @@ enum {
     OVER_MAX = 16       /* rounds whose answers are remembered */
 };
 
-/* One question. */
+/* One request. */
 struct alive_request {
     struct alive_request *next;
     struct member *member;
@@ -29,11 +29,11 @@ struct alive_request {
 struct member {
     uint32_t slot;
     uint32_t requests;          /* of it that wait */
-    uint64_t last;          /* the highest token of all that it asked */
-    bool connected;              /* connected */
+    uint64_t last;              /* the highest token of all that it asked */
+    bool connected;             /* connected */
 };
 
-/* All questions about one set that are answered together. Once they are, it is kept for a
+/* All requests about one set that are answered together. Once they are, it is kept for a
  * while: an answer may be lost with a link, and who has it will not ask with it again. */
 struct round {
     struct round *next;
@@ -142,7 +142,7 @@ static bool is_missing(const struct member *member)
     return member->connected && member->requests == 0;
 }
 
-/* Whether a member is connected, and how many questions of it wait. */
+/* Whether a member is connected, and how many requests of it wait. */
 static void count_member(struct round *round, struct member *member, bool connected,
                          uint32_t requests)
 {
@@ -158,7 +158,7 @@ static struct member *member_of(const struct round *round, uint32_t slot)
 }
 
 static void remove_request(struct coord_alive *alive, struct round *round,
-                         struct alive_request **at)
+                           struct alive_request **at)
 {
     struct alive_request *request = *at;
 
@@ -170,7 +170,7 @@ static void remove_request(struct coord_alive *alive, struct round *round,
 }
 
 static void drop_requests(struct coord_alive *alive, struct round *round,
-                      const struct member *member)
+                          const struct member *member)
 {
     struct alive_request **at = &round->request;
 
@@ -243,7 +243,7 @@ static void answer_when_complete(struct mu__ctx *ctx, struct coordination *c,
         end_round(alive, round);
 }
 
-/* The round in which this question was answered already. Those who ask for the first time
+/* The round in which this request was answered already. Those who ask for the first time
  * have a higher token than before, and are not looked for among ten thousand. */
 static const struct round *find_over(const struct coord_alive *alive,
                                      const struct mu__roster_task *task, uint64_t token)
@@ -329,7 +329,7 @@ static int begin_round(const struct coordination *c, struct coord_alive *alive,
 }
 
 static bool has_requested(const struct round *round, const struct member *member,
-                      uint64_t token)
+                          uint64_t token)
 {
     for (const struct alive_request *at = round->request; at != NULL; at = at->next)
         if (at->member == member && at->token == token)
@@ -337,11 +337,11 @@ static bool has_requested(const struct round *round, const struct member *member
     return false;
 }
 
-/* A question waits; one that is asked again is the same. */
+/* A request waits; one that is asked again is the same. */
 static int add_request(struct mu__ctx *ctx, struct coordination *c,
-                     struct coord_alive *alive, struct round *round,
-                     struct member *member, const struct mu__tasks_get *get,
-                     mu_error *ret_error)
+                       struct coord_alive *alive, struct round *round,
+                       struct member *member, const struct mu__tasks_get *get,
+                       mu_error *ret_error)
 {
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct alive_request *request;
@@ -373,9 +373,9 @@ static int add_request(struct mu__ctx *ctx, struct coordination *c,
 }
 
 static int request_in_round(struct mu__ctx *ctx, struct coordination *c,
-                        struct coord_alive *alive, struct coord_set *set,
-                        const struct mu__roster_task *task,
-                        const struct mu__tasks_get *get, mu_error *ret_error)
+                            struct coord_alive *alive, struct coord_set *set,
+                            const struct mu__roster_task *task,
+                            const struct mu__tasks_get *get, mu_error *ret_error)
 {
     struct round *round = find_round(alive, set->text);
     int rv = 0;
@@ -393,8 +393,8 @@ static int request_in_round(struct mu__ctx *ctx, struct coordination *c,
 }
 
 void mu__coord_alive_request(struct mu__ctx *ctx, struct coordination *c,
-                         struct coord_alive *alive, struct mu__roster_task *task,
-                         const struct mu__tasks_get *get)
+                             struct coord_alive *alive, struct mu__roster_task *task,
+                             const struct mu__tasks_get *get)
 {
     const struct round *over = find_over(alive, task, get->token);
     struct coord_set set = {.text = NULL};
@@ -460,7 +460,7 @@ static void time_out(struct mu__ctx *ctx, struct coordination *c, struct round *
     if (!task->up)
         return;
     (void)mu__roster_describe(c->roster, mu__coord_clock(ctx, c), waits_for, round,
-                           MISSING_NAMED_MAX, missing, sizeof missing);
+                              MISSING_NAMED_MAX, missing, sizeof missing);
     (void)mu_error_set(&error, -MU_EDEADLINE, "who of %.100s is alive: after %" PRIu64
                        " ms these are connected and have not asked: %s", round->set,
                        request->timeout_ms, missing);

@@ -1,11 +1,11 @@
-/* Who is alive: questions that each member of a set asks, and that all are answered with
+/* Who is alive: requests that each member of a set asks, and that all are answered with
  * the same list once each one has asked, or is not connected. */
 #ifndef MU_ACTORS_COORDINATION_ALIVE_H
 #define MU_ACTORS_COORDINATION_ALIVE_H
 
 #include "actors/coordination/internal.h"
 
-/* Bounds; beyond them a question is answered with -MU_EEXHAUSTED. */
+/* Bounds; beyond them a request is answered with -MU_EEXHAUSTED. */
 #ifdef MUSTER_TINY
 enum { MU__ALIVE_ROUNDS_MAX = 4, MU__ALIVE_REQUESTS_MAX = 64 };
 #else
@@ -23,8 +23,8 @@ void mu__coord_alive_forget(struct coord_alive *alive);
 
 /* `get` names its tasks. */
 void mu__coord_alive_request(struct mu__ctx *ctx, struct coordination *c,
-                         struct coord_alive *alive, struct mu__roster_task *task,
-                         const struct mu__tasks_get *get);
+                             struct coord_alive *alive, struct mu__roster_task *task,
+                             const struct mu__tasks_get *get);
 
 /* A task is not CONNECTED any more, or is. */
 void mu__coord_alive_left(struct mu__ctx *ctx, struct coordination *c,

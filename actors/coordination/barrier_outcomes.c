@@ -182,8 +182,8 @@ mu__coord_barrier_answer_of(const struct mu__barrier_outcome *outcome, uint64_t 
 /* To all who have arrived, with one copy of the words. One whose link is down asks again
  * when it is back. */
 static void send_to_all(struct mu__ctx *ctx, struct coordination *c,
-                       const struct mu__barrier *barrier,
-                       const struct mu__barrier_outcome *outcome)
+                        const struct mu__barrier *barrier,
+                        const struct mu__barrier_outcome *outcome)
 {
     struct barrier_answer answer = mu__coord_barrier_answer_of(outcome, 0);
 
@@ -241,7 +241,7 @@ static void explain_missing(struct mu__ctx *ctx, const struct coordination *c,
     char first[96] = "";
 
     (void)mu__roster_describe(c->roster, mu__coord_clock(ctx, c), is_missing, barrier,
-                           BARRIER_NAMED_MAX, missing, sizeof missing);
+                              BARRIER_NAMED_MAX, missing, sizeof missing);
     if (barrier->arrived > 0)
         (void)snprintf(first, sizeof first, ", %s first",
                        c->roster->tasks[barrier->first]->name);
@@ -291,8 +291,8 @@ void mu__coord_barrier_explain_gone(const struct mu__barrier *barrier,
     ret_error->kind = failed && task->self_reported ? task->error.kind : MU_ERROR_WORKER;
     (void)snprintf(ret_error->task, sizeof ret_error->task, "%s",
                    failed && task->self_reported && task->error.task[0] != '\0'
-                       ? task->error.task
-                       : task->name);
+                   ? task->error.task
+                   : task->name);
 }
 
 /* One that is not recoverable, or says itself that it has failed, is not waited for. */
@@ -336,7 +336,7 @@ void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
 }
 
 void mu__coord_barriers_task_joined(struct mu__ctx *ctx, struct coordination *c,
-                                  struct mu__roster_task *task)
+                                    struct mu__roster_task *task)
 {
     (void)ctx;
     mu__coord_alive_joined(c->barriers->alive, task);

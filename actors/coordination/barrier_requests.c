@@ -1,6 +1,6 @@
-/* Barriers: who arrives, who is waited for, and what everybody is told.
+/* Barriers: arrivals, who is missing, and the outcome of each generation.
  *
- * An outcome is said to nobody before it is safe in a store that lasts, as a key of the
+ * No outcome is sent before it is safe in a store that lasts, as a key of the
  * service's own. The next host reads it there, so those who have not heard of it, and ask
  * again, get the same: but no process that came to the service when it was over already.
  * What had not ended begins anew there, as the agents ask again. */
@@ -32,7 +32,7 @@ struct arriving {
     uint32_t node;
     uint64_t timeout_ms;          /* 0: none */
     struct mu__view tasks;
-    struct coord_set set;       /* read when it is needed */
+    struct coord_set set;         /* read when it is needed */
     struct mu__barrier_arrival arrival;
 };
 

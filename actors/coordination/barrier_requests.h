@@ -10,7 +10,7 @@
 void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
                                   struct mu__roster_task *task, bool failed);
 void mu__coord_barriers_task_joined(struct mu__ctx *ctx, struct coordination *c,
-                                  struct mu__roster_task *task);
+                                    struct mu__roster_task *task);
 int mu__coord_barriers_init(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_barriers_done(struct coordination *c);
 void mu__coord_on_arrive(struct mu__ctx *ctx, void *state, struct mu__msg *msg);

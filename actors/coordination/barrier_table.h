@@ -46,7 +46,7 @@ struct mu__barrier_outcome {
     int code;               /* 0, or negative */
     int kind;               /* enum mu_error_kind */
     char task[64];
-    char *message;            /* NULL: none */
+    char *message;          /* NULL: none */
 
     /* Arrivals that counted although they had said another generation, of tasks that were
      * restarted: when they are repeated elsewhere, they are still this one's. */
@@ -83,7 +83,7 @@ struct mu__barrier {
     uint32_t seats_count;
     uint32_t seats_size;
     struct mu__map by_slot;     /* slot + 1 -> place among the seats + 1 */
-    uint32_t expected;            /* how many take part in the last that began, */
+    uint32_t expected;          /* how many take part in the last that began, */
     uint32_t arrived;           /* and how many of them are here */
     uint32_t first;             /* the slot of the first that came to it */
     char *set;                  /* canonical, as it was when it began last; NULL: not
@@ -91,7 +91,7 @@ struct mu__barrier {
     bool of_all;                /* the first who came named none: who takes part changes
                                    with the cluster */
     uint64_t since_ms;          /* that generation's begin; or when it was over */
-    uint64_t timeout_ms;          /* 0: none */
+    uint64_t timeout_ms;        /* 0: none */
     uint64_t note_ms;           /* when those who are here are told next who is missing */
     uint32_t name_size;
     char name[];                /* with a zero */
@@ -162,8 +162,8 @@ enum mu__arrived mu__barriers_arrive(struct mu__barriers *barriers,
                                      uint64_t *ret_token);
 
 /* Begin the next generation of a name, which does not run: the arrival's if the name is
- * unknown. `slots` has no slot twice. -MU_EEXHAUSTED with words, -MU_ENOMEM: nothing has
- * changed, but for names that were dropped. */
+ * unknown. `slots` has no slot twice. -MU_EEXHAUSTED with a message, -MU_ENOMEM:
+ * nothing has changed, but for names that were dropped. */
 int mu__barriers_begin(struct mu__barriers *barriers,
                        const struct mu__barrier_arrival *arrival, const uint32_t *slots,
                        uint32_t count, uint64_t timeout_ms, uint64_t now_ms,

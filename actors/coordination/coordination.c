@@ -349,7 +349,7 @@ static void on_tick(struct mu__ctx *ctx, struct coordination *c)
         commit(ctx, c);
 }
 
-/* ---- What it hears ---- */
+/* ---- Messages ---- */
 
 static void on_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
@@ -459,7 +459,7 @@ static const struct mu__handler handlers[] = {
     {MU__TIMER, on_timer},
 };
 
-/* ---- Life ---- */
+/* ---- start and end ---- */
 
 static int open_store(struct mu__ctx *ctx, struct coordination *c)
 {

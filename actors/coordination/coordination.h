@@ -5,7 +5,7 @@
  *         news; CLUSTER_ADDED and CLUSTER_REMOVED; HTTP_DONE; its timers
  * Says:   SERVICE_HERE to every node that is up; the answers; TASK_ERROR, PREEMPT_ASK and
  *         PREEMPT_STOP to registered tasks; KEY_EVENT to those who watch
- * Owns:   the store, and all that coordination_inner.h has
+ * Owns:   the store, and all that internal.h has
  * Fails:  never by itself. Without its store it does not lead, and says why */
 #ifndef MU_ACTORS_COORDINATION_H
 #define MU_ACTORS_COORDINATION_H
@@ -23,11 +23,11 @@ struct mu__coordination_config {
     const struct mu__store_kind *store;
     const char *store_location;
     struct mu__storage *storage;        /* journal */
-    struct mu__http *http;              /* etcd */
+    struct mu__http *http;  /* etcd */
     const struct mu__store_access *access;  /* etcd; may be NULL. Outlives the actor */
     const char *cluster_name;
-    const char *task;                   /* of this node; outlives the actor */
-    uint64_t incarnation;               /* of this node */
+    const char *task;       /* of this node; outlives the actor */
+    uint64_t incarnation;   /* of this node */
     const char *tasks;      /* a task set: the coordinated jobs, which "all" means */
     const char *recoverable; /* types whose failures are not told to others, with commas
                                between; "all", "none" */

@@ -588,7 +588,7 @@ struct mu__store *mu__coord_no_store(void)
     return &store;
 }
 
-/* ---- its life ---- */
+/* ---- start and end ---- */
 
 int mu__coord_runs_init(struct mu__ctx *ctx, struct coordination *c)
 {

@@ -14,7 +14,7 @@ int mu__coord_runs_init(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_runs_done(struct coordination *c);
 
 /* It has come to hold the store, and everything was read: the present run goes on, or
- * another one begins. Negative, with words: this process may not host the service. */
+ * another one begins. Negative, with a message: this process may not host the service. */
 int mu__coord_runs_lead(struct mu__ctx *ctx, struct coordination *c, mu_error *ret_error);
 
 /* The present run. `number` is 0 where nothing of it is kept. */

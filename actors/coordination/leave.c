@@ -76,7 +76,7 @@ static void fail_leave(struct mu__ctx *ctx, struct coordination *c, const char *
     mu_error error;
 
     (void)mu__roster_describe(c->roster, mu__coord_clock(ctx, c), is_missing_leaver, c,
-                           NAMED_MAX, missing, sizeof missing);
+                              NAMED_MAX, missing, sizeof missing);
     (void)mu_error_set(&error, -MU_EINTERNAL,
                        "tasks could not leave together: %s; %" PRIu32 " of %" PRIu32
                        " were leaving, missing: %s", why, c->leave.leaving,
@@ -86,7 +86,7 @@ static void fail_leave(struct mu__ctx *ctx, struct coordination *c, const char *
 
 /* The barrier at shutdown cannot pass without it. */
 void mu__coord_leave_fail(struct mu__ctx *ctx, struct coordination *c,
-                           const struct mu__roster_task *task, const char *what)
+                          const struct mu__roster_task *task, const char *what)
 {
     char why[160];
 

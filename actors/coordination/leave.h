@@ -23,6 +23,6 @@ void mu__coord_leave_update(struct coordination *c, struct mu__roster_task *task
 
 /* Something has happened to it, without which tasks cannot leave together. */
 void mu__coord_leave_fail(struct mu__ctx *ctx, struct coordination *c,
-                           const struct mu__roster_task *task, const char *what);
+                          const struct mu__roster_task *task, const char *what);
 
 #endif

@@ -1,12 +1,13 @@
-/* Preemption: a task, or its machine, will be gone. All tasks say which step they have
- * reached and do not begin another; one more than the largest of these is where all stop.
+/* Preemption: a task, or its machine, will be stopped. All tasks report which step they
+ * have reached and do not begin another; one more than the largest of these is where all
+ * stop.
  *
- *          a notice            all have said         the next notice
- *   ROUND_NONE -----------> ROUND_RUNNING ---------------> ROUND_OVER -----------------> ROUND_RUNNING ...
- *     '--> ROUND_EARLY -------^  15 minutes before the end
+ *          a notice         all have reported        the next notice
+ *     NONE ----------> RUNNING ---------------> OVER ----------------> RUNNING ...
+ *       '--> EARLY -------^  15 minutes before the end
  *
- * A round is written into a store that lasts before anybody hears of it, and so is its
- * end: the next host goes on with it, or repeats what came of it. */
+ * A round is written into a store that lasts before any message of it is sent, and so is
+ * its end: the next host goes on with it, or repeats its outcome. */
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
 #include "actors/packing.h"
@@ -57,7 +58,7 @@ static bool is_owed(const struct voter *voter)
     return voter->requested && !voter->reported;
 }
 
-/* One that was asked already in this life may not have heard of it. */
+/* One that was requested already in this incarnation may not have heard of it. */
 static void request_step(struct mu__ctx *ctx, struct coordination *c,
                 const struct mu__roster_task *task)
 {
@@ -245,7 +246,7 @@ static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
 /* Who will be gone, and when. Of several who say so before a round begins, the one who
  * is gone first counts. */
 static void take_notice(struct mu__ctx *ctx, struct coordination *c, const char *task,
-                 struct mu__view reason, uint64_t grace_ms)
+                        struct mu__view reason, uint64_t grace_ms)
 {
     struct coord_preempt *p = c->preempt;
 
@@ -343,15 +344,15 @@ void mu__coord_on_preempt_notice(struct mu__ctx *ctx, void *state, struct mu__ms
 
 /* A round that this host knows nothing of, or that another has followed. */
 static void send_no_round(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                         uint64_t round)
+                          uint64_t round)
 {
     struct coord_preempt *p = c->preempt;
     mu_error error;
 
     (void)mu_error_set(&error, -MU_EABORTED, "round %" PRIu64 " of preemption: %s", round,
                        round > p->round
-                           ? "the host of the service was lost, and its store with it"
-                           : "another round has begun since");
+                       ? "the host of the service was lost, and its store with it"
+                       : "another round has begun since");
     if (round > p->round && p->phase != ROUND_RUNNING) {
         p->round = round;
         p->phase = ROUND_NONE;
@@ -416,7 +417,7 @@ static bool has_reported(const struct coord_preempt *p,
  * others are on their way to their stop: it hears of it when it has said its step. Who
  * has said it, and has not heard, says it again by itself. */
 void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
-                                 struct mu__roster_task *task)
+                                   struct mu__roster_task *task)
 {
     struct coord_preempt *p = c->preempt;
 
@@ -446,7 +447,7 @@ static void explain_late(struct mu__ctx *ctx, const struct coordination *c,
     char missing[256];
 
     if (mu__roster_describe(c->roster, now_ms, is_missing, c->preempt, MISSING_NAMED_MAX,
-                         missing, sizeof missing) == 0)
+                            missing, sizeof missing) == 0)
         (void)mu_error_set(ret_error, -MU_EDEADLINE, "round %" PRIu64 " of preemption: "
                            "after %" PRIu64 " ms not all tasks have registered with this "
                            "host", p->round, now_ms - p->begun_ms);

@@ -7,9 +7,9 @@
 void mu__coord_preempt_task_left(struct mu__ctx *ctx, struct coordination *c,
                                  struct mu__roster_task *task);
 void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
-                                 struct mu__roster_task *task);
+                                   struct mu__roster_task *task);
 
-/* A key that starts a preemption round when a program puts it: coordination_preempt.c is
+/* A key that starts a preemption round when a program puts it: preemption.c is
  * told. */
 #define MU__KEY_PREEMPTION "RECEIVED_PREEMPTION_NOTICE"
 

@@ -1,9 +1,9 @@
-/* Who is there.
+/* Registration of tasks.
  *
- * A task is known by the link that its words come over: nobody can speak for another. It
- * is CONNECTED from its registration until it is dead, says that it failed, leaves or is
- * reset. All times are by mu__coord_clock, so that a pause of this host makes nobody
- * dead. */
+ * A task is identified by the link that its messages come over: none can speak for
+ * another. It is CONNECTED from its registration until it is dead, says that it failed,
+ * leaves or is reset. All times are by mu__coord_clock, so that a pause of this host
+ * makes nobody dead. */
 #include "actors/coordination/barrier_requests.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
@@ -99,7 +99,7 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
     if (rv != 0)
         return rv;
     if (mu__coord_task_is_connected(task)) {
-        /* While its link was down it may have missed a question. */
+        /* While its link was down it may have missed a request. */
         mu__coord_preempt_task_joined(ctx, c, task);
         return 0;
     }
@@ -158,7 +158,7 @@ static int take_in(struct mu__ctx *ctx, struct coordination *c,
 
 /* `run`: that it said it takes part in. */
 static void send_registered(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                           uint64_t token, uint64_t run)
+                            uint64_t token, uint64_t run)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASKS_ANSWER);
     struct mu__tasks_answer *body;
@@ -192,7 +192,7 @@ void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     if (c->roster->connected < c->roster->coordinated)
         c->tasks->gathering = true;
     mu__coord_request_add(ctx, c, mu__roster_at_node(c->roster, peer->node),
-                           &(struct coord_request){
+                          &(struct coord_request){
                                .kind = COORD_REQUEST_REGISTER,
                                .node = peer->node,
                                .token = body->token,
@@ -200,7 +200,7 @@ void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg
                            });
 }
 
-/* ---- Who asks ---- */
+/* ---- Requesters ---- */
 
 static void heard(struct mu__ctx *ctx, struct coordination *c,
                   struct mu__roster_task *task)
@@ -241,7 +241,7 @@ static void not_connected(const struct coordination *c, uint32_t node,
 }
 
 struct mu__roster_task *mu__coord_requester(struct mu__ctx *ctx, struct coordination *c,
-                                        uint32_t node, uint64_t token)
+                                            uint32_t node, uint64_t token)
 {
     struct mu__roster_task *task = mu__roster_at_node(c->roster, node);
     mu_error error;
@@ -309,7 +309,7 @@ static int judge(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
 }
 
 static void send_heard(struct mu__ctx *ctx, const struct coordination *c, uint32_t node,
-                      const mu_error *error)
+                       const mu_error *error)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_HEARD);
     struct mu__task_heard *body;
@@ -522,7 +522,7 @@ void mu__coord_tasks_tick(struct mu__ctx *ctx, struct coordination *c)
     mu__coord_leave_tick(ctx, c);
 }
 
-/* ---- Life ---- */
+/* ---- start and end ---- */
 
 int mu__coord_tasks_init(struct mu__ctx *ctx, struct coordination *c)
 {

@@ -18,11 +18,11 @@ void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint
                                const char *reason);
 void mu__coord_tasks_tick(struct mu__ctx *ctx, struct coordination *c);
 
-/* It leads from now on: nobody has registered yet. Or it does no more. */
+/* The service begins to lead: no task has registered yet. Or it has stopped leading. */
 void mu__coord_tasks_lead(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_tasks_lost(struct mu__ctx *ctx, struct coordination *c);
 
-/* The service ends while it leads: questions that wait are answered, unless another host
+/* The service ends while it leads: requests that wait are answered, unless another host
  * may take over and answer them. */
 void mu__coord_tasks_stop(struct mu__ctx *ctx, struct coordination *c);
 
@@ -30,7 +30,7 @@ void mu__coord_tasks_stop(struct mu__ctx *ctx, struct coordination *c);
  * its message asks is answered, when it has a token, with FAILED_PRECONDITION or with the
  * task's error, and NULL returned, unless it is CONNECTED. */
 struct mu__roster_task *mu__coord_requester(struct mu__ctx *ctx, struct coordination *c,
-                                        uint32_t node, uint64_t token);
+                                            uint32_t node, uint64_t token);
 
 /* From ERROR, its own or that of others, to DISCONNECTED. */
 void mu__coord_reset(struct mu__ctx *ctx, struct coordination *c,

@@ -60,7 +60,7 @@ static void hold_until_safe(struct mu__ctx *ctx, struct coordination *c, uint32_
 }
 
 void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                   struct mu__msg *msg)
+                    struct mu__msg *msg)
 {
     if (msg == NULL)
         return;

@@ -8,7 +8,7 @@
 /* Say something to the agent of a node, once what was written before is safe. Takes msg;
  * NULL is fine (no memory: the agent asks again when its limit allows). */
 void mu__coord_send(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                   struct mu__msg *msg);
+                    struct mu__msg *msg);
 
 /* The same at once: for what does not depend on the store. */
 void mu__coord_send_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg);

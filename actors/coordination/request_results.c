@@ -18,7 +18,7 @@ struct mu__results_agent {
     uint32_t count;
     uint32_t capacity;                  /* a power of two, or 0 */
     bool closed;
-    struct mu__results_agent *next;       /* of all; of those gone, in that order */
+    struct mu__results_agent *next;     /* of all; of those gone, in that order */
     struct mu__results_agent *before;
     struct mu__results *results;
 };

@@ -1,10 +1,11 @@
 /* Results of changes that agents asked for, so that each is made once however often it is
  * asked for. Plain data.
  *
- * An agent numbers what it asks with tokens that ascend, and says below which of them all
- * were answered; results below that are forgotten. An agent that is gone may come back
- * and ask again what was not answered, so its results are kept until many others are gone
- * after it: more than all tasks, which may all be lost at once and come back. */
+ * An agent numbers what it asks with tokens that ascend, and reports below which of
+ * them all were answered; results below that are forgotten. An agent whose link is
+ * closed may come back and repeat what was not answered, so its results are retained
+ * until many others have closed after it: more than all tasks, which may all be lost at
+ * once and come back. */
 #ifndef MU_ACTORS_REQUEST_RESULTS_H
 #define MU_ACTORS_REQUEST_RESULTS_H
 
@@ -64,7 +65,7 @@ enum mu__request_state mu__results_find(const struct mu__results_agent *agent,
                                         struct mu__request_result *ret_result);
 
 /* Room for one more result: the mu__results_add that follows does not fail.
- * -MU_EEXHAUSTED with words, -MU_ENOMEM. */
+ * -MU_EEXHAUSTED with a message, -MU_ENOMEM. */
 int mu__results_reserve(struct mu__results_agent *agent, mu_error *ret_error);
 
 /* Add the result of a token that has none and is not done with. Cheap when it is the
@@ -84,7 +85,7 @@ void mu__results_agent_back(struct mu__results *results, uint64_t agent);
 /* Each result, those of one agent in order of tokens. Nonzero from `each` ends it and is
  * returned. */
 typedef int (*mu__results_each_fn)(void *user, uint64_t agent, uint64_t done,
-                                 const struct mu__request_result *result);
+                                   const struct mu__request_result *result);
 int mu__results_each(const struct mu__results *results, mu__results_each_fn each,
                      void *user);
 

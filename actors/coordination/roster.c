@@ -66,7 +66,7 @@ static void enlist(struct mu__roster *roster, struct mu__roster_task *task)
     list_append(&roster->heard, task, LINK_BY_HEARD);
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 static struct mu__roster_task *add(struct mu__roster *roster, const char *type,
                                    uint32_t index, bool coordinated);
@@ -387,7 +387,7 @@ void mu__roster_clear(struct mu__roster *roster, uint64_t now_ms)
     }
 }
 
-/* ---- words ---- */
+/* ---- as text ---- */
 
 const char *mu__roster_state_word(const struct mu__roster_task *task)
 {
@@ -453,7 +453,7 @@ static void append(char *out, size_t size, const char *text)
 
 uint32_t mu__roster_describe(const struct mu__roster *roster, uint64_t now_ms,
                           bool (*missing)(void *user, const struct mu__roster_task *task),
-                          void *user, uint32_t most, char *out, size_t size)
+                             void *user, uint32_t most, char *out, size_t size)
 {
     uint32_t count = 0;
     uint32_t named = 0;

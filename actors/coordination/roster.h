@@ -65,7 +65,7 @@ struct mu__roster_task {
     bool notified;                  /* of another one's failure, since it registered */
     uint64_t notified_count;        /* of such failures when it registered */
     mu_error error;             /* why it is in ERROR */
-    bool self_reported;              /* it said so itself */
+    bool self_reported;         /* it said so itself */
     mu_value *devices;          /* NULL: unknown */
 
     struct mu__roster_link links[2];    /* in `heard` or `silent`; in `down` */
@@ -141,6 +141,6 @@ const char *mu__roster_state_word(const struct mu__roster_task *task);
  * are in all. */
 uint32_t mu__roster_describe(const struct mu__roster *roster, uint64_t now_ms,
                           bool (*missing)(void *user, const struct mu__roster_task *task),
-                          void *user, uint32_t most, char *out, size_t size);
+                             void *user, uint32_t most, char *out, size_t size);
 
 #endif

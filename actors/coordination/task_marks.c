@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* The task that is meant: "worker:1". NULL: none is known, with words. */
+/* The task that is meant: "worker:1". NULL: none is known; the error says why. */
 static struct mu__roster_task *find(const struct coordination *c, struct mu__view name,
                                     mu_error *ret_error)
 {

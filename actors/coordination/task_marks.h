@@ -1,5 +1,5 @@
-/* What one task says of another, an operator's client say: that it is in error, or is not
- * any more; for actors/coordination*.c only. */
+/* Marks: one task, an operator's client for instance, reports that another one is in
+ * error, or is not any more. */
 #ifndef MU_ACTORS_COORDINATION_MARK_H
 #define MU_ACTORS_COORDINATION_MARK_H
 

@@ -1,9 +1,9 @@
-/* What is asked about tasks, and what waits for tasks.
+/* Requests about tasks, and requests that wait for tasks.
  *
- * Ten thousand tasks may wait for the same set: questions about one set are a group,
+ * Ten thousand tasks may wait for the same set: requests about one set are a group,
  * which counts how many of its tasks are connected, so that a change of a state costs one
- * look per group and not one per question. Answers of a group have their content packed
- * once. They are said in the next tick, all changes of a moment together. */
+ * look per group and not one per request. Answers of a group have their content packed
+ * once. They are sent in the next tick, all changes of a moment together. */
 #include "actors/coordination/barrier_requests.h"
 #include "actors/coordination/leave.h"
 #include "actors/coordination/registration.h"
@@ -49,7 +49,7 @@ static void answer(struct mu__ctx *ctx, struct coordination *c,
     drop(c->requests, pending);
 }
 
-/* The content of a group, made when the first of its questions is answered. */
+/* The content of a group, made when the first of its requests is answered. */
 struct packed {
     struct mu__buf *buf;
     struct mu__packed content;
@@ -133,7 +133,7 @@ static bool is_not_leaving(void *user, const struct mu__roster_task *task)
     return mu__coord_shares_fate(task) && !task->leaving && !task->left;
 }
 
-/* Many questions of one group may be due at one time. */
+/* Many requests of one group may be due at one time. */
 static const char *missing_of(struct coordination *c, struct group *group,
                               uint64_t now_ms)
 {
@@ -170,7 +170,7 @@ static void describe_not_leaving(struct coordination *c,
 {
     char missing_text[320];
     uint32_t missing = mu__roster_describe(c->roster, now_ms, is_not_leaving, NULL,
-                                        NAMED_MAX, missing_text, sizeof missing_text);
+                                           NAMED_MAX, missing_text, sizeof missing_text);
 
     (void)mu_error_set(ret_error, -MU_EDEADLINE,
                        "the others have not left after %" PRIu64 " ms; %" PRIu32
@@ -179,7 +179,7 @@ static void describe_not_leaving(struct coordination *c,
 }
 
 static void describe_unchanged(const struct pending_request *pending, uint64_t now_ms,
-                          mu_error *ret_error)
+                               mu_error *ret_error)
 {
     const char *tasks = pending->group->text;
 
@@ -285,7 +285,7 @@ static int change_set(struct mu__task_set *set, const struct mu__roster_task *ta
 }
 
 int mu__coord_requests_cluster(struct mu__ctx *ctx, struct coordination *c,
-                                const struct mu__roster_task *task)
+                               const struct mu__roster_task *task)
 {
     struct group *all = c->requests->all;
     int rv = change_set(&all->set, task, task->coordinated);
@@ -327,7 +327,7 @@ static void end_waits_for(struct mu__ctx *ctx, struct coordination *c,
 }
 
 void mu__coord_requests_removed(struct mu__ctx *ctx, struct coordination *c,
-                                 const struct mu__roster_task *task)
+                                const struct mu__roster_task *task)
 {
     for (struct group *group = c->requests->groups; group != NULL; group = group->next)
         if (group != c->requests->all && !group->guests &&
@@ -343,7 +343,7 @@ const struct mu__task_set *mu__coord_requests_all(const struct coordination *c)
 /* ---- asking ---- */
 
 static struct pending_request *find(const struct coord_requests *rs,
-                             const struct mu__roster_task *task, uint64_t token)
+                                    const struct mu__roster_task *task, uint64_t token)
 {
     struct pending_request *pending = mu__coord_group_first_of(rs, task);
 
@@ -403,8 +403,8 @@ void mu__coord_request_add(struct mu__ctx *ctx, struct coordination *c,
 }
 
 bool mu__coord_request_waits(const struct coordination *c,
-                              const struct mu__roster_task *task,
-                              enum coord_request_kind kind)
+                             const struct mu__roster_task *task,
+                             enum coord_request_kind kind)
 {
     const struct pending_request *pending = mu__coord_group_first_of(c->requests, task);
 
@@ -414,8 +414,8 @@ bool mu__coord_request_waits(const struct coordination *c,
 }
 
 void mu__coord_requests_answer(struct mu__ctx *ctx, struct coordination *c,
-                                const struct mu__roster_task *task, int kind,
-                                const mu_error *error)
+                               const struct mu__roster_task *task, int kind,
+                               const mu_error *error)
 {
     struct pending_request *next;
 
@@ -428,7 +428,7 @@ void mu__coord_requests_answer(struct mu__ctx *ctx, struct coordination *c,
 }
 
 void mu__coord_requests_drop(struct coordination *c, const struct mu__roster_task *task,
-                              uint32_t node)
+                             uint32_t node)
 {
     struct pending_request *next;
 
@@ -441,7 +441,7 @@ void mu__coord_requests_drop(struct coordination *c, const struct mu__roster_tas
 }
 
 void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
-                                 const struct mu__roster_task *task, bool was_connected)
+                                const struct mu__roster_task *task, bool was_connected)
 {
     bool is_connected = task->state == MU__TASK_CONNECTED;
 
@@ -463,7 +463,7 @@ void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
 
 /* Answered at once. */
 static void answer_now(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                 const struct mu__tasks_get *body)
+                       const struct mu__tasks_get *body)
 {
     struct group *group = NULL;
     mu_value *content = NULL;
@@ -531,7 +531,7 @@ void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     }
 }
 
-/* ---- life ---- */
+/* ---- start and end ---- */
 
 /* The group of all is made when the roster is there. */
 int mu__coord_requests_init(struct mu__ctx *ctx, struct coordination *c)
@@ -570,7 +570,7 @@ void mu__coord_requests_forget(struct coordination *c)
 }
 
 void mu__coord_requests_stop(struct mu__ctx *ctx, struct coordination *c,
-                              const mu_error *error)
+                             const mu_error *error)
 {
     while (c->requests->due_first != NULL)
         answer(ctx, c, c->requests->due_first, error);

@@ -17,7 +17,7 @@ struct coord_request {
     uint32_t node;
     uint64_t token;
     uint64_t version;           /* WATCH: the one that is known */
-    uint64_t timeout_ms;          /* from now; 0: none */
+    uint64_t timeout_ms;        /* from now; 0: none */
     struct mu__view tasks;      /* a set; "": all */
 };
 
@@ -26,28 +26,28 @@ void mu__coord_requests_done(struct coordination *c);
 void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
-/* A question that waits, of a task; with a token that it has asked already, it is that
- * question. On failure it is answered with the reason. */
+/* A request that waits, of a task; with a token that it has asked already, it is that
+ * request. On failure it is answered with the reason. */
 void mu__coord_request_add(struct mu__ctx *ctx, struct coordination *c,
                            struct mu__roster_task *task, const struct coord_request *get);
 
-/* Whether a task waits with a question of a kind; answer all of those that it has of a
+/* Whether a task waits with a request of a kind; answer all of those that it has of a
  * kind, or (`kind` negative) all, with an error or 0. */
 bool mu__coord_request_waits(const struct coordination *c,
-                              const struct mu__roster_task *task,
-                              enum coord_request_kind kind);
+                             const struct mu__roster_task *task,
+                             enum coord_request_kind kind);
 void mu__coord_requests_answer(struct mu__ctx *ctx, struct coordination *c,
-                                const struct mu__roster_task *task, int kind,
-                                const mu_error *error);
+                               const struct mu__roster_task *task, int kind,
+                               const mu_error *error);
 
 /* Forget what a task asked over a link: it will be asked again. And everything. */
 void mu__coord_requests_drop(struct coordination *c, const struct mu__roster_task *task,
-                              uint32_t node);
+                             uint32_t node);
 void mu__coord_requests_forget(struct coordination *c);
 
 /* Answer everything that waits. */
 void mu__coord_requests_stop(struct mu__ctx *ctx, struct coordination *c,
-                              const mu_error *error);
+                             const mu_error *error);
 
 /* STATES, DEVICES (of those that are connected), or WAIT, which is both, of the tasks of
  * a set; NULL: of all that are known. The caller's; NULL: out of memory. In
@@ -58,18 +58,18 @@ mu_value *mu__coord_states(struct mu__ctx *ctx, const struct coordination *c,
 /* A task is one of the coordinated jobs, or is not any more. -MU_ENOMEM: nothing has
  * changed. */
 int mu__coord_requests_cluster(struct mu__ctx *ctx, struct coordination *c,
-                                const struct mu__roster_task *task);
+                               const struct mu__roster_task *task);
 
 /* A task was removed from the cluster: nobody waits any longer until it is connected. */
 void mu__coord_requests_removed(struct mu__ctx *ctx, struct coordination *c,
-                                 const struct mu__roster_task *task);
+                                const struct mu__roster_task *task);
 
 /* The coordinated jobs. */
 const struct mu__task_set *mu__coord_requests_all(const struct coordination *c);
 
 /* The state of a task has changed, after it was connected or not. */
 void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
-                                 const struct mu__roster_task *task, bool was_connected);
+                                const struct mu__roster_task *task, bool was_connected);
 
 #ifdef MUSTER_TINY
 enum { PENDING_MAX = 256, GROUPS_MAX = 16 };
@@ -86,7 +86,7 @@ struct group {
     struct mu__task_set set;
     bool guests;                /* all, those that are not coordinated included */
     bool stays;
-    bool due;                   /* something changed since its questions were looked at */
+    bool due;                   /* something changed since its requests were looked at */
     uint64_t total;
     uint64_t connected;
     uint64_t version;           /* of the task that changed last */
@@ -115,8 +115,8 @@ struct coord_requests {
     struct pending_request *due_first;
     struct pending_request *due_last;
     uint32_t count;
-    struct mu__map of_tasks;    /* slot + 1 -> its first question */
-    char missing_text[320];            /* who was missing in a group, at a time */
+    struct mu__map of_tasks;    /* slot + 1 -> its first request */
+    char missing_text[320];     /* who was missing in a group, at a time */
     const struct group *missing_group;
     uint64_t missing_ms;
     uint64_t missing_version;
@@ -138,7 +138,7 @@ void mu__coord_group_group_drop(struct coord_requests *rs, struct group *group);
 int mu__coord_group_group_new(const struct coordination *c, struct mu__view tasks,
                               bool guests, mu_error *ret_error, struct group **ret_group);
 
-/* The group of a question: that of before, or a new one. */
+/* The group of a request: that of before, or a new one. */
 int mu__coord_group_group_of(const struct coordination *c,
                              const struct coord_request *request, mu_error *ret_error,
                              struct group **ret_group);

@@ -15,10 +15,10 @@
 
 #include <stdio.h>
 
-/* ---- What tasks are told without asking ---- */
+/* ---- Notifications ---- */
 
 static void send_error(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                      const mu_error *error, bool own)
+                       const mu_error *error, bool own)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__TASK_ERROR);
     struct mu__task_error *body;
@@ -82,7 +82,7 @@ void mu__coord_task_move(struct mu__ctx *ctx, struct coordination *c,
 
 /* It was CONNECTED, and is not any more. */
 static void close_in_parts(struct mu__ctx *ctx, struct coordination *c,
-                            struct mu__roster_task *task, bool failed)
+                           struct mu__roster_task *task, bool failed)
 {
     mu__coord_keys_task_ended(ctx, c, task->incarnation);
     if (task->up)

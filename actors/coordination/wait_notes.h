@@ -1,5 +1,4 @@
-/* Who waits for long is told who is missing: lines for its log, while the wait goes
- * on. */
+/* Notes for the logs of those who wait for long: which tasks are missing. */
 #ifndef MU_ACTORS_COORDINATION_NOTES_H
 #define MU_ACTORS_COORDINATION_NOTES_H
 

@@ -14,7 +14,7 @@ enum { REOPENS_MAX = 8 };       /* of one batch */
 struct reopening {
     struct mu__reopen request;  /* first: its messages point here */
     struct reopening *next;
-    struct write_batch *batch;        /* NULL: nobody waits for it any more */
+    struct write_batch *batch;  /* NULL: nobody waits for it any more */
     struct mu__opened_variable *opened;
     uint64_t ids[];
 };

@@ -77,7 +77,7 @@ static int send_piece(struct mu__ctx *ctx, struct effects *e, struct write_batch
     return mu__send_borrowed(ctx, mu__effects_pid_of(e, batch->server), msg);
 }
 
-/* An orphan's pieces need not stay with their server. */
+/* An abandoned batch's pieces need not stay with their server. */
 static int send_abandon(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__EFFECT_WRITE);

@@ -169,7 +169,7 @@ static bool may_be_lost(const struct effects *e, const struct effect_server *ser
 
 /* The batch of a run that waits for a server that is lost; NULL: there is none. */
 static struct write_batch *lost_batch(struct mu__ctx *ctx, const struct effects *e,
-                                const struct sending *sending)
+                                      const struct sending *sending)
 {
     struct write_batch *batch = sending->batches;
 
@@ -336,7 +336,7 @@ static void fail_slow(struct mu__ctx *ctx, struct effects *e, struct write_batch
                    e->config.timeout_ms / 1000, e->config.timeout_ms % 1000 / 100);
     mu__effects_fail(ctx, e, batch,
                batch->rested && batch->refused != 0 ? batch->refused : -MU_EUNAVAILABLE,
-               text);
+                     text);
 }
 
 /* A server that is missing is to blame before one that is slow. */
@@ -404,7 +404,7 @@ static void recall(struct mu__ctx *ctx, struct effects *e, struct chain *chain,
         } else if (may_be_applied && batch->sending->run->effects.effect == 0) {
             mu__effects_take_out(batch);
             mu__effects_fail(ctx, e, batch, -MU_EUNAVAILABLE,
-                       "was lost before it answered: the outcome is unknown");
+                             "was lost before it answered: the outcome is unknown");
         } else {
             mu__effects_rewind_batch(e, batch);
             batch->rested = false;
@@ -474,7 +474,7 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
         mu__view_copy(body->reason, e->servers[body->index]->trouble, TROUBLE_BYTES_MAX);
 }
 
-/* ---- Life ---- */
+/* ---- start and end ---- */
 
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {

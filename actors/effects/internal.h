@@ -18,7 +18,7 @@
  * may have a rest that its server has not told of yet, and these must not fill the
  * window.
  *
- * A batch whose run has failed is an orphan: an active one is abandoned on its server,
+ * A batch whose run has failed is abandoned: an active one on its server too,
  * one that flies lands when its answer comes, or its server goes. */
 #ifndef MU_ACTORS_EFFECTS_INTERNAL_H
 #define MU_ACTORS_EFFECTS_INTERNAL_H
@@ -39,11 +39,11 @@ struct chain {
 enum size { SINGLE, LARGE, SIZES };
 
 struct write_batch {
-    struct write_batch *next;         /* in its chain, or of the spare ones */
+    struct write_batch *next;   /* in its chain, or of the spare ones */
     struct write_batch *prev;
     struct chain *in;
     struct write_batch *sibling;      /* the next of the same run */
-    struct sending *sending;    /* NULL: an orphan */
+    struct sending *sending;    /* NULL: abandoned */
     uint32_t slot;              /* for life: where a token finds it */
     uint32_t server;
     enum size size;
@@ -71,7 +71,7 @@ struct sending {
     struct mu_run *run;
     struct mu__msg *answer;     /* EFFECTS_SENT, in the memory of EFFECTS_SEND */
     mu__pid requester;
-    uint64_t deadline_ms;          /* when it fails */
+    uint64_t deadline_ms;       /* when it fails */
     struct write_batch *batches;
     uint32_t batches_left;
 };
@@ -105,7 +105,7 @@ struct effects {
     struct sending *last;
     struct chain resting;
     struct reopening *reopenings;
-    uint64_t timers[TIMERS];    /* 0: not set */
+    uint64_t timers[TIMERS];           /* 0: not set */
 };
 
 struct reopening;               /* a variable that is looked for, for one batch */

@@ -15,12 +15,12 @@
  *     ABSENT --> MAKING --> FILLED --> READY      shard 0 goes from MAKING to READY
  *      ^ ^       |    ^      |          |
  *      | '-------'    |      v          |
- *      |              '--- ORPHAN ------+         made anew; or found, READY
+ *      |              '--- ABANDONED ---+         made anew; or found, READY
  *      '-----------------------'--------'
  *
  * ABSENT: somebody waits for it, and nobody makes it. FILLED: has its content, but the
- * creator has not said COMMIT. ORPHAN: nor will it, for it was lost: whether shard 0 got
- * its content only the next one who opens knows. */
+ * creator has not said COMMIT. ABANDONED: nor will it, for it was lost: whether shard 0
+ * got its content only the next one who opens knows. */
 enum shard_stage { ABSENT, MAKING, FILLED, ABANDONED, READY };
 
 struct open_answer {
@@ -51,7 +51,7 @@ struct variable {
     uint64_t writes;
     uint64_t bytes_read;
     uint64_t bytes_written;
-    struct mu__requester creator;   /* MAKING, FILLED: who owes the content or COMMIT, */
+    struct mu__shard_requester creator;   /* MAKING, FILLED: who owes the content or COMMIT, */
     uint64_t received;              /* how much of it is here */
     struct answers waiting;         /* for READY; in all stages before it */
     char name[];
@@ -93,22 +93,23 @@ struct open_answer *mu__opener_answer_new(const struct mu__store_open *request);
 void mu__opener_answer_absent(struct mu__variable_store *store,
                               const struct open_answer *waiting);
 void mu__opener_answer(struct mu__variable_store *store, const struct variable *v,
-                              bool created, struct open_answer *answer);
+                       bool created, struct open_answer *answer);
 
 /* Those for whom `leaves` is true wait no more; they are handed to `leave`. */
 void mu__opener_stop_waiting(
     struct mu__variable_store *store, struct variable *v,
     bool (*leaves)(const struct open_answer *answer, const void *arg), const void *arg,
     void (*leave)(struct mu__variable_store *store, struct open_answer *answer));
-bool mu__opener_same_requester(const struct mu__requester *a,
-                               const struct mu__requester *b);
+bool mu__opener_same_requester(const struct mu__shard_requester *a,
+                               const struct mu__shard_requester *b);
 bool mu__opener_is_of_requester(const struct open_answer *answer, const void *requester);
 bool mu__opener_is_of_node(const struct open_answer *answer, const void *node);
 bool mu__opener_is_mismatch(const struct open_answer *answer, const void *shape);
 void mu__opener_answer_cancelled(struct mu__variable_store *store,
                                  struct open_answer *answer);
 
-/* Before tell_misfit: how many shards there are, if that is all that differs. */
+/* Before mu__opener_answer_mismatch: how many shards there are, if that is all that
+ * differs. */
 void mu__opener_set_shards(const struct variable *v);
 void mu__opener_answer_mismatch(struct mu__variable_store *store,
                                 struct open_answer *answer);
@@ -141,9 +142,9 @@ int mu__shard_variable_new(struct mu__variable_store *store,
 /* Forget an ABSENT one that nobody waits for. */
 void mu__shard_remove_unused(struct mu__variable_store *store, struct variable *v);
 
-/* What was ABSENT is to be made by the asker, under a fresh id. */
+/* What was ABSENT is to be made by the requester, under a fresh id. */
 int mu__shard_create(struct mu__variable_store *store, struct variable *v,
-                   const struct mu__store_open *request, mu_error *ret_error);
+                     const struct mu__store_open *request, mu_error *ret_error);
 
 /* Whatever it was, it is ABSENT. */
 void mu__shard_strip(struct mu__variable_store *store, struct variable *v);

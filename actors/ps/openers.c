@@ -62,7 +62,7 @@ void mu__opener_answer_absent(struct mu__variable_store *store,
 }
 
 void mu__opener_answer(struct mu__variable_store *store, const struct variable *v,
-                              bool created, struct open_answer *answer)
+                       bool created, struct open_answer *answer)
 {
     answer->opened.id = v->id;
     answer->opened.created = created;
@@ -88,8 +88,8 @@ void mu__opener_stop_waiting(
     v->waiting = stay;
 }
 
-bool mu__opener_same_requester(const struct mu__requester *a,
-                               const struct mu__requester *b)
+bool mu__opener_same_requester(const struct mu__shard_requester *a,
+                               const struct mu__shard_requester *b)
 {
     return mu__pid_equal(a->pid, b->pid) && a->token == b->token;
 }

@@ -47,7 +47,7 @@ struct ps {
 
 /* ---- Answers ---- */
 
-/* An answer that is lost here leaves its asker waiting until its limit. */
+/* An answer that is lost here leaves its requester waiting until its limit. */
 static void answer(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
 {
     int rv = mu__send_borrowed(ctx, to, msg);
@@ -220,7 +220,7 @@ static struct mu__staging_piece piece_of(const struct mu__msg *msg,
 
 /* Whether an effect is to be applied; if not, the outcome says why. */
 static bool is_pending_effect(struct ps *ps, const struct mu__effect_write *body,
-                      struct effect_outcome *outcome)
+                              struct effect_outcome *outcome)
 {
     const struct mu__effect_id id = {body->origin, body->effect, body->effects_done};
 
@@ -539,7 +539,7 @@ static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     answer(ctx, msg->from, reply);
 }
 
-/* ---- Life ---- */
+/* ---- start and end ---- */
 
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {

@@ -219,7 +219,7 @@ static int momentum(struct mu__variable_store *store, struct variable *v,
 static int commit(struct mu__variable_store *store, struct variable *v,
                   const struct mu__store_write *write, mu_error *ret_error)
 {
-    const struct mu__requester writer = {write->writer, write->transfer};
+    const struct mu__shard_requester writer = {write->writer, write->transfer};
 
     if (v->stage == FILLED && mu__opener_same_requester(&writer, &v->creator))
         mu__shard_make_ready(store, v);
@@ -267,7 +267,7 @@ static int write_initial(struct mu__variable_store *store, struct variable *v,
                          const struct mu__store_write *write, mu_error *ret_error)
 {
     bool is_zero = write->operation == MU__WRITE_ZERO;
-    struct mu__requester writer = {write->writer, write->transfer};
+    struct mu__shard_requester writer = {write->writer, write->transfer};
 
     if (v->stage != MAKING || !mu__opener_same_requester(&writer, &v->creator) ||
         (write->operation != MU__WRITE_ASSIGN && !is_zero))
@@ -296,7 +296,7 @@ bool mu__shard_has_creator(const struct variable *v)
 }
 
 static void give_up_waiting(struct mu__variable_store *store,
-                            const struct mu__requester *requester)
+                            const struct mu__shard_requester *requester)
 {
     struct variable *next;
 
@@ -310,7 +310,7 @@ static void give_up_waiting(struct mu__variable_store *store,
 
 static void abandon(struct mu__variable_store *store, const struct mu__store_write *write)
 {
-    const struct mu__requester writer = {write->writer, write->transfer};
+    const struct mu__shard_requester writer = {write->writer, write->transfer};
     struct variable *v = mu__map_get(&store->by_id, write->id);
     struct transfer **link;
 

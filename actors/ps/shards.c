@@ -164,7 +164,7 @@ void mu__shard_remove_unused(struct mu__variable_store *store, struct variable *
 }
 
 int mu__shard_create(struct mu__variable_store *store, struct variable *v,
-                   const struct mu__store_open *request, mu_error *ret_error)
+                     const struct mu__store_open *request, mu_error *ret_error)
 {
     uint64_t id = mixed(store->incarnation + ++store->serial);
     int rv;

@@ -61,7 +61,7 @@ static int check_same(const struct variable *v, const struct mu__shape *wanted,
                         expected);
 }
 
-/* Whether the asker is to make it. */
+/* Whether the requester is to make it. */
 static bool is_to_make(const struct variable *v, const struct mu__store_open *request)
 {
     if (request->existing)

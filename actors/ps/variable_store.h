@@ -50,7 +50,7 @@ struct mu__variable_store *mu__store_new(const struct mu__store_limits *limits,
 void mu__store_free(struct mu__variable_store *store);
 
 /* Who asks, and the number under which the answer is awaited there. */
-struct mu__requester {
+struct mu__shard_requester {
     mu__pid pid;
     uint64_t token;
 };
@@ -60,30 +60,30 @@ struct mu__store_open {
     struct mu__shape shape;
     uint32_t shard;
     uint64_t bytes;         /* of the shard, as the opener computed it */
-    struct mu__requester requester;
+    struct mu__shard_requester requester;
     bool existing;          /* never creates it; of a shard but 0: has found shard 0 with
                                its content */
     uint64_t replaces;      /* the shard with this id is dropped, and made anew by the
-                               asker; 0: none */
+                               requester; 0: none */
 };
 
 /* The answer to an open. */
 struct mu__store_opened {
-    struct mu__requester requester;
+    struct mu__shard_requester requester;
     int code;               /* 0; -MU_ECANCELLED after ABANDON; -MU_EPRECONDITION when
                                it was created otherwise than it was waited for;
                                -MU_EAGAIN: no answer yet, but a note that the shard does
                                not exist */
-    const char *reason;      /* for the code; static */
+    const char *reason;     /* for the code; static */
     uint64_t id;
-    bool created;           /* the asker owes the initial content, as transfer `token` */
+    bool created;           /* the requester owes the content, as transfer `token` */
     uint32_t shards;        /* -MU_EPRECONDITION: that it has, when nothing else differs;
                                0: more does */
 };
 
 /* Open a shard, creating it when there is none. On success an answer follows from
  * mu__store_next_opened: at once, or when the content is there. Before it there may be
- * notes (-MU_EAGAIN), one each time that the asker is found to wait for a shard that
+ * notes (-MU_EAGAIN), one each time that the requester is found to wait for a shard that
  * nobody creates; for lack of memory one may be missing. -MU_EINVALID (name,
  * shape, size), -MU_ERANGE (shards, bytes), -MU_EPRECONDITION (another
  * shape), -MU_EEXHAUSTED, -MU_ENOMEM. */

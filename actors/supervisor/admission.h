@@ -5,7 +5,7 @@
 #define MU_ACTORS_SUPERVISOR_ADMISSION_H
 
 #include "actors/messages.h"
-#include "actors/supervisor/shares.h"
+#include "actors/supervisor/state/shares.h"
 #include "runtime/kernel/kernel.h"
 
 struct supervisor_client;

@@ -11,8 +11,8 @@
 #ifndef MU_ACTORS_SUPERVISOR_RECALL_H
 #define MU_ACTORS_SUPERVISOR_RECALL_H
 
-#include "actors/supervisor/closures.h"
-#include "actors/supervisor/membership.h"
+#include "actors/supervisor/state/closures.h"
+#include "actors/supervisor/state/membership.h"
 #include "runtime/kernel/kernel.h"
 
 struct supervisor;

@@ -6,8 +6,8 @@
 #define MU_ACTORS_SUPERVISOR_ROLES_H
 
 #include "actors/packing.h"
-#include "actors/supervisor/closures.h"
-#include "actors/supervisor/membership.h"
+#include "actors/supervisor/state/closures.h"
+#include "actors/supervisor/state/membership.h"
 
 struct mu__ctx;
 struct supervisor;

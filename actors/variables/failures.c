@@ -143,7 +143,7 @@ void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v,
 }
 
 void mu__vars_fail_bad_answer(struct mu__ctx *ctx, struct variables *v,
-                               struct op_part *part)
+                              struct op_part *part)
 {
     char text[SERVER_TEXT_MAX + 64];
     char server_name[SERVER_TEXT_MAX];
@@ -302,7 +302,7 @@ static void fail_absent(struct mu__ctx *ctx, struct variables *v, struct operati
 /* The limit has passed: missing servers are to blame before missing shards, and those
  * before servers that are slow. */
 void mu__vars_fail_by_timeout(struct mu__ctx *ctx, struct variables *v,
-                            struct operation *op)
+                              struct operation *op)
 {
     struct line line = {.length = 0};
     uint32_t server = name_servers(ctx, v, op, is_down, &line);

@@ -21,7 +21,7 @@ void mu__vars_fail(struct mu__ctx *ctx, struct variables *v, struct operation *o
 void mu__vars_fail_by_answer(struct mu__ctx *ctx, struct variables *v,
                              struct op_part *part, uint32_t code, struct mu__view reason);
 void mu__vars_fail_bad_answer(struct mu__ctx *ctx, struct variables *v,
-                               struct op_part *part);
+                              struct op_part *part);
 void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v,
                            struct op_part *part);
 
@@ -42,6 +42,6 @@ void mu__vars_fail_lost(struct mu__ctx *ctx, struct variables *v, struct operati
 
 /* The limit has passed. */
 void mu__vars_fail_by_timeout(struct mu__ctx *ctx, struct variables *v,
-                            struct operation *op);
+                              struct operation *op);
 
 #endif

@@ -55,7 +55,7 @@ enum step { RESTING, OPENING, MOVING };
 enum open_phase { FIND_HOME, FIND, CONFIRM, FILL, FILL_HOME, COMMIT };
 
 struct op_part {
-    struct op_part *next;      /* in its server's queue */
+    struct op_part *next;   /* in its server's queue */
     struct operation *op;
     enum step step;
     bool queued;
@@ -85,16 +85,16 @@ struct operation {
     struct operation *inner;    /* reopens its variable; NULL: none */
     struct operation *outer;    /* of an inner one */
     struct mu__reopen *request; /* of one that a VAR_REOPEN asked for; NULL: of others */
-    mu__pid requester;              /* who did */
+    mu__pid requester;      /* who did */
     unsigned reopens;
     const struct rule *rule;
     uint64_t id;
     uint64_t began_ms;
     uint32_t flights;
     uint32_t parts_left;    /* that do not rest */
-    enum open_phase phase;       /* this and below: OPEN. */
+    enum open_phase phase;  /* this and below: OPEN. */
     bool creates;           /* shard 0 is ours to fill */
-    bool recreates;            /* lost shards are made anew, with all others */
+    bool recreates;         /* lost shards are made anew, with all others */
     uint64_t home;          /* the id of shard 0, as found in FIND_HOME */
     struct op_part *parked; /* one that is absent, and whose server tells when it is made;
                                to wait for all would fill the table of flights */
@@ -109,7 +109,7 @@ struct variable_server {
     uint64_t down_ms;       /* since when, if not up */
     char *address;          /* NULL: not known */
     char trouble[TROUBLE_BYTES_MAX];
-    struct op_part *first;     /* parts that have something to send */
+    struct op_part *first;  /* parts that have something to send */
     struct op_part *last;
     uint64_t bytes_under_way;
     uint32_t staged;
@@ -117,7 +117,7 @@ struct variable_server {
 
 struct flight {
     uint64_t token;         /* 0: free */
-    struct op_part *part;      /* NULL: nobody waits for the answer any more */
+    struct op_part *part;   /* NULL: nobody waits for the answer any more */
     uint64_t offset;        /* in the part */
     uint32_t size;
     uint32_t server;
@@ -130,7 +130,7 @@ struct pending_abandon;     /* an ABANDON that still has to be sent */
 struct variables {
     struct variable_server *servers; /* by task index */
     uint32_t servers_count;
-    struct flight *flights; /* by token modulo MU__FLIGHTS_MAX */
+    struct flight *flights;     /* by token modulo MU__FLIGHTS_MAX */
     uint32_t flights_count;
     uint32_t opens_count;
     uint64_t token_last;

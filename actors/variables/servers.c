@@ -147,7 +147,7 @@ void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg 
     v->servers[body->index].address = address;
 }
 
-/* ---- Life ---- */
+/* ---- start and end ---- */
 
 /* The server on this node, which no news tells of. */
 static int learn_own(struct mu__ctx *ctx, struct variables *v,

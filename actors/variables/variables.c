@@ -1,5 +1,5 @@
 /* What every operation does: it is planned, sent piece by piece and answered. See
- * variables_inner.h for what it is made of. The way of reads and writes is in this file
+ * internal.h for what it is made of. The way of reads and writes is in this file
  * alone, since it is the one that has to be fast. */
 #include "actors/variables/variables.h"
 
@@ -515,7 +515,7 @@ static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     go_on(ctx, v, flight.server);
 }
 
-/* ---- Life ---- */
+/* ---- start and end ---- */
 
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {

@@ -15,7 +15,7 @@
  * asked again once it is back (opens, reads, and assigns from their first piece); an add
  * or a gradient without answer fails at once, since nobody knows whether it was applied.
  * One that came back without what was opened on it is asked by name: what was restored
- * meanwhile is used from then on (ps/reopen.c).
+ * meanwhile is used from then on (reopen.c).
  *
  * One that was up and is away for `server_lost_ms` is lost: whatever needs it fails, and
  * so does each call that comes until it is back. */

@@ -79,7 +79,7 @@ int resolve_find(struct resolve *resolve, mu_error *ret_error)
     const struct mu__loop_query_config config = {
         .resolver = resolve->resolver,
         .what = MU__QUERY_RESOLVE,
-        .timeout_ms = cmd_resolver_limit(resolve->options),
+        .limits.timeout_ms = cmd_resolver_limit(resolve->options),
     };
     struct mu__query_result resolved;
     int rv;

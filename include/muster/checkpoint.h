@@ -18,7 +18,7 @@ typedef struct mu_checkpoint_options {
     const char *directory;      /* made when it is not there; required */
     const char *name;           /* 1 to 63 letters, digits, "_", "-" or "."; default
                                    "model" */
-    unsigned keep;              /* the newest of this name that stay; default 5, 0: all */
+    unsigned max_to_keep;       /* the newest of this name that stay; default 5, 0: all */
     int64_t timeout_ms;           /* for reading all variables; default -1 */
 } mu_checkpoint_options;
 

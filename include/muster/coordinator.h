@@ -114,12 +114,12 @@ typedef struct mu_closure_options {
                                with -MU_EINVALID. `worker` and `not_worker` are indices
                                of this type; without it, of type "worker". NULL, the
                                default: on any task that runs closures */
-    void (*notify)(mu_remote_value *value, void *user);
+    void (*on_ready)(mu_remote_value *value, void *user);
                             /* as mu_remote_value_on_ready(), without a message of its
                                own; only when the value is wanted. Always on the node's
                                loop thread, and maybe before the call that schedules it
-                               returns; never when that fails. NULL: nobody is told */
-    void *user; /* for notify */
+                               returns; never when that fails. NULL: none */
+    void *user;             /* for on_ready */
 } mu_closure_options;
 
 /* Fill in the defaults. Needed to name worker 0, or the highest priority. */

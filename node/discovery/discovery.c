@@ -24,6 +24,22 @@ enum {
                                itself sees to it that it does not take all the time */
 };
 
+enum phase {
+    SEARCHING, /* the cluster is not known */
+    WATCHING,  /* it is: changes are looked for */
+    FAILED,    /* it could not be found: nothing more is tried */
+    CLOSING,   /* what was announced is taken back */
+    CLOSED,    /* handles are closing */
+    PHASES
+};
+
+/* What the others know of this task. */
+enum telling {
+    SILENT,     /* the resolver does not take it, as far as is known */
+    ANNOUNCING, /* nothing yet */
+    ANNOUNCED
+};
+
 struct mu__discovery {
     struct mu__discovery_config config;
     struct mu__requester_uv *requester;
@@ -36,10 +52,8 @@ struct mu__discovery {
     char address[288];
     char incarnation[40];
     char cluster_name[64];
-    bool announces; /* the resolver takes where this task is */
-    bool has_announced;
-    bool is_known; /* the cluster is */
-    bool has_failed;
+    enum phase phase;
+    enum telling telling;
     bool has_changed; /* what is watched, since the look under way began */
     uint64_t began_ms;
     uint64_t announce_ms; /* when to tell again; 0: not */
@@ -54,7 +68,6 @@ struct mu__discovery {
     mu_error last;        /* why the cluster was not known at the last look */
     char trouble[2][512]; /* the failures that were logged: of looking, of telling */
     unsigned handles;
-    bool closing;
     bool withdraws;
     int64_t withdraw_ms;
     void (*closed)(void *arg);
@@ -66,6 +79,20 @@ static void next(struct mu__discovery *discovery);
 static uint64_t now_ms(const struct mu__discovery *discovery)
 {
     return uv_now(discovery->config.loop);
+}
+
+/* The one place that changes the phase. */
+static void move(struct mu__discovery *discovery, enum phase to)
+{
+    static const bool moves[PHASES][PHASES] = {
+        [SEARCHING] = {[WATCHING] = true, [FAILED] = true, [CLOSING] = true},
+        [WATCHING] = {[WATCHING] = true, [CLOSING] = true},
+        [FAILED] = {[CLOSING] = true},
+        [CLOSING] = {[CLOSED] = true},
+    };
+
+    assert(moves[discovery->phase][to]);
+    discovery->phase = to;
 }
 
 static void on_timer(uv_timer_t *timer)
@@ -106,7 +133,7 @@ static void on_progress(void *owner, const char *line)
         now_ms(discovery) - discovery->progress_ms < PROGRESS_MS)
         return;
     discovery->progress_ms = now_ms(discovery);
-    log_line(discovery, discovery->is_known ? MU_LOG_DEBUG : MU_LOG_INFO, line);
+    log_line(discovery, discovery->phase == SEARCHING ? MU_LOG_INFO : MU_LOG_DEBUG, line);
 }
 
 enum { OF_LOOKING, OF_ANNOUNCING };
@@ -160,7 +187,11 @@ static void forget_trouble(struct mu__discovery *discovery, unsigned which)
 
 static void fail(struct mu__discovery *discovery, const mu_error *error)
 {
-    discovery->has_failed = true;
+    if (discovery->phase == FAILED)
+        return;
+    move(discovery, FAILED);
+    mu__loop_query_cancel(discovery->looking);
+    discovery->looking = NULL;
     discovery->config.failed(discovery->config.owner, error);
 }
 
@@ -175,10 +206,13 @@ static int start(struct mu__discovery *discovery, enum mu__query_operation what,
         .resolver = discovery->config.resolver,
         .what = what,
         .announcement = &discovery->announcement,
-        .timeout_ms = timeout_ms,
-        .pause_most_ms = discovery->announces ? LOOK_MOST_MS : 0,
-        .whole_ms = discovery->is_known ? 0 : left_ms(discovery),
-        .rounds_before = what == MU__QUERY_RESOLVE ? discovery->rounds : 0,
+        .limits =
+            {
+                .timeout_ms = timeout_ms,
+                .pause_most_ms = discovery->telling != SILENT ? LOOK_MOST_MS : 0,
+                .whole_ms = discovery->phase == SEARCHING ? left_ms(discovery) : 0,
+                .rounds_before = what == MU__QUERY_RESOLVE ? discovery->rounds : 0,
+            },
         .done = done,
         .progress = on_progress,
         .owner = discovery,
@@ -193,7 +227,7 @@ static uint64_t without_memory(struct mu__discovery *discovery)
 {
     mu_error error;
 
-    if (discovery->is_known)
+    if (discovery->phase == WATCHING)
         return now_ms(discovery) + AGAIN_MS;
     (void)mu_error_set(&error, -MU_ENOMEM, "no memory to ask the resolver");
     fail(discovery, &error);
@@ -245,10 +279,10 @@ static void on_change(void *owner)
     uint64_t due_ms =
         latest(now_ms(discovery) + SETTLE_MS, discovery->looked_ms + BETWEEN_MS);
 
-    if (discovery->closing)
+    if (discovery->phase != SEARCHING && discovery->phase != WATCHING)
         return;
     discovery->has_changed = true;
-    if (!discovery->is_known) {
+    if (discovery->phase == SEARCHING) {
         hurry_soon(discovery);
         return;
     }
@@ -287,7 +321,7 @@ static bool is_forgotten(const struct mu__discovery *discovery,
 {
     const char *type = discovery->type[0] != '\0' ? discovery->type : found->task_type;
 
-    return discovery->announces && discovery->has_announced && type[0] != '\0' &&
+    return discovery->telling == ANNOUNCED && type[0] != '\0' &&
            discovery->announcement.index >= 0 && found->cluster != NULL &&
            mu_cluster_address(found->cluster, type, discovery->announcement.index) ==
                NULL;
@@ -298,7 +332,8 @@ static void look_again_soon(struct mu__discovery *discovery)
 {
     uint64_t due_ms = discovery->looked_ms + BETWEEN_MS;
 
-    if (discovery->has_changed && discovery->is_known && discovery->look_ms > due_ms)
+    if (discovery->has_changed && discovery->phase == WATCHING &&
+        discovery->look_ms > due_ms)
         discovery->look_ms = due_ms;
 }
 
@@ -310,7 +345,7 @@ static void announce_anew(struct mu__discovery *discovery, mu_resolution *found)
     mu_cluster_free(found->cluster);
     (void)mu_error_set(&discovery->last, -MU_EUNAVAILABLE,
                        "this task is not there any more, and is told anew");
-    if (discovery->is_known)
+    if (discovery->phase == WATCHING)
         log_trouble(discovery, OF_LOOKING, &discovery->last);
     else
         on_progress(discovery, discovery->last.message);
@@ -329,14 +364,14 @@ static void on_looked(void *owner, struct mu__query_result *resolved)
     if (resolved->code == 0 && is_forgotten(discovery, &resolved->resolution)) {
         announce_anew(discovery, &resolved->resolution);
     } else if (resolved->code == 0) {
-        discovery->is_known = true;
+        move(discovery, WATCHING);
         forget_trouble(discovery, OF_LOOKING);
         discovery->look_ms = watch_ms == 0 ? 0 : now_ms(discovery) + watch_ms;
         discovery->config.found(discovery->config.owner, &resolved->resolution);
-    } else if (discovery->is_known) {
+    } else if (discovery->phase == WATCHING) {
         log_trouble(discovery, OF_LOOKING, &resolved->error);
         discovery->look_ms = now_ms(discovery) + (watch_ms == 0 ? AGAIN_MS : watch_ms);
-    } else if (is_passing(resolved->code) && discovery->announces) {
+    } else if (is_passing(resolved->code) && discovery->telling != SILENT) {
         discovery->last = resolved->error;
         on_progress(discovery, resolved->error.message);
     } else {
@@ -349,7 +384,7 @@ static void on_looked(void *owner, struct mu__query_result *resolved)
 /* What could neither be told nor looked at can be told: so it can be looked at. */
 static void look_when_back(struct mu__discovery *discovery)
 {
-    if (discovery->is_known && discovery->trouble[OF_ANNOUNCING][0] != '\0' &&
+    if (discovery->phase == WATCHING && discovery->trouble[OF_ANNOUNCING][0] != '\0' &&
         discovery->trouble[OF_LOOKING][0] != '\0')
         discovery->look_ms = now_ms(discovery);
 }
@@ -363,14 +398,14 @@ static void on_announced(void *owner, struct mu__query_result *resolved)
         look_when_back(discovery);
         forget_trouble(discovery, OF_ANNOUNCING);
         discovery->announcement.index = resolved->task_index;
-        discovery->has_announced = true;
+        discovery->telling = ANNOUNCED;
         discovery->announce_ms =
             resolved->again_ms == 0 ? 0 : now_ms(discovery) + resolved->again_ms;
-    } else if (discovery->has_announced &&
-               (discovery->is_known || is_passing(resolved->code))) {
+    } else if (discovery->telling == ANNOUNCED &&
+               (discovery->phase == WATCHING || is_passing(resolved->code))) {
         log_trouble(discovery, OF_ANNOUNCING, &resolved->error);
         discovery->announce_ms = now_ms(discovery) + AGAIN_MS;
-    } else if (!discovery->closing) {
+    } else if (discovery->phase != CLOSING) {
         fail(discovery, &resolved->error);
     }
     next(discovery);
@@ -387,9 +422,8 @@ static void begin_announcing(struct mu__discovery *discovery)
         fail(discovery, &error);
         return;
     }
-    discovery->announces = true;
-    discovery->announce_ms =
-        discovery->has_announced ? now_ms(discovery) + AGAIN_MS : now_ms(discovery);
+    discovery->telling = ANNOUNCING;
+    discovery->announce_ms = now_ms(discovery);
 }
 
 static void on_detected(void *owner, struct mu__query_result *resolved)
@@ -427,6 +461,7 @@ static void on_requester_closed(void *arg)
 
 static void close_all(struct mu__discovery *discovery)
 {
+    move(discovery, CLOSED);
     discovery->handles = 2 + MU__WATCHED_PATHS_MAX;
     uv_close((uv_handle_t *)&discovery->timer, on_handle_closed);
     for (size_t i = 0; i < MU__WATCHED_PATHS_MAX; i++)
@@ -455,12 +490,12 @@ static int64_t next_slice(int64_t last_ms)
 
 static void look(struct mu__discovery *discovery)
 {
-    int64_t timeout_ms = discovery->is_known ? 0 : left_ms(discovery);
+    int64_t timeout_ms = discovery->phase == SEARCHING ? left_ms(discovery) : 0;
 
     watch(discovery);
     discovery->has_changed = false;
     discovery->hurry_ms = 0;
-    if (!discovery->is_known && discovery->announces) {
+    if (discovery->phase == SEARCHING && discovery->telling != SILENT) {
         if (discovery->last.code != 0 && timeout_ms >= 0 && timeout_ms < LATE_MS) {
             fail_late(discovery);
             return;
@@ -476,14 +511,15 @@ static void look(struct mu__discovery *discovery)
 
 static void announce(struct mu__discovery *discovery)
 {
-    if (start(discovery, MU__QUERY_ANNOUNCE, discovery->is_known ? 0 : left_ms(discovery),
-              on_announced, &discovery->announcing) != 0)
+    if (start(discovery, MU__QUERY_ANNOUNCE,
+              discovery->phase == SEARCHING ? left_ms(discovery) : 0, on_announced,
+              &discovery->announcing) != 0)
         discovery->announce_ms = without_memory(discovery);
 }
 
 static void close_next(struct mu__discovery *discovery)
 {
-    bool withdraws = discovery->withdraws && discovery->has_announced;
+    bool withdraws = discovery->withdraws && discovery->telling == ANNOUNCED;
 
     discovery->withdraws = false;
     (void)uv_timer_stop(&discovery->timer);
@@ -498,16 +534,17 @@ static void go_on(struct mu__discovery *discovery)
 {
     uint64_t now = now_ms(discovery);
 
-    if (discovery->announces && discovery->announcing == NULL &&
+    if (discovery->telling != SILENT && discovery->announcing == NULL &&
         discovery->announce_ms != 0 && discovery->announce_ms <= now)
         announce(discovery);
     if (discovery->looking != NULL && discovery->hurry_ms != 0 &&
         discovery->hurry_ms <= now)
         hurry(discovery);
-    if (discovery->has_failed || discovery->looking != NULL ||
-        (discovery->announces && !discovery->has_announced))
+    if (discovery->phase == FAILED || discovery->phase == CLOSING ||
+        discovery->looking != NULL || discovery->telling == ANNOUNCING)
         return;
-    if ((!discovery->is_known || discovery->look_ms != 0) && discovery->look_ms <= now)
+    if ((discovery->phase == SEARCHING || discovery->look_ms != 0) &&
+        discovery->look_ms <= now)
         look(discovery);
 }
 
@@ -515,7 +552,7 @@ static void wait_for_next(struct mu__discovery *discovery)
 {
     uint64_t due_ms = UINT64_MAX;
 
-    if (discovery->announces && discovery->announcing == NULL &&
+    if (discovery->telling != SILENT && discovery->announcing == NULL &&
         discovery->announce_ms != 0)
         due_ms = discovery->announce_ms;
     if (discovery->looking == NULL && discovery->look_ms != 0 &&
@@ -531,15 +568,15 @@ static void wait_for_next(struct mu__discovery *discovery)
 /* What is due. */
 static void next(struct mu__discovery *discovery)
 {
-    if (discovery->handles > 0 || (discovery->has_failed && !discovery->closing))
-        return;
-    if (discovery->closing) {
+    if (discovery->phase == CLOSING) {
         if (discovery->announcing == NULL)
             close_next(discovery);
         return;
     }
+    if (discovery->phase == FAILED || discovery->phase == CLOSED)
+        return;
     go_on(discovery);
-    if (!discovery->has_failed && !discovery->closing)
+    if (discovery->phase == SEARCHING || discovery->phase == WATCHING)
         wait_for_next(discovery);
 }
 
@@ -549,8 +586,9 @@ static void begin(uv_timer_t *timer)
 {
     struct mu__discovery *discovery = timer->data;
 
-    if (start(discovery, MU__QUERY_DETECT, discovery->is_known ? 0 : left_ms(discovery),
-              on_detected, &discovery->looking) != 0)
+    if (start(discovery, MU__QUERY_DETECT,
+              discovery->phase == SEARCHING ? left_ms(discovery) : 0, on_detected,
+              &discovery->looking) != 0)
         (void)without_memory(discovery);
 }
 
@@ -560,7 +598,6 @@ static void begin_known(uv_timer_t *timer)
 {
     struct mu__discovery *discovery = timer->data;
 
-    discovery->announces = discovery->has_announced;
     discovery->announce_ms = now_ms(discovery);
     discovery->look_ms =
         mu__resolver_watch_ms(discovery->config.resolver) == 0 ? 0 : now_ms(discovery);
@@ -608,8 +645,9 @@ int mu__discovery_open(const struct mu__discovery_config *config, mu_error *ret_
         mu__requester_uv_wait_for_calls(discovery->requester,
                                         MU_RESOLVER_CLOSE_TIMEOUT_MS, on_left_behind,
                                         discovery);
-    discovery->is_known = config->is_known;
-    discovery->has_announced = config->is_known && discovery->address[0] != '\0';
+    discovery->phase = config->is_known ? WATCHING : SEARCHING;
+    if (config->is_known && discovery->address[0] != '\0')
+        discovery->telling = ANNOUNCED;
     uv_update_time(config->loop);
     discovery->began_ms = now_ms(discovery);
     (void)uv_timer_init(config->loop, &discovery->timer);
@@ -628,7 +666,7 @@ int mu__discovery_index(const struct mu__discovery *discovery)
 
 bool mu__discovery_may_have_announced(const struct mu__discovery *discovery)
 {
-    return discovery->has_announced || discovery->announcing != NULL;
+    return discovery->telling == ANNOUNCED || discovery->announcing != NULL;
 }
 
 static void on_announce_timeout(uv_timer_t *timer)
@@ -649,8 +687,7 @@ static void on_announce_timeout(uv_timer_t *timer)
 void mu__discovery_close(struct mu__discovery *discovery, bool withdraws,
                          int64_t timeout_ms, void (*closed)(void *arg), void *arg)
 {
-    assert(!discovery->closing);
-    discovery->closing = true;
+    move(discovery, CLOSING);
     discovery->withdraws = withdraws;
     discovery->withdraw_ms = timeout_ms;
     discovery->closed = closed;

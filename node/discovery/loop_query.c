@@ -190,10 +190,7 @@ int mu__loop_query_start(const struct mu__loop_query_config *config,
         .now_ms = now_ms,
         .random = random_bits,
         .owner = r,
-        .timeout_ms = config->timeout_ms,
-        .pause_most_ms = config->pause_most_ms,
-        .whole_ms = config->whole_ms,
-        .rounds_before = config->rounds_before,
+        .limits = config->limits,
     };
 
     if (r == NULL)

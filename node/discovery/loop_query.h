@@ -2,7 +2,7 @@
 #ifndef MU_NODE_LOOP_QUERY_H
 #define MU_NODE_LOOP_QUERY_H
 
-#include "resolver/engine/requests.h"
+#include "resolver/engine/query.h"
 
 #include <muster/resolver.h>
 
@@ -39,11 +39,7 @@ struct mu__loop_query_config {
     void *run_owner;
     enum mu__query_operation what;
     const mu_announcement *announcement;    /* copied; of ANNOUNCE and WITHDRAW */
-    int64_t timeout_ms;           /* as of mu_resolver_resolve */
-    uint32_t pause_most_ms;     /* the longest pause before what is not known yet is
-                                   looked at again; 0: the usual one */
-    int64_t whole_ms;           /* as mu__query_config has them */
-    unsigned rounds_before;
+    struct mu__query_limits limits; /* `timeout_ms` as of mu_resolver_resolve */
 
     /* Called once, from the loop, never within start; not after cancel. The resolving is
      * gone then. */

@@ -83,7 +83,7 @@ static PyObject *save(PyObject *module, PyObject *args)
         return PyErr_NoMemory();
     mu_checkpoint_options_init(&saving->options);
     if (PyArg_ParseTuple(args, "ssIKO!OO:checkpoint_save", &saving->options.directory,
-                         &saving->options.name, &saving->options.keep, &step,
+                         &saving->options.name, &saving->options.max_to_keep, &step,
                          &PyList_Type, &variables, &values, &timeout) &&
         mupy_timeout(timeout, &saving->options.timeout_ms) == 0 &&
         list_variables(variables, saving) == 0 &&

@@ -470,8 +470,8 @@ PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t coun
 PyObject *mupy_fetch(PyObject *object, PyObject *args, PyObject *kwargs);
 
 /* schedule.c for futures: as schedule(fn, args, kwargs, own_error=True, timeout=0), and
- * `notify` as of mu_closure_options. *ret_function is a new reference. -1 with an
- * exception. `names` are those of the options at `args[3]` and so on, NULL: none. */
+ * `notify` as on_ready of mu_closure_options. *ret_function is a new reference. -1 with
+ * an exception. `names` are those of the options at `args[3]` and so on, NULL: none. */
 int mupy_schedule_future(PyObject *object, PyObject *const *args, PyObject *names,
                          void (*notify)(mu_remote_value *value, void *user), void *user,
                          mu_remote_value **ret_value, PyObject **ret_function);

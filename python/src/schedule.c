@@ -381,7 +381,7 @@ int mupy_schedule_future(PyObject *object, PyObject *const *args, PyObject *name
     if (!asked.has_options)
         mu_closure_options_init(&asked.options);
     asked.options.flags |= MU_CLOSURE_RAISE_ON_FETCH;
-    asked.options.notify = notify;
+    asked.options.on_ready = notify;
     asked.options.user = user;
     coordinator = mupy_coordinator_begin(object);
     if (coordinator == NULL)

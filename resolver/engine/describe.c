@@ -28,6 +28,7 @@ static const char *const text_of[MU__REQUEST_KINDS] = {
     [MU__REQUEST_WRITE] = "writing file ",
     [MU__REQUEST_REMOVE] = "removing file ",
     [MU__REQUEST_PROGRAM] = "program ",
+    [MU__REQUEST_LIBRARY] = "library ",
     [MU__REQUEST_CALL] = "function of resolver ",
 };
 

@@ -46,8 +46,9 @@ int mu__query_new(const struct mu__query_config *config, struct mu__query **ret_
         return -MU_ENOMEM;
     e->config = *config;
     e->began_ms = config->now_ms(config->owner);
-    e->end_ms = config->timeout_ms < 0 ? MU__RETRY_NO_END
-                                     : e->began_ms + (uint64_t)config->timeout_ms;
+    e->end_ms = config->limits.timeout_ms < 0
+                    ? MU__RETRY_NO_END
+                    : e->began_ms + (uint64_t)config->limits.timeout_ms;
     *ret_query = e;
     return 0;
 }
@@ -86,10 +87,11 @@ unsigned mu__query_rounds(const struct mu__query *e)
 
 static uint64_t whole_end_ms(const struct mu__query *e)
 {
-    if (e->config.whole_ms == 0)
+    if (e->config.limits.whole_ms == 0)
         return e->end_ms;
-    return e->config.whole_ms < 0 ? MU__RETRY_NO_END
-                                  : e->began_ms + (uint64_t)e->config.whole_ms;
+    return e->config.limits.whole_ms < 0
+               ? MU__RETRY_NO_END
+               : e->began_ms + (uint64_t)e->config.limits.whole_ms;
 }
 
 static void log_line(const struct mu__query *e, const struct mu__retry *retry,
@@ -159,7 +161,7 @@ static void try_again(struct mu__query *e, struct mu__exchange *exchange,
  * them; but not when it is the server that wants to be left alone for longer. */
 static bool waits_for_end(const struct mu__query *e, const struct mu__exchange *exchange)
 {
-    return is_passing(exchange) && e->config.timeout_ms > 0 && !e->ended &&
+    return is_passing(exchange) && e->config.limits.timeout_ms > 0 && !e->ended &&
            (exchange->request.tries == 0 || exchange->tries < exchange->request.tries) &&
            (int64_t)exchange->answer.retry_after_ms < mu__query_left_ms(e);
 }
@@ -172,7 +174,7 @@ static void on_answered(void *owner, struct mu__exchange *exchange)
     uint64_t due_ms;
 
     exchange->answered_ms = now(e);
-    if (e->config.timeout_ms != 0 && !e->ended && is_passing(exchange) &&
+    if (e->config.limits.timeout_ms != 0 && !e->ended && is_passing(exchange) &&
         mu__retry_next(&retry, exchange->tries, now(e), e->config.random(e->config.owner),
                        exchange->answer.retry_after_ms, &due_ms)) {
         try_again(e, exchange, &retry, due_ms);
@@ -218,7 +220,7 @@ static bool first_answers_are_due(struct mu__query *e)
 
 static uint64_t next_due(const struct mu__query *e)
 {
-    uint64_t end_ms = e->config.timeout_ms > 0 ? e->end_ms : UINT64_MAX;
+    uint64_t end_ms = e->config.limits.timeout_ms > 0 ? e->end_ms : UINT64_MAX;
 
     return e->due_ms < end_ms ? e->due_ms : end_ms;
 }
@@ -350,9 +352,10 @@ static int conclude(struct mu__query *e, int rv, mu_error *ret_error,
                     uint64_t *ret_due_ms)
 {
     bool passing = rv == -MU_EUNAVAILABLE || rv == -MU_EDEADLINE;
-    struct mu__retry retry = {.most_ms = e->config.pause_most_ms, .end_ms = e->end_ms};
+    struct mu__retry retry = {.most_ms = e->config.limits.pause_most_ms,
+                              .end_ms = e->end_ms};
 
-    if (e->config.timeout_ms == 0 || (!passing && !e->ended)) {
+    if (e->config.limits.timeout_ms == 0 || (!passing && !e->ended)) {
         *ret_error = e->last;
         return rv;
     }
@@ -366,7 +369,7 @@ static int conclude(struct mu__query *e, int rv, mu_error *ret_error,
     e->between = true;
     e->rest_ms = rest_until(e);
     *ret_due_ms = e->hurried ? now(e) : e->again_ms;
-    log_line(e, &retry, e->last.message, NULL, e->config.rounds_before + e->rounds,
+    log_line(e, &retry, e->last.message, NULL, e->config.limits.rounds_before + e->rounds,
              e->again_ms);
     return MU__LATER;
 }
@@ -401,7 +404,7 @@ int mu__query_turn(struct mu__query *e, mu_error *ret_error, uint64_t *ret_due_m
         if (rv != 0)
             return rv;
     }
-    if (e->config.timeout_ms > 0 && now_ms >= e->end_ms)
+    if (e->config.limits.timeout_ms > 0 && now_ms >= e->end_ms)
         return force(e, ret_error);
     retry(e, now_ms);
     while (e->news && !first_answers_are_due(e)) {

@@ -23,6 +23,19 @@
 
 #include "resolver/engine/requests.h"
 
+/* How long a query goes on, and what its lines for people say about that. */
+struct mu__query_limits {
+    /* For the whole. 0: one try of everything, nothing is waited for but what each
+     * request itself may take; negative: no limit. */
+    int64_t timeout_ms;
+    uint32_t pause_most_ms;     /* the longest pause between rounds; 0: the usual one */
+
+    /* Of one that is a part of something longer: what lines for people tell. */
+    int64_t whole_ms;           /* until the end of the whole; 0: that of timeout_ms;
+                                   negative: it has none */
+    unsigned rounds_before;     /* that have failed in the parts before */
+};
+
 struct mu__query_config {
     struct mu__requester *requester; /* borrowed */
 
@@ -40,15 +53,7 @@ struct mu__query_config {
     uint64_t (*random)(void *owner);
     void *owner;
 
-    /* For the whole. 0: one try of everything, nothing is waited for but what each
-     * request itself may take; negative: no limit. */
-    int64_t timeout_ms;
-    uint32_t pause_most_ms;     /* the longest pause between rounds; 0: the usual one */
-
-    /* Of one that is a part of something longer: what lines for people tell. */
-    int64_t whole_ms;           /* until the end of the whole; 0: that of timeout_ms;
-                                   negative: it has none */
-    unsigned rounds_before;     /* that have failed in the parts before */
+    struct mu__query_limits limits;
 };
 
 struct mu__query;

@@ -55,6 +55,8 @@ enum mu__request_kind {
                                what it prints. `body`: texts with a zero byte behind each,
                                "aTEXT" an argument, "vNAME=VALUE" a variable.
                                -MU_EPRECONDITION: it has failed */
+    MU__REQUEST_LIBRARY,    /* load libmuster-cloud (resolver/engine/cloud.h); the answer
+                               is empty */
     MU__REQUEST_CALL,       /* run `call`, a function of the resolver `name`, on a thread;
                                the answer is empty: what was found is in the call */
     MU__REQUEST_KINDS

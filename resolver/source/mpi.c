@@ -121,14 +121,15 @@ static int fill_slots(const struct mu__mpi_task *task, const struct nodes *nodes
 }
 
 static int find_deal(struct mu__requests *requests, const struct mu__settings *settings,
-                     mu_error *ret_error, enum mu__deal *ret_deal)
+                     mu_error *ret_error, enum mu__distribution *ret_distribution)
 {
     const char *text = mu__setting(requests, settings, MU__MPI_MAPPING);
     char origin[MU__ORIGIN_BYTES];
     char shown[MU__QUOTE_BYTES];
 
     if (strcmp(text, "block") == 0 || strcmp(text, "cyclic") == 0) {
-        *ret_deal = text[0] == 'b' ? MU__DEAL_BLOCK : MU__DEAL_CYCLIC;
+        *ret_distribution =
+            text[0] == 'b' ? MU__DISTRIBUTION_BLOCK : MU__DISTRIBUTION_CYCLIC;
         return 0;
     }
     mu__setting_origin(requests, settings, MU__MPI_MAPPING, origin);
@@ -141,9 +142,9 @@ static int lay_out(struct mu__requests *requests, const struct mu__settings *set
                    const struct mu__mpi_task *task, const struct nodes *nodes,
                    mu_error *ret_error, struct mu__layout *ret_layout)
 {
-    enum mu__deal deal = MU__DEAL_BLOCK;
+    enum mu__distribution distribution = MU__DISTRIBUTION_BLOCK;
     unsigned *counts;
-    int rv = find_deal(requests, settings, ret_error, &deal);
+    int rv = find_deal(requests, settings, ret_error, &distribution);
 
     if (rv != 0)
         return rv;
@@ -155,7 +156,7 @@ static int lay_out(struct mu__requests *requests, const struct mu__settings *set
         return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", nodes->source);
     rv = fill_slots(task, nodes, ret_error, counts);
     if (rv == 0) {
-        rv = mu__layout_assign(deal, 1, counts, nodes->hosts.count, ret_layout);
+        rv = mu__layout_assign(distribution, 1, counts, nodes->hosts.count, ret_layout);
         if (rv != 0)
             rv = mu_error_set(ret_error, rv, "%s: out of memory", nodes->source);
     }

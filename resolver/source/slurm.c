@@ -243,19 +243,21 @@ static int lay_out_listed(struct mu__requests *requests, struct plan *plan,
     return rv;
 }
 
-static int lay_out_deal(struct mu__requests *requests, enum mu__deal deal,
-                        struct plan *plan, mu_error *ret_error)
+static int lay_out_distribution(struct mu__requests *requests,
+                                enum mu__distribution distribution, struct plan *plan,
+                                mu_error *ret_error)
 {
     unsigned plane = 1;
     int rv = 0;
 
-    if (deal == MU__DEAL_PLANE)
+    if (distribution == MU__DISTRIBUTION_PLANE)
         rv = mu__rank_number(requests, "SLURM_DIST_PLANESIZE",
                              ", though SLURM_DISTRIBUTION is plane", 1,
                              MU_CLUSTER_TASKS_MAX, ret_error, &plane);
     if (rv != 0)
         return rv;
-    rv = mu__layout_assign(deal, plane, plan->counts, plan->hosts.count, &plan->layout);
+    rv = mu__layout_assign(distribution, plane, plan->counts, plan->hosts.count,
+                           &plan->layout);
     return rv == 0 ? 0
                    : mu_error_set(ret_error, rv, "%s: out of memory", plan->names.hosts);
 }
@@ -266,20 +268,22 @@ static int lay_out(struct mu__requests *requests, struct plan *plan, mu_error *r
 {
     static const struct {
         const char *word;
-        enum mu__deal deal;
-    } deals[] = {{"block", MU__DEAL_BLOCK},
-                 {"cyclic", MU__DEAL_CYCLIC},
-                 {"plane", MU__DEAL_PLANE}};
+        enum mu__distribution distribution;
+    } distributions[] = {{"block", MU__DISTRIBUTION_BLOCK},
+                         {"cyclic", MU__DISTRIBUTION_CYCLIC},
+                         {"plane", MU__DISTRIBUTION_PLANE}};
     const char *text = mu__request_variable(requests, "SLURM_DISTRIBUTION");
     char shown[MU__QUOTE_BYTES];
     size_t size;
 
     if (text == NULL || plan->hosts.count == 1 || plan->het.hosts != NULL)
-        return lay_out_deal(requests, MU__DEAL_BLOCK, plan, ret_error);
+        return lay_out_distribution(requests, MU__DISTRIBUTION_BLOCK, plan, ret_error);
     size = strcspn(text, ":,=");
-    for (size_t i = 0; i < sizeof deals / sizeof deals[0]; i++)
-        if (strlen(deals[i].word) == size && memcmp(deals[i].word, text, size) == 0)
-            return lay_out_deal(requests, deals[i].deal, plan, ret_error);
+    for (size_t i = 0; i < sizeof distributions / sizeof distributions[0]; i++)
+        if (strlen(distributions[i].word) == size &&
+            memcmp(distributions[i].word, text, size) == 0)
+            return lay_out_distribution(requests, distributions[i].distribution, plan,
+                                        ret_error);
     if (size == 9 && memcmp(text, "arbitrary", size) == 0)
         return lay_out_listed(requests, plan, ret_error);
     mu__quote(shown, sizeof shown, text, strlen(text));

@@ -164,12 +164,12 @@ static void deal_rounds(const unsigned *counts, size_t nodes, unsigned step,
     assert(rank == layout->tasks);
 }
 
-int mu__layout_assign(enum mu__deal deal, unsigned plane, const unsigned *counts,
-                      size_t nodes, struct mu__layout *ret_layout)
+int mu__layout_assign(enum mu__distribution distribution, unsigned plane,
+                      const unsigned *counts, size_t nodes, struct mu__layout *ret_layout)
 {
-    unsigned step = deal == MU__DEAL_PLANE    ? plane
-                    : deal == MU__DEAL_CYCLIC ? 1
-                                              : MU_CLUSTER_TASKS_MAX;
+    unsigned step = distribution == MU__DISTRIBUTION_PLANE    ? plane
+                    : distribution == MU__DISTRIBUTION_CYCLIC ? 1
+                                                              : MU_CLUSTER_TASKS_MAX;
     size_t tasks = 0;
     uint32_t *open;
     int rv;

@@ -1,5 +1,5 @@
 /* Which task of a launcher's is on which node: from the numbers of tasks of the nodes,
- * and the way in which they were dealt out. Pure. */
+ * and the way in which they were distributed. Pure. */
 #ifndef MU_RESOLVER_LAYOUT_H
 #define MU_RESOLVER_LAYOUT_H
 
@@ -12,11 +12,11 @@ struct mu__layout {
     unsigned node_tasks_max;    /* on one node */
 };
 
-/* How ranks are dealt out to nodes. */
-enum mu__deal {
-    MU__DEAL_BLOCK,         /* a node is filled before the next one */
-    MU__DEAL_CYCLIC,        /* one to each node in turn */
-    MU__DEAL_PLANE          /* `plane` to each node in turn */
+/* How ranks are distributed over nodes. */
+enum mu__distribution {
+    MU__DISTRIBUTION_BLOCK,     /* a node is filled before the next one */
+    MU__DISTRIBUTION_CYCLIC,    /* one to each node in turn */
+    MU__DISTRIBUTION_PLANE      /* `plane` to each node in turn */
 };
 
 /* Parse the numbers of tasks of `nodes` nodes: "3(x2),2,1" is 3, 3, 2, 1.
@@ -26,9 +26,11 @@ enum mu__deal {
 int mu__task_counts_parse(const char *text, const char *source, size_t nodes,
                           mu_error *ret_error, unsigned **ret_counts);
 
-/* Deal out. The sum of the counts is at most MU_CLUSTER_TASKS_MAX. -MU_ENOMEM. */
-int mu__layout_assign(enum mu__deal deal, unsigned plane, const unsigned *counts,
-                      size_t nodes, struct mu__layout *ret_layout);
+/* Assign each rank its node. The sum of the counts is at most MU_CLUSTER_TASKS_MAX.
+ * -MU_ENOMEM. */
+int mu__layout_assign(enum mu__distribution distribution, unsigned plane,
+                      const unsigned *counts, size_t nodes,
+                      struct mu__layout *ret_layout);
 
 /* Rank i is on the host that stands at ranks->names[i], in `hosts`. -MU_ENOTFOUND with
  * the name of one that is not there, -MU_ENOMEM. */

@@ -7,8 +7,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct fuzz_variable none[] = {{NULL, NULL}};
-    static const struct fuzz_variable runs[] = {
-        {"GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES", "1"}, {NULL, NULL}};
     static const struct fuzz_variable machine[] = {{"GCE_METADATA_HOST", "h"},
                                                    {NULL, NULL}};
     static const char *const api[] = {"project", "p", "zone", "z", "instance_group", "g",
@@ -34,7 +32,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         fuzz_resolve(&mu__resolver_gce, none, api, status, rest, left);
         break;
     case 1:
-        fuzz_resolve(&mu__resolver_gce, runs, credentials, status, rest, left);
+        fuzz_resolve(&mu__resolver_gce, none, credentials, status, rest, left);
         break;
     case 2:
         fuzz_resolve(&mu__resolver_gce, machine, by_itself, status, rest, left);

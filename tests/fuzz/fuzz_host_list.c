@@ -47,8 +47,9 @@ static void deal(const unsigned *counts, size_t nodes, unsigned plane)
         sum += counts[i];
     if (sum > MU_CLUSTER_TASKS_MAX)
         return;
-    for (int how = MU__DEAL_BLOCK; how <= MU__DEAL_PLANE; how++) {
-        must(mu__layout_assign((enum mu__deal)how, plane, counts, nodes, &layout) == 0,
+    for (int how = MU__DISTRIBUTION_BLOCK; how <= MU__DISTRIBUTION_PLANE; how++) {
+        must(mu__layout_assign((enum mu__distribution)how, plane, counts, nodes,
+                               &layout) == 0,
              "deal");
         must(layout.tasks == sum, "sum");
         for (unsigned i = 0; i < layout.tasks; i++)

@@ -1,6 +1,6 @@
 /* Keys that peers choose so that they all want one place of a hash table: with a seed
  * that they do not know they are keys like any others. */
-#include "actors/supervisor/names.h"
+#include "actors/supervisor/state/names.h"
 #include "actors/worker/pinned.h"
 #include "runtime/base/map.h"
 #include "runtime/base/sip_hash.h"

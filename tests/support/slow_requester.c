@@ -227,10 +227,10 @@ int slow_query(struct slow_requester *requester, const struct slow_row *rows,
         .now_ms = on_now,
         .random = on_random,
         .owner = requester,
-        .timeout_ms = timeout_ms,
-        .whole_ms = slow_whole_ms,
-        .rounds_before = slow_rounds_before,
-        .pause_most_ms = slow_pause_most_ms,
+        .limits.timeout_ms = timeout_ms,
+        .limits.whole_ms = slow_whole_ms,
+        .limits.rounds_before = slow_rounds_before,
+        .limits.pause_most_ms = slow_pause_most_ms,
     };
     int rv;
 

@@ -1,5 +1,4 @@
-/* What the files of the service's key-values share; for coordination_keys.c,
- * coordination_reads.c and coordination/transactions.c only. */
+/* What the files of the key-values share: changes, reads, watches, transactions. */
 #ifndef MU_ACTORS_COORDINATION_KEYS_INTERNAL_H
 #define MU_ACTORS_COORDINATION_KEYS_INTERNAL_H
 
@@ -94,7 +93,7 @@ int mu__coord_key_check(struct mu__view key, mu_error *error);
 
 /* Increase the number that a key has (`before`; NULL: it is not there, which counts as
  * 0): the entry, which has the key, gets value and owner. The value is in `text`.
- * -MU_EPRECONDITION, -MU_ERANGE with words. */
+ * -MU_EPRECONDITION, -MU_ERANGE with a message. */
 enum { MU__NUMBER_BYTES = 20 };     /* "-9223372036854775808" */
 int mu__coord_key_sum(const struct mu__key_value *before, int64_t by, mu_error *ret_error,
                       char text[MU__NUMBER_BYTES], struct mu__key_value *entry,
@@ -131,8 +130,8 @@ void mu__coord_key_end_leases(struct mu__ctx *ctx, struct coordination *c,
 
 /* Write a STORE_RESULT. With `done` UINT64_MAX it makes void all results of the agent. */
 void mu__coord_key_write_result(struct mu__ctx *ctx, struct coordination *c,
-                               uint64_t agent, uint64_t done,
-                               const struct mu__request_result *result);
+                                uint64_t agent, uint64_t done,
+                                const struct mu__request_result *result);
 
 /* The words name the key. */
 int mu__coord_key_error(mu_error *error, int code, struct mu__view key,
@@ -205,7 +204,7 @@ struct coord_wait *mu__coord_key_find_wait(const struct coord_reads *r, uint32_t
 /* ---- key_watches.c ---- */
 
 void mu__coord_key_send_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                      uint64_t token, const struct mu__key_value *entry);
+                              uint64_t token, const struct mu__key_value *entry);
 void mu__coord_key_refuse_watch(struct mu__ctx *ctx, struct coordination *c,
                                 uint32_t node, uint64_t token, const mu_error *error);
 void mu__coord_key_refuse_list(struct mu__ctx *ctx, struct coordination *c, uint32_t node,

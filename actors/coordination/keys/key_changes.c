@@ -7,7 +7,7 @@
  * is not certain to hold the store: it may be judged anew by the next host, since nobody
  * has heard the first judgement.
  *
- * Reads are in coordination_reads.c. */
+ * Reads are in key_reads.c and key_watches.c. */
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
@@ -128,7 +128,7 @@ static int write_change(struct mu__ctx *ctx, struct coordination *c,
 
 /* A failure is the service's end, until the store has been read again. */
 static void announce_change(struct mu__ctx *ctx, struct coordination *c,
-                        const struct mu__key_value *entry, bool deleted)
+                            const struct mu__key_value *entry, bool deleted)
 {
     if (is_kept(c))
         (void)write_change(ctx, c, entry, deleted);
@@ -228,7 +228,7 @@ uint64_t mu__coord_key_delete_below(struct mu__ctx *ctx, struct coordination *c,
 /* ---- Once ---- */
 
 static void send_result(struct mu__ctx *ctx, struct coordination *c,
-                       const struct coord_change *a)
+                        const struct coord_change *a)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_DONE);
     struct mu__key_done *body;
@@ -291,8 +291,8 @@ bool mu__coord_key_begin(struct mu__ctx *ctx, struct coordination *c,
 }
 
 void mu__coord_key_write_result(struct mu__ctx *ctx, struct coordination *c,
-                               uint64_t agent, uint64_t done,
-                               const struct mu__request_result *result)
+                                uint64_t agent, uint64_t done,
+                                const struct mu__request_result *result)
 {
     struct mu__msg *record = c->keys->result;
 
@@ -487,7 +487,7 @@ static void forget_results(struct mu__ctx *ctx, struct coordination *c, uint64_t
     note_records(c);
     if (forgotten != 0 && is_kept(c))
         mu__coord_key_write_result(ctx, c, forgotten, UINT64_MAX,
-                                  &(struct mu__request_result){0});
+                                   &(struct mu__request_result){0});
 }
 
 void mu__coord_keys_task_ended(struct mu__ctx *ctx, struct coordination *c,
@@ -641,7 +641,7 @@ int mu__coord_keys_rewrite(struct mu__ctx *ctx, struct coordination *c)
     return rv == 0 ? mu__results_each(c->keys->results, rewrite_result, &r) : rv;
 }
 
-/* ---- Its life ---- */
+/* ---- start and end ---- */
 
 static int make_keys(struct mu__ctx *ctx, struct coord_keys *k)
 {

@@ -34,11 +34,11 @@ struct key_entry {
     struct key_entry *owned_next;   /* of the same owner */
     struct key_entry *owned_before;
     struct key_entry *same_hash;
-    struct mu__buf *value;      /* NULL when empty */
+    struct mu__buf *value;          /* NULL when empty */
     uint64_t hash;
     uint64_t revision;
     uint64_t owner;
-    uint32_t position;          /* of the node that is in it; 0: in no use */
+    uint32_t position;              /* of the node that is in it; 0: in no use */
     uint32_t key_size;
     uint8_t key[];
 };
@@ -149,7 +149,7 @@ static bool is_key(const struct key_entry *entry, struct mu__view key)
 }
 
 static struct key_entry *find(const struct mu__key_values *kv, uint64_t hash,
-                          struct mu__view key)
+                              struct mu__view key)
 {
     struct key_entry *entry = mu__map_get(&kv->hashes, hash);
 
@@ -341,7 +341,7 @@ static const struct key_entry *first_below(const struct key_entry *at, uint32_t 
 /* The first leaf behind all that agree with the key in the bits before `position`, which
  * is 0 for all bits. NULL: none. */
 static const struct key_entry *behind_all(const struct mu__key_values *kv,
-                                      struct mu__view key, uint32_t position)
+                                          struct mu__view key, uint32_t position)
 {
     const struct key_entry *at = kv->root;
     const struct key_entry *turn = NULL;    /* the last node where the key goes left */
@@ -360,7 +360,7 @@ static const struct key_entry *behind_all(const struct mu__key_values *kv,
 
 /* The first leaf of those that agree with the key in the bits before `position`. */
 static const struct key_entry *first_like(const struct mu__key_values *kv,
-                                      struct mu__view key, uint32_t position)
+                                          struct mu__view key, uint32_t position)
 {
     const struct key_entry *at = kv->root;
     uint32_t last = 0;
@@ -373,7 +373,7 @@ static const struct key_entry *first_like(const struct mu__key_values *kv,
 }
 
 static const struct key_entry *next(const struct mu__key_values *kv, struct mu__view from,
-                                bool behind)
+                                    bool behind)
 {
     const struct key_entry *near;
     uint32_t position;

@@ -38,7 +38,7 @@ void mu__key_values_clear(struct mu__key_values *kv);
 
 /* Outer and repeated slashes go: "/a//b/" is "a/b". Writes at most MU__KEY_MAX bytes and
  * a zero behind them; -MU_EINVALID when what is left is too long, empty (and
- * `may_be_empty` is not set), or has a byte below 32; then with words, and `out` is
+ * `may_be_empty` is not set), or has a byte below 32; the error says why, and `out` is
  * void. */
 int mu__key_normalize(struct mu__view key, bool may_be_empty, mu_error *ret_error,
                       char out[1024], uint32_t *ret_size);
@@ -51,8 +51,8 @@ bool mu__key_values_find(const struct mu__key_values *kv, struct mu__view key,
                          struct mu__key_value *ret_entry);
 
 /* Put, copying key and value, which are none of those here. `revision` and `owner` are
- * the caller's to say. -MU_EEXHAUSTED (a bound above; words say which), -MU_ENOMEM; then
- * nothing changed. */
+ * the caller's to say. -MU_EEXHAUSTED (a bound above; the message says which),
+ * -MU_ENOMEM; then nothing changed. */
 int mu__key_values_put(struct mu__key_values *kv, const struct mu__key_value *entry,
                        mu_error *ret_error);
 

@@ -346,7 +346,7 @@ void mu__coord_on_key_unwatch(struct mu__ctx *ctx, void *state, struct mu__msg *
     cancel(c->keys->reads, msg->from.node, body->token);
 }
 
-/* ---- Its life ---- */
+/* ---- start and end ---- */
 
 struct coord_reads *mu__coord_reads_new(uint64_t secret, struct mu__pool *pool)
 {

@@ -10,7 +10,7 @@
 /* ---- What is said ---- */
 
 void mu__coord_key_send_value(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                      uint64_t token, const struct mu__key_value *entry)
+                              uint64_t token, const struct mu__key_value *entry)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_DONE);
     struct mu__key_done *body;
@@ -44,8 +44,8 @@ static struct mu__buf *make_event(struct mu__key_value *entry)
 
 /* False: no memory, or too much waits for the store. */
 static bool send_event(struct mu__ctx *ctx, struct coordination *c,
-                      const struct coord_wait *wait, const struct mu__key_value *entry,
-                      bool deleted)
+                       const struct coord_wait *wait, const struct mu__key_value *entry,
+                       bool deleted)
 {
     bool is_full = c->commits.later_count >= COORD_LATER_EVENTS;
     struct mu__msg *msg = is_full ? NULL : mu__msg_new(ctx, MU__KEY_EVENT);
@@ -65,7 +65,7 @@ static bool send_event(struct mu__ctx *ctx, struct coordination *c,
 }
 
 static void send_complete(struct mu__ctx *ctx, struct coordination *c,
-                         const struct coord_wait *wait)
+                          const struct coord_wait *wait)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_EVENT);
     struct mu__key_event *body;

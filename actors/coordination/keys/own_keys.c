@@ -132,7 +132,7 @@ static int drop_results_of(void *user, uint64_t agent, uint64_t done,
     (void)result;
     if (agent != d->agent)
         mu__coord_key_write_result(d->ctx, d->c, agent, UINT64_MAX,
-                                  &(struct mu__request_result){0});
+                                   &(struct mu__request_result){0});
     d->agent = agent;
     return 0;
 }

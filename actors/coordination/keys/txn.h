@@ -36,7 +36,7 @@ struct mu__txn {
 
 /* Whether it can be asked for: keys in normal form, none of them changed twice or below
  * one that is deleted, types, flags and bounds. -MU_EINVALID, or -MU_EEXHAUSTED beyond a
- * bound; words say which comparison or change. */
+ * bound; the message says which comparison or change. */
 int mu__txn_validate(const struct mu__txn *txn, mu_error *ret_error);
 
 /* As a value to be packed; the caller's. NULL: out of memory. */
@@ -49,7 +49,7 @@ int mu__txn_read(const struct mu__packed *packed, mu_error *ret_error,
 void mu__txn_free(struct mu__txn *txn);
 
 /* Where a comparison looks: what its key has, or NULL when it is not there. 0, or
- * -MU_EPRECONDITION with words that say what is there instead. */
+ * -MU_EPRECONDITION with a message that say what is there instead. */
 struct mu__key_value;
 int mu__txn_compare(const struct mu__txn_check *check, const struct mu__key_value *entry,
                     mu_error *ret_error);

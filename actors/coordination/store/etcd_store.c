@@ -341,8 +341,8 @@ static void on_keep(struct etcd_store *store, struct mu__ctx *ctx)
 }
 
 static bool take_answer(struct etcd_store *store, struct mu__ctx *ctx,
-                 struct etcd_flight *flight, struct mu__http_request *request,
-                 void (*heard)(struct etcd_store *store, struct mu__ctx *ctx))
+                        struct etcd_flight *flight, struct mu__http_request *request,
+                        void (*heard)(struct etcd_store *store, struct mu__ctx *ctx))
 {
     if (&flight->http != request || !flight->busy)
         return &flight->http == request;
@@ -402,7 +402,7 @@ static bool op_may_read(struct mu__store *base, struct mu__ctx *ctx)
            mu__etcd_is_certain(store, ctx);
 }
 
-/* ---- Its life ---- */
+/* ---- start and end ---- */
 
 static void flight_done(struct etcd_store *store, struct etcd_flight *flight)
 {

@@ -1,9 +1,9 @@
 /* What the parts of the etcd store share.
  *
- *   store_etcd.c         requests, the lease, what the owner calls; its life
- *   store_etcd_hold.c    how the store is got: election, recovery, reading
- *   store_etcd_login.c   the token of a user
- *   store_etcd_write.c   transactions that only the holder can make */
+ *   etcd_store.c    requests, the lease, what the owner calls; its life
+ *   etcd_hold.c     how the store is got: election, recovery, reading
+ *   etcd_login.c    the token of a user
+ *   etcd_write.c    transactions that only the holder can make */
 #ifndef MU_ACTORS_STORE_ETCD_INTERNAL_H
 #define MU_ACTORS_STORE_ETCD_INTERNAL_H
 
@@ -41,7 +41,7 @@ struct etcd_endpoint {
     bool bad;               /* it failed the last time, and that was logged */
 };
 
-/* What the store is doing, see the table in store_etcd_hold.c. */
+/* What the store is doing, see the table in etcd_hold.c. */
 enum etcd_phase {
     ETCD_RESTING,
     ETCD_DROPPING,
@@ -168,7 +168,7 @@ int mu__etcd_read(const struct etcd_flight *flight, mu_error *ret_error,
 void mu__etcd_endpoint_failed(struct etcd_store *store, struct mu__ctx *ctx,
                               const struct etcd_flight *flight, const char *reason);
 
-/* ---- store_etcd_login.c ---- */
+/* ---- etcd_login.c ---- */
 
 /* Whether a request can be sent now. False: a token is asked for first. */
 bool mu__etcd_may_send(struct etcd_store *store, struct mu__ctx *ctx);
@@ -184,7 +184,7 @@ void mu__etcd_on_login(struct etcd_store *store, struct mu__ctx *ctx);
 const char *mu__etcd_advice(const struct etcd_store *store, int code,
                             const mu_error *error);
 
-/* ---- store_etcd_hold.c ---- */
+/* ---- etcd_hold.c ---- */
 
 /* What a phase sends, and what it makes of the answer. An answer that cannot be read
  * leaves everything as it was, with a negative code and words: it is asked again. */
@@ -204,7 +204,7 @@ bool mu__etcd_next(struct etcd_store *store, struct mu__ctx *ctx);
 /* A request for entries was too much. True: it will ask for fewer. */
 bool mu__etcd_shrink_pages(struct etcd_store *store);
 
-/* ---- store_etcd_write.c ---- */
+/* ---- etcd_write.c ---- */
 
 void mu__etcd_write_build(struct etcd_store *store);
 int mu__etcd_write_answered(struct etcd_store *store, struct mu__ctx *ctx,

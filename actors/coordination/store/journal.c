@@ -323,7 +323,7 @@ int mu__journal_verify(struct mu__storage *storage, enum mu__journal_use use,
     return rv;
 }
 
-/* ---- Its life ---- */
+/* ---- start and end ---- */
 
 int mu__journal_open(struct mu__storage *storage, const struct mu__schema *schema,
                      struct mu__pool *pool, mu__journal_visit_fn visit, void *owner,

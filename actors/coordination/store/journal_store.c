@@ -321,7 +321,7 @@ static void file_rewrite(struct mu__store *base, struct mu__ctx *ctx)
     (void)append_begin(file, NULL);     /* a failure comes again at the end */
 }
 
-/* ---- Its life ---- */
+/* ---- start and end ---- */
 
 static void file_start(struct mu__store *base, struct mu__ctx *ctx)
 {

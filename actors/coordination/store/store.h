@@ -1,7 +1,7 @@
 /* Where the coordination service keeps what must outlive its host: key-values, the
  * outcomes of barriers, and the results of what agents asked. It is a list of changes
  * that is read once, when its holder begins, and then only written: the service answers
- * all questions from its memory.
+ * all requests from its memory.
  *
  *   memory    nothing is kept; another process begins with nothing
  *   journal   a file of this machine (journal.h, storage.h): survives the process, and
@@ -61,10 +61,10 @@ struct mu__store_access {
 };
 
 struct mu__store_config {
-    const char *location;          /* what stands behind the name: "", a path, URLs */
+    const char *location;           /* what stands behind the name: "", a path, URLs */
     const char *cluster_name;
-    const char *task;           /* "/job:chief/task:0", for those who look at it */
-    uint64_t incarnation;       /* of this node: random, not 0 */
+    const char *task;               /* "/job:chief/task:0", for those who look at it */
+    uint64_t incarnation;           /* of this node: random, not 0 */
     const struct mu__schema *schema;
     struct mu__pool *pool;
     struct mu__storage *storage;    /* journal: its file, open */
@@ -120,7 +120,7 @@ struct mu__store_ops {
 /* A kind of store, by name. */
 struct mu__store_kind {
     const char *name;
-    bool has_location;   /* something stands behind its name */
+    bool has_location;  /* something stands behind its name */
     bool shared;        /* several tasks may stand for it; else it has one host */
     bool lasting;       /* what is in it survives its holder */
     int (*open)(const struct mu__store_config *config, mu_error *ret_error,

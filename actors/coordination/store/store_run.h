@@ -53,7 +53,7 @@ const char *mu__store_run_word(enum mu__store_run_state state);
 /* Whether a process that starts anew begins another run after it. */
 bool mu__store_run_is_over(const struct mu__store_run *run);
 
-/* 1 to 63 letters, digits, '.', '_' and '-'. -MU_EINVALID with words. */
+/* 1 to 63 letters, digits, '.', '_' and '-'. -MU_EINVALID with a message. */
 int mu__store_run_check_name(const char *name, mu_error *ret_error);
 
 /* One as text for a store, without its number; and back. -MU_EINVALID: other text. */
@@ -73,7 +73,7 @@ void mu__store_runs_remove(struct mu__store_runs *runs, uint64_t number);
 enum mu__store_run_choice {
     MU__RUN_CONTINUE,       /* the present run goes on */
     MU__RUN_BEGIN,          /* another one begins */
-    MU__RUN_REFUSE          /* this process may not host it, with words */
+    MU__RUN_REFUSE          /* this process may not host it, with a message */
 };
 
 /* `own`: the number of the run that this process takes part in; 0: none yet. `requested`:

@@ -1,4 +1,6 @@
 /* The resolver aws: the variables of a multi-node job of AWS Batch. */
+#include "resolver/cloud/aws/aws.h"
+#include "resolver/cloud/resolvers.h"
 #include "resolver/source/ranks.h"
 
 #include <muster/cluster.h>
@@ -6,33 +8,11 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { JOBS, PORT, BIND_ADDRESS, RPC_LAYER };
-
-static const struct mu__setting_spec settings_of[] = {
-    [JOBS] = {.name = "jobs", .variable = "MUSTER_AWS_JOBS",
-              .help = "\"chief=1,worker=*\" is all that can be: the nodes other than the "
-                      "main one join it"},
-    [PORT] = {.name = "port", .variable = "MUSTER_AWS_PORT", .initial = "8888",
-              .help = "port of the main node"},
-    [BIND_ADDRESS] = {.name = "bind_address", .variable = "MUSTER_AWS_BIND_ADDRESS",
-                      .help = "where this node listens, HOST:PORT"},
-    [RPC_LAYER] = {.name = "rpc_layer", .variable = "MUSTER_AWS_RPC_LAYER",
-                   .initial = "grpc", .help = "in front of the master"},
-    {.name = NULL},
-};
-
 static const char main_index[] = "AWS_BATCH_JOB_MAIN_NODE_INDEX";
 static const char main_address[] = "AWS_BATCH_JOB_MAIN_NODE_PRIVATE_IPV4_ADDRESS";
-static const char node_index[] = "AWS_BATCH_JOB_NODE_INDEX";
+static const char node_index[] = MU__BATCH_NODE_INDEX;
 static const char nodes_count[] = "AWS_BATCH_JOB_NUM_NODES";
 static const char hint[] = ": AWS Batch sets it in the jobs of several nodes";
-
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
-{
-    (void)settings;
-    return mu__variable_detect(requests, node_index, ret_why);
-}
 
 struct batch {
     unsigned nodes;
@@ -88,27 +68,29 @@ static int join(struct mu__requests *requests, const struct mu__settings *settin
                 const struct batch *batch, const char *host, mu_error *ret_error,
                 mu_resolution *resolution)
 {
-    bool has_jobs = mu__setting_given(requests, settings, JOBS);
+    bool has_jobs = mu__setting_given(requests, settings, MU__BATCH_SET_JOBS);
     bool is_v6 = strchr(host, ':') != NULL;
     char address[MU__HOST_BYTES_MAX + 16];
     struct mu__jobs jobs;
     unsigned port;
-    int rv = mu__rank_port(requests, settings, PORT, 0, 1, ret_error, &port);
+    int rv =
+        mu__rank_port(requests, settings, MU__BATCH_SET_PORT, 0, 1, ret_error, &port);
 
     if (rv == 0 && has_jobs)
-        rv = mu__rank_jobs(requests, settings, JOBS, batch->nodes, ret_error, &jobs);
+        rv = mu__rank_jobs(requests, settings, MU__BATCH_SET_JOBS, batch->nodes,
+                           ret_error, &jobs);
     if (rv != 0)
         return rv;
     (void)snprintf(address, sizeof address, "%s%s%s:%u", is_v6 ? "[" : "", host,
                    is_v6 ? "]" : "", port);
     return mu__ranks_meet(requests, main_address, address, has_jobs ? &jobs : NULL,
                           batch->nodes, rank_of(batch),
-                          mu__setting(requests, settings, BIND_ADDRESS), ret_error,
-                          resolution);
+                          mu__setting(requests, settings, MU__BATCH_SET_BIND_ADDRESS),
+                          ret_error, resolution);
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__batch_resolve(struct mu__requests *requests, const struct mu__settings *settings,
+                      mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct batch batch = {.nodes = 0};
     char host[MU__HOST_BYTES_MAX + 1];
@@ -119,15 +101,8 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
     if (rv == 0)
         rv = join(requests, settings, &batch, host, ret_error, ret_resolution);
     if (rv == 0)
-        rv = mu__rank_text(requests, settings, RPC_LAYER, ret_resolution->rpc_layer,
-                           sizeof ret_resolution->rpc_layer, ret_error);
+        rv = mu__rank_text(requests, settings, MU__BATCH_SET_RPC_LAYER,
+                           ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer,
+                           ret_error);
     return rv;
 }
-
-const struct mu__resolver_kind mu__resolver_aws = {
-    .name = "aws",
-    .summary = "the variables of a multi-node job of AWS Batch",
-    .settings = settings_of,
-    .detect = detect,
-    .resolve = resolve,
-};

@@ -1,6 +1,7 @@
 /* The resolver sagemaker: SM_HOSTS and SM_CURRENT_HOST, or the file that they are
  * from. */
-#include "resolver/cloud/aws/sagemaker.h"
+#include "resolver/cloud/resolvers.h"
+#include "resolver/cloud/aws/aws.h"
 
 #include "resolver/source/ranks.h"
 #include "runtime/base/json.h"
@@ -12,48 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PORT, JOBS, GROUPS, RPC_LAYER };
-
-static const struct mu__setting_spec settings_of[] = {
-    [PORT] = {.name = "port", .variable = "MUSTER_SAGEMAKER_PORT", .initial = "2223",
-              .help = "port of each task"},
-    [JOBS] = {.name = "jobs", .variable = "MUSTER_SAGEMAKER_JOBS",
-              .help = "what the hosts are, in the order of their names: "
-                      "\"chief=1,worker=*\"; without it all are workers"},
-    [GROUPS] = {.name = "groups", .variable = "MUSTER_SAGEMAKER_GROUPS",
-                .help = "of a heterogeneous cluster: what each instance group is, or so "
-                        "many hosts of it: \"chief=gpu:1,worker=gpu,ps=cpu\""},
-    [RPC_LAYER] = {.name = "rpc_layer", .variable = "MUSTER_SAGEMAKER_RPC_LAYER",
-                   .initial = "grpc", .help = "in front of the master"},
-    {.name = NULL},
-};
-
 /* Who is there, and where that is from. */
 struct found {
     const char *source;
     struct mu__host_list hosts;
     char current[MU__HOST_BYTES_MAX + 1];
 };
-
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
-{
-    const struct mu__answer *answer;
-
-    (void)settings;
-    if (mu__request_variable(requests, "SM_HOSTS") != NULL ||
-        mu__request_variable(requests, "SM_RESOURCE_CONFIG") != NULL)
-        return 1;
-    answer = mu__request_file(requests, MU__SAGEMAKER_CONFIG);
-    if (answer == NULL)
-        return MU__LATER;
-    if (answer->code == 0)
-        return 1;
-    (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                       "SM_HOSTS and SM_RESOURCE_CONFIG are not set, and there is no %s",
-                       MU__SAGEMAKER_CONFIG);
-    return 0;
-}
 
 /* ---- Reading ---- */
 
@@ -183,7 +148,8 @@ static int add_tasks(struct mu__requests *requests, const struct mu__settings *s
     struct mu__ranks ranks = {.source = plan->source, .hosts = plan->hosts,
                               .layout = &layout, .jobs = &plan->jobs,
                               .rank = (unsigned)own};
-    int rv = mu__rank_port(requests, settings, PORT, 0, 1, ret_error, &ranks.port);
+    int rv = mu__rank_port(requests, settings, MU__SAGEMAKER_SET_PORT, 0, 1, ret_error,
+                           &ranks.port);
 
     if (rv == 0)
         rv = mu__layout_listed(plan->hosts, plan->hosts, plan->source, ret_error,
@@ -238,7 +204,8 @@ static int add_list(struct mu__requests *requests, const struct mu__settings *se
         return 0;
     }
     explain_groups(requests, found);
-    rv = mu__rank_jobs(requests, settings, JOBS, (unsigned)count, ret_error, &plan.jobs);
+    rv = mu__rank_jobs(requests, settings, MU__SAGEMAKER_SET_JOBS, (unsigned)count,
+                       ret_error, &plan.jobs);
     return rv != 0 ? rv
                    : add_tasks(requests, settings, &plan, own, ret_error, resolution);
 }
@@ -248,9 +215,9 @@ static int check_alone(struct mu__requests *requests, const struct mu__settings 
 {
     char origin[MU__ORIGIN_BYTES];
 
-    if (mu__setting(requests, settings, JOBS) == NULL)
+    if (mu__setting(requests, settings, MU__SAGEMAKER_SET_JOBS) == NULL)
         return 0;
-    mu__setting_origin(requests, settings, JOBS, origin);
+    mu__setting_origin(requests, settings, MU__SAGEMAKER_SET_JOBS, origin);
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: expected nothing beside the setting groups", origin);
 }
@@ -302,13 +269,14 @@ static int add_groups(struct mu__requests *requests, const struct mu__settings *
     char origin[MU__ORIGIN_BYTES];
     int rv = check_alone(requests, settings, ret_error);
 
-    mu__setting_origin(requests, settings, GROUPS, origin);
+    mu__setting_origin(requests, settings, MU__SAGEMAKER_SET_GROUPS, origin);
     if (rv == 0)
         rv = mu__sagemaker_groups_find(requests, origin, ret_error, &groups);
     plan.source = groups.source;
     if (rv == 0)
-        rv = mu__sagemaker_groups_plan(&groups, mu__setting(requests, settings, GROUPS),
-                                       origin, ret_error, &hosts, &plan.jobs);
+        rv = mu__sagemaker_groups_plan(
+            &groups, mu__setting(requests, settings, MU__SAGEMAKER_SET_GROUPS), origin,
+            ret_error, &hosts, &plan.jobs);
     if (rv == 0)
         rv = mu__sagemaker_sort(&found->hosts, found->source, ret_error);
     if (rv == 0)
@@ -326,28 +294,22 @@ static int add_groups(struct mu__requests *requests, const struct mu__settings *
     return rv;
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__sagemaker_resolve(struct mu__requests *requests,
+                          const struct mu__settings *settings, mu_error *ret_error,
+                          mu_resolution *ret_resolution)
 {
     struct found found = {.source = NULL};
     int rv = find(requests, ret_error, &found);
 
     ret_resolution->alone_has_no_master = 1;
     if (rv == 0)
-        rv = mu__setting(requests, settings, GROUPS) == NULL
+        rv = mu__setting(requests, settings, MU__SAGEMAKER_SET_GROUPS) == NULL
                  ? add_list(requests, settings, &found, ret_error, ret_resolution)
                  : add_groups(requests, settings, &found, ret_error, ret_resolution);
     if (rv == 0)
-        rv = mu__rank_text(requests, settings, RPC_LAYER, ret_resolution->rpc_layer,
-                           sizeof ret_resolution->rpc_layer, ret_error);
+        rv = mu__rank_text(requests, settings, MU__SAGEMAKER_SET_RPC_LAYER,
+                           ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer,
+                           ret_error);
     mu__host_list_done(&found.hosts);
     return rv;
 }
-
-const struct mu__resolver_kind mu__resolver_sagemaker = {
-    .name = "sagemaker",
-    .summary = "the hosts of a SageMaker training job",
-    .settings = settings_of,
-    .detect = detect,
-    .resolve = resolve,
-};

@@ -1,5 +1,5 @@
 /* Groups of instances of a SageMaker training job, and what each of them is. */
-#include "resolver/cloud/aws/sagemaker.h"
+#include "resolver/cloud/aws/aws.h"
 
 #include "resolver/spec/address.h"
 #include "resolver/spec/cluster.h"

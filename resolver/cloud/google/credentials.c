@@ -13,7 +13,7 @@ enum { UNBROKEN_MAX = 24 }; /* letters without a blank: longer ones may be secre
 
 /* ---- Members ---- */
 
-int mu__google_member(const struct mu__google_file *file, const char *key,
+static int member(const struct mu__google_file *file, const char *key,
                       mu_error *ret_error, const char **ret_text)
 {
     const char *text = NULL;
@@ -28,13 +28,13 @@ int mu__google_member(const struct mu__google_file *file, const char *key,
     return 0;
 }
 
-int mu__google_member_url(const struct mu__google_file *file, const char *key,
+static int member_url(const struct mu__google_file *file, const char *key,
                           const char *initial, mu_error *ret_error, char *ret_url)
 {
     const char *text = NULL;
     mu_error inner;
     int rv = initial == NULL
-                 ? mu__google_member(file, key, ret_error, &text)
+                 ? member(file, key, ret_error, &text)
                  : mu__google_text(file->root, key, file->what, ret_error, &text);
 
     if (rv != 0)
@@ -50,7 +50,7 @@ int mu__google_member_url(const struct mu__google_file *file, const char *key,
 
 /* {"error": "invalid_grant", "error_description": "Invalid JWT Signature."}: shown unless
  * it has words that could be what we have sent. */
-const char *mu__google_described(const cJSON *root, const char *key)
+static const char *described(const cJSON *root, const char *key)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(root, key);
     const char *text = cJSON_IsString(item) ? item->valuestring : "";
@@ -75,11 +75,11 @@ static int refused(const struct mu__answer *answer, const char *what, mu_error *
     return mu_error_set(ret_error, rv,
                         "%s: the token server answers with status %d: %s "
                         "%s",
-                        what, answer->status, mu__google_described(root, "error"),
-                        mu__google_described(root, "error_description"));
+                        what, answer->status, described(root, "error"),
+                        described(root, "error_description"));
 }
 
-int mu__google_exchange(const struct mu__google_file *file, const char *url,
+static int exchange(const struct mu__google_file *file, const char *url,
                         const struct mu__build *form, mu_error *ret_error,
                         char **ret_token)
 {
@@ -202,12 +202,12 @@ static int from_service_account(const struct mu__google_file *file, mu_error *re
     struct mu__build form = {0};
     struct mu__build jwt = {0};
     char url[MU__GOOGLE_URL_BYTES];
-    int rv = mu__google_member_url(file, "token_uri", TOKEN_URI, ret_error, url);
+    int rv = member_url(file, "token_uri", TOKEN_URI, ret_error, url);
 
     if (rv == 0)
-        rv = mu__google_member(file, "client_email", ret_error, &account.email);
+        rv = member(file, "client_email", ret_error, &account.email);
     if (rv == 0)
-        rv = mu__google_member(file, "private_key", ret_error, &account.key);
+        rv = member(file, "private_key", ret_error, &account.key);
     if (rv == 0)
         rv = mu__google_text(file->root, "private_key_id", file->what, ret_error,
                              &account.key_id);
@@ -220,7 +220,7 @@ static int from_service_account(const struct mu__google_file *file, mu_error *re
                              "jwt-bearer&assertion=");
         mu__build_add(&form, jwt.text);
         rv = mu__build_whole(&form)
-                 ? mu__google_exchange(file, url, &form, ret_error, ret_token)
+                 ? exchange(file, url, &form, ret_error, ret_token)
                  : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     mu__build_done(&form);
@@ -237,13 +237,13 @@ static int from_user(const struct mu__google_file *file, mu_error *ret_error,
     static const char *const keys[] = {"client_id", "client_secret", "refresh_token"};
     struct mu__build form = {0};
     char url[MU__GOOGLE_URL_BYTES];
-    int rv = mu__google_member_url(file, "token_uri", TOKEN_URI, ret_error, url);
+    int rv = member_url(file, "token_uri", TOKEN_URI, ret_error, url);
 
     mu__build_add(&form, "grant_type=refresh_token");
     for (size_t i = 0; i < 3 && rv == 0; i++) {
         const char *text = NULL;
 
-        rv = mu__google_member(file, keys[i], ret_error, &text);
+        rv = member(file, keys[i], ret_error, &text);
         if (rv != 0)
             break;
         mu__build_format(&form, "&%s=", keys[i]);
@@ -252,7 +252,7 @@ static int from_user(const struct mu__google_file *file, mu_error *ret_error,
     if (rv == 0 && !mu__build_whole(&form))
         rv = mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     if (rv == 0)
-        rv = mu__google_exchange(file, url, &form, ret_error, ret_token);
+        rv = exchange(file, url, &form, ret_error, ret_token);
     mu__build_done(&form);
     return rv;
 }
@@ -284,8 +284,6 @@ int mu__google_file_token(const struct mu__google_file *file, mu_error *ret_erro
     } kinds[] = {
         {"service_account", from_service_account},
         {"authorized_user", from_user},
-        {"external_account", mu__google_external},
-        {"impersonated_service_account", mu__google_impersonated},
     };
     const char *type = NULL;
     int rv = mu__google_text(file->root, "type", file->what, ret_error, &type);
@@ -298,7 +296,9 @@ int mu__google_file_token(const struct mu__google_file *file, mu_error *ret_erro
         if (strcmp(kinds[i].type, type) == 0)
             return kinds[i].token(file, ret_error, ret_token);
     return mu_error_set(ret_error, -MU_EUNIMPLEMENTED,
-                        "%s: type: expected \"service_account\", \"authorized_user\", "
-                        "\"external_account\" or \"impersonated_service_account\"",
+                        "%s: type: expected \"service_account\" or \"authorized_user\"; "
+                        "for others (external_account, impersonated_service_account) set "
+                        "token_command to a command that prints a token, as in \"gcloud "
+                        "auth print-access-token\"",
                         file->what);
 }

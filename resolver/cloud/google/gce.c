@@ -1,5 +1,6 @@
 /* The resolver gce: the running instances of an instance group of Google Compute
  * Engine. */
+#include "resolver/cloud/resolvers.h"
 #include "resolver/cloud/google/gce.h"
 
 #include "resolver/engine/build.h"
@@ -10,72 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#define ENDPOINT "https://compute.googleapis.com/compute/v1"
-
-static const struct mu__setting_spec settings_of[] = {
-    [MU__GCE_SET_PROJECT] =
-        {.name = "project",
-         .variable = "MUSTER_GCE_PROJECT",
-         .help = "the project; by itself GOOGLE_CLOUD_PROJECT or this machine's"},
-    [MU__GCE_SET_ZONE] = {.name = "zone",
-                          .variable = "MUSTER_GCE_ZONE",
-                          .help = "the group's zone; by itself this machine's"},
-    [MU__GCE_SET_REGION] = {.name = "region",
-                            .variable = "MUSTER_GCE_REGION",
-                            .help = "in place of a zone: the region of a regional group"},
-    [MU__GCE_SET_INSTANCE_GROUP] =
-        {.name = "instance_group",
-         .variable = "MUSTER_GCE_INSTANCE_GROUP",
-         .help = "the group; by itself the one that made this machine"},
-    [MU__GCE_SET_PORT] = {.name = "port",
-                          .form = MU__SETTING_NUMBER,
-                          .variable = "MUSTER_GCE_PORT",
-                          .initial = "8470",
-                          .low = 1,
-                          .high = 65535,
-                          .help = "of every task"},
-    [MU__GCE_SET_TASK_TYPE] = {.name = "task_type",
-                               .variable = "MUSTER_GCE_TASK_TYPE",
-                               .initial = "worker",
-                               .help = "what all instances are"},
-    [MU__GCE_SET_TASK_INDEX] = {.name = "task_index",
-                                .variable = "MUSTER_GCE_TASK_INDEX",
-                                .initial = "auto",
-                                .help =
-                                    "of this task: a number, \"none\", or \"auto\": this "
-                                    "machine's place in the group, else 0"},
-    [MU__GCE_SET_RPC_LAYER] = {.name = "rpc_layer",
-                               .variable = "MUSTER_GCE_RPC_LAYER",
-                               .initial = "grpc",
-                               .help = "what a master begins with; may be empty"},
-    [MU__GCE_SET_ORDER] =
-        {.name = "order",
-         .variable = "MUSTER_GCE_ORDER",
-         .initial = "address",
-         .help = "\"address\": by the bytes of the addresses, as TensorFlow does; "
-                 "\"name\": by the instances' names"},
-    [MU__GCE_SET_CREDENTIALS] = {.name = "credentials",
-                                 .initial = "default",
-                                 .help =
-                                     "a file of credentials, \"default\" or \"none\""},
-    [MU__GCE_SET_ACCESS_TOKEN] = {.name = "access_token",
-                                  .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN",
-                                  .help = "a token, in place of credentials"},
-    [MU__GCE_SET_ACCESS_TOKEN_FILE] =
-        {.name = "access_token_file",
-         .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
-         .help = "a file with a token, in place of credentials"},
-    [MU__GCE_SET_API_ENDPOINT] = {.name = "api_endpoint",
-                                  .variable = "MUSTER_GCE_API_ENDPOINT",
-                                  .initial = ENDPOINT,
-                                  .help = "where the API is"},
-    [MU__GCE_SET_CA_FILE] =
-        {.name = "ca_file",
-         .variable = "MUSTER_GCE_CA_FILE",
-         .help = "certificates (PEM) that are trusted in place of the system's"},
-    {.name = NULL},
-};
 
 /* ---- The cluster ---- */
 
@@ -225,8 +160,8 @@ static int resolve_instances(const struct mu__gce_location *location,
     return rv;
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__gce_resolve(struct mu__requests *requests, const struct mu__settings *settings,
+                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct mu__gce_instances all = {0};
     struct mu__gce_location location;
@@ -239,28 +174,3 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
 }
 
 /* That a machine is Google's does not make it a task: the group has to be named. */
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
-{
-    bool located = (mu__setting_given(requests, settings, MU__GCE_SET_ZONE) ||
-                    mu__setting_given(requests, settings, MU__GCE_SET_REGION)) &&
-                   (mu__setting_given(requests, settings, MU__GCE_SET_PROJECT) ||
-                    mu__request_variable(requests, "GOOGLE_CLOUD_PROJECT") != NULL);
-
-    if (!mu__setting_given(requests, settings, MU__GCE_SET_INSTANCE_GROUP)) {
-        (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                           "MUSTER_GCE_INSTANCE_GROUP is not set");
-        return 0;
-    }
-    return located ? 1 : mu__google_here(requests, ret_why);
-}
-
-const struct mu__resolver_kind mu__resolver_gce = {
-    .name = "gce",
-    .summary = "the running instances of an instance group of Google Compute Engine",
-    .settings = settings_of,
-    .detect = detect,
-    .resolve = resolve,
-    .watch_ms = 120000, /* a project has so many requests a minute for all tasks */
-    .type_is_setting = true,
-};

@@ -14,6 +14,7 @@ static const struct mu__google_settings google_settings = {
     .credentials = MU__GCE_SET_CREDENTIALS,
     .access_token = MU__GCE_SET_ACCESS_TOKEN,
     .access_token_file = MU__GCE_SET_ACCESS_TOKEN_FILE,
+    .token_command = MU__GCE_SET_TOKEN_COMMAND,
     .ca_file = MU__GCE_SET_CA_FILE,
 };
 

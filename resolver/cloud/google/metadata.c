@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PRODUCT_FILE "/sys/class/dmi/id/product_name"
-#define PRODUCT "Google Compute Engine"
 #define METADATA_HOST "metadata.google.internal"
 #define FLAVOR "Metadata-Flavor"
 #define NAME_CHARACTERS \
@@ -34,52 +32,9 @@ void mu__google_init(struct mu__requests *requests, const struct mu__settings *s
         .access_token = mu__setting(requests, settings, locations->access_token),
         .access_token_file =
             mu__setting(requests, settings, locations->access_token_file),
+        .token_command = mu__setting(requests, settings, locations->token_command),
         .ca_file = mu__setting(requests, settings, locations->ca_file),
     };
-}
-
-/* ---- Where we are ---- */
-
-/* Which host has the metadata: by variable, NULL when none says so. */
-static const char *metadata_host(struct mu__requests *requests)
-{
-    const char *host = mu__request_variable(requests, "GCE_METADATA_HOST");
-
-    return host != NULL ? host : mu__request_variable(requests, "GCE_METADATA_IP");
-}
-
-/* "Google Compute Engine", or "Google" alone. */
-static bool is_product(const char *text)
-{
-    return strncmp(text, PRODUCT, strlen(PRODUCT)) == 0 ||
-           (strncmp(text, "Google", 6) == 0 &&
-            text[6 + strspn(text + 6, " \r\n")] == '\0');
-}
-
-int mu__google_here(struct mu__requests *requests, mu_error *ret_why)
-{
-    const char *no_check = mu__request_variable(requests, "NO_GCE_CHECK");
-    const struct mu__answer *answer;
-
-    if (metadata_host(requests) != NULL)
-        return 1;
-    if (no_check != NULL && strcmp(no_check, "true") == 0) {
-        (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                           "NO_GCE_CHECK says that this is no machine of Google's");
-        return 0;
-    }
-    answer = mu__request_file(requests, PRODUCT_FILE);
-    if (answer == NULL)
-        return MU__LATER;
-    if (answer->code == -MU_ENOMEM)
-        return mu_error_set(ret_why, -MU_ENOMEM, "out of memory");
-    if (answer->code == 0 && is_product(answer->data))
-        return 1;
-    (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                       "this is no machine of Google's: " PRODUCT_FILE
-                       " does not say \"" PRODUCT "\", and GCE_METADATA_HOST and "
-                       "GCE_METADATA_IP are not set");
-    return 0;
 }
 
 /* ---- Metadata ---- */
@@ -117,7 +72,7 @@ static int request_metadata(struct mu__requests *requests, const char *path, boo
                             const struct mu__answer **ret_answer)
 {
     static const char *const headers[] = {FLAVOR ": Google", NULL};
-    const char *host = metadata_host(requests);
+    const char *host = mu__google_metadata_host(requests);
     const struct mu__answer *answer;
     char url[512];
     int rv;

@@ -23,6 +23,7 @@ struct mu__google {
                                        "default": see mu__google_token */
     const char *access_token;
     const char *access_token_file;
+    const char *token_command;
     const char *ca_file;            /* trusted instead of the system's authorities */
 };
 
@@ -31,11 +32,15 @@ struct mu__google_settings {
     unsigned credentials;
     unsigned access_token;
     unsigned access_token_file;
+    unsigned token_command;
     unsigned ca_file;
 };
 void mu__google_init(struct mu__requests *requests, const struct mu__settings *settings,
                      const struct mu__google_settings *locations,
                      struct mu__google *ret_google);
+
+/* Which host has the metadata, by a variable; NULL: none says so. */
+const char *mu__google_metadata_host(struct mu__requests *requests);
 
 /* 1: this is a machine of Google's; 0: it is not, with the reason; MU__LATER. Asks
  * nothing over the network. */
@@ -71,10 +76,10 @@ bool mu__google_url_has_user(const char *url);
 int mu__google_endpoint(const struct mu__google *google, const char *url,
                         mu_error *ret_error, char *ret_base, size_t size);
 
-/* A token: `access_token`, else the content of `access_token_file`, else of the
- * credentials: a file (docs/resolvers/gce.md says of which kinds), by setting, by the
- * variable GOOGLE_APPLICATION_CREDENTIALS, or where gcloud leaves it; else the metadata
- * server's.
+/* A token: `access_token`, else the content of `access_token_file`, else what
+ * `token_command` prints, else of the credentials: a file (docs/resolvers/gce.md says of
+ * which kinds), by setting, by the variable GOOGLE_APPLICATION_CREDENTIALS, or where
+ * gcloud leaves it; else the metadata server's.
  * `again` 1: a new one, since the first was not accepted; -MU_EUNAUTHENTICATED when there
  * cannot be another. "" for credentials "none". The caller frees *ret_token, with
  * mu__google_token_free(). MU__LATER. */

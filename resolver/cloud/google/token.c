@@ -1,6 +1,8 @@
 /* Tokens for Google's APIs, from what a process or machine is given to show who it is. */
 #include "resolver/cloud/google/token.h"
 
+#include "resolver/cloud/token_command.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,6 +84,20 @@ static int from_file(const struct mu__google *google, unsigned again, mu_error *
     return rv != 0 ? rv
                    : mu__google_token_take("setting access_token_file", answer->data,
                                            ret_error, ret_token);
+}
+
+static int from_command(const struct mu__google *google, unsigned again,
+                        mu_error *ret_error, char **ret_token)
+{
+    char *printed;
+    int rv = mu__token_command(google->requests, google->token_command, again, ret_error,
+                               &printed);
+
+    if (rv != 0)
+        return rv;
+    rv = mu__google_token_take("setting token_command", printed, ret_error, ret_token);
+    mu__google_token_free(printed);
+    return rv;
 }
 
 static int from_metadata(const struct mu__google *google, unsigned again,
@@ -191,15 +207,17 @@ static int no_token(mu_error *ret_error, char **ret_token)
     return 0;
 }
 
+static bool is_set(const char *text)
+{
+    return text != NULL && text[0] != '\0';
+}
+
 /* A setting that says the token, or that there is none. */
 static bool is_given(const struct mu__google *google)
 {
-    const char *const texts[] = {google->access_token, google->access_token_file};
-
-    for (size_t i = 0; i < 2; i++)
-        if (texts[i] != NULL && texts[i][0] != '\0')
-            return true;
-    return google->credentials != NULL && strcmp(google->credentials, "none") == 0;
+    return is_set(google->access_token) || is_set(google->access_token_file) ||
+           is_set(google->token_command) ||
+           (google->credentials != NULL && strcmp(google->credentials, "none") == 0);
 }
 
 int mu__google_token(const struct mu__google *google, unsigned again, mu_error *ret_error,
@@ -207,7 +225,7 @@ int mu__google_token(const struct mu__google *google, unsigned again, mu_error *
 {
     if (!is_given(google))
         return from_credentials(google, again, ret_error, ret_token);
-    if (google->access_token != NULL && google->access_token[0] != '\0') {
+    if (is_set(google->access_token)) {
         if (again > 0)
             return mu_error_set(ret_error, -MU_EUNAUTHENTICATED,
                                 "setting access_token is not accepted: it may have "
@@ -215,8 +233,10 @@ int mu__google_token(const struct mu__google *google, unsigned again, mu_error *
         return mu__google_token_take("setting access_token", google->access_token,
                                      ret_error, ret_token);
     }
-    if (google->access_token_file != NULL && google->access_token_file[0] != '\0')
+    if (is_set(google->access_token_file))
         return from_file(google, again, ret_error, ret_token);
+    if (is_set(google->token_command))
+        return from_command(google, again, ret_error, ret_token);
     return no_token(ret_error, ret_token);
 }
 

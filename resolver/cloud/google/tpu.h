@@ -6,6 +6,8 @@
 #include "resolver/cloud/google/metadata.h"
 #include "resolver/engine/settings.h"
 
+#include <muster/tpu.h>
+
 enum {
     MU__TPU_PORT = 8470,            /* of a TPU's own server */
     MU__TPU_HOST_PORT = 8482,       /* of a task on a TPU's host, as in JAX */
@@ -181,6 +183,7 @@ enum {
     MU__TPU_SET_CREDENTIALS,
     MU__TPU_SET_ACCESS_TOKEN,
     MU__TPU_SET_ACCESS_TOKEN_FILE,
+    MU__TPU_SET_TOKEN_COMMAND,
     MU__TPU_SET_API_ENDPOINT,
     MU__TPU_SET_API_VERSION,
     MU__TPU_SET_DISCOVERY_URL,
@@ -190,5 +193,26 @@ enum {
 };
 
 extern const struct mu__setting_spec mu__tpu_settings[];
+
+/* What is said where nothing tells. */
+#define MU__TPU_UNTOLD                                                       \
+    "neither the setting tpu nor KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS, "          \
+    "TPU_WORKER_HOSTNAMES, TPU_NAME or TPU_CONFIG says which TPU"
+
+/* ---- How TPUs are: tpu_state.c, which api/tpu_calls.c runs as resolvers are run ---- */
+
+/* As mu_tpu_describe. */
+int mu__tpu_describe(struct mu__requests *requests, const struct mu__settings *settings,
+                     mu_error *ret_error, mu_tpu_state *ret_states, size_t room,
+                     size_t *ret_count);
+
+/* 0 when all are healthy; -MU_EUNAVAILABLE with the first that is not yet;
+ * -MU_EPRECONDITION when one never will be. */
+int mu__tpu_check_health(const mu_tpu_state *states, size_t count, mu_error *ret_error);
+
+/* As mu_tpu_request_version. */
+int mu__tpu_request_version(struct mu__requests *requests,
+                            const struct mu__settings *settings, const char *version,
+                            const char *restart_type, mu_error *ret_error);
 
 #endif

@@ -1,4 +1,5 @@
 /* The resolver tpu: the hosts of Cloud TPUs. */
+#include "resolver/cloud/resolvers.h"
 #include "resolver/cloud/google/tpu.h"
 #include "resolver/engine/kind.h"
 #include "runtime/base/json.h"
@@ -440,8 +441,8 @@ static int resolve_cloud(struct found *found, mu_error *ret_error,
     return rv != 0 ? rv : add_coordinator(found, ret_error, ret_resolution);
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__tpu_resolve(struct mu__requests *requests, const struct mu__settings *settings,
+                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
     struct found found = {.requests = requests, .settings = settings, .own = -1};
     int rv = mu__tpu_choose(requests, settings, false, ret_error, &found.choice);
@@ -459,27 +460,13 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
     return rv;
 }
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+int mu__tpu_detect(struct mu__requests *requests, const struct mu__settings *settings,
+                   mu_error *ret_why)
 {
     struct mu__tpu_choice choice;
-    int rv;
+    int rv = mu__tpu_choose(requests, settings, true, ret_why, &choice);
 
-    if (mu__setting_given(requests, settings, MU__TPU_SET_TPU) ||
-        mu__request_variable(requests, "TPU_CONFIG") != NULL)
-        return 1;
-    rv = mu__tpu_choose(requests, settings, true, ret_why, &choice);
     if (rv == 0)
         return 1;
     return rv == MU__LATER || rv == -MU_ENOMEM ? rv : 0;
 }
-
-const struct mu__resolver_kind mu__resolver_tpu = {
-    .name = "tpu",
-    .summary = "Cloud TPUs, by name or address, or as variables and metadata tell",
-    .settings = mu__tpu_settings,
-    .detect = detect,
-    .resolve = resolve,
-    .master_is_first_task = true,
-    .watch_ms = 300000,     /* of one that is made anew under the same name */
-};

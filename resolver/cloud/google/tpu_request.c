@@ -7,65 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define ENDPOINT "https://tpu.googleapis.com"
-
 enum { NEAR_MAX = 3 };          /* letters that a name that was meant may differ in */
-
-const struct mu__setting_spec mu__tpu_settings[] = {
-    [MU__TPU_SET_TPU] = {.name = "tpu",
-                         .help = "names, full names or grpc:// addresses, with commas "
-                                 "between; \"local\"; by itself from variables"},
-    [MU__TPU_SET_ZONE] = {.name = "zone", .variable = "MUSTER_TPU_ZONE",
-                          .help = "the TPU's zone; by itself this machine's"},
-    [MU__TPU_SET_PROJECT] = {.name = "project", .variable = "MUSTER_TPU_PROJECT",
-                             .help = "its project; by itself GOOGLE_CLOUD_PROJECT or "
-                                     "this machine's"},
-    [MU__TPU_SET_JOB_NAME] = {.name = "job_name", .variable = "MUSTER_TPU_JOB_NAME",
-                              .initial = "worker", .help = "what the TPU's hosts are"},
-    [MU__TPU_SET_COORDINATOR_NAME] = {.name = "coordinator_name",
-                                      .variable = "MUSTER_TPU_COORDINATOR_NAME",
-                                      .help = "the job of this process, when it is none "
-                                              "of the TPU's hosts"},
-    [MU__TPU_SET_COORDINATOR_ADDRESS] =
-        {.name = "coordinator_address", .variable = "MUSTER_TPU_COORDINATOR_ADDRESS",
-         .help = "where it is; by itself this machine's address"},
-    [MU__TPU_SET_COORDINATOR_PORT] =
-        {.name = "coordinator_port", .form = MU__SETTING_NUMBER,
-         .variable = "MUSTER_TPU_COORDINATOR_PORT", .initial = "0", .low = 0,
-         .high = 65535, .help = "its port there; 0: any that is free"},
-    [MU__TPU_SET_PORT] = {.name = "port", .form = MU__SETTING_NUMBER,
-                          .variable = "MUSTER_TPU_PORT", .low = 1, .high = 65535,
-                          .help = "of hosts without one, and in place of what the API "
-                                  "says: by itself 8470, of tasks on a TPU's own hosts "
-                                  "8482"},
-    [MU__TPU_SET_CREDENTIALS] = {.name = "credentials", .initial = "default",
-                                 .help = "a file of credentials, \"default\" or "
-                                         "\"none\""},
-    [MU__TPU_SET_ACCESS_TOKEN] = {.name = "access_token",
-                                  .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN",
-                                  .help = "a token, in place of credentials"},
-    [MU__TPU_SET_ACCESS_TOKEN_FILE] = {.name = "access_token_file",
-                                       .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
-                                       .help = "a file with a token"},
-    [MU__TPU_SET_API_ENDPOINT] = {.name = "api_endpoint",
-                                  .variable = "MUSTER_TPU_API_ENDPOINT",
-                                  .initial = ENDPOINT, .help = "where the API is"},
-    [MU__TPU_SET_API_VERSION] = {.name = "api_version",
-                                 .variable = "MUSTER_TPU_API_VERSION", .initial = "v2",
-                                 .help = "of the API; \"v1\" has TPU nodes alone"},
-    [MU__TPU_SET_DISCOVERY_URL] = {.name = "discovery_url",
-                                   .help = "a document that says where the API is, with "
-                                           "{api} and {apiVersion}; the variable "
-                                           "TPU_API_DISCOVERY_URL counts more"},
-    [MU__TPU_SET_CA_FILE] = {.name = "ca_file", .variable = "MUSTER_TPU_CA_FILE",
-                             .help = "certificates (PEM) that are trusted in place of "
-                                     "the system's"},
-    [MU__TPU_SET_VERSION_PORT] =
-        {.name = "version_port", .form = MU__SETTING_NUMBER,
-         .variable = "MUSTER_TPU_VERSION_PORT", .initial = "8475", .low = 1,
-         .high = 65535, .help = "where hosts are asked for another version"},
-    [MU__TPU_SETTINGS] = {.name = NULL},
-};
 
 /* ---- Which ---- */
 
@@ -163,20 +105,10 @@ static int choose_by_config(struct mu__requests *requests, const char *config,
     return rv;
 }
 
-bool mu__tpu_skips_metadata(struct mu__requests *requests)
-{
-    const char *skip = mu__request_variable(requests, "TPU_SKIP_MDS_QUERY");
-
-    return skip != NULL && (strcmp(skip, "1") == 0 || strcmp(skip, "true") == 0);
-}
-
 /* Whether this machine is a host of a TPU, as its metadata say. */
 static int choose_by_metadata(struct mu__requests *requests, bool probes,
                               mu_error *ret_error, struct mu__tpu_choice *choice)
 {
-    static const char words[] = "neither the setting tpu nor "
-                                "KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS, TPU_WORKER_HOSTNAMES, "
-                                "TPU_NAME or TPU_CONFIG says which TPU";
     const char *number;
     mu_error why;
     int rv = mu__google_here(requests, &why);
@@ -195,7 +127,7 @@ static int choose_by_metadata(struct mu__requests *requests, bool probes,
         return rv;
     if (rv != 0)
         return mu_error_set(ret_error, rv == -MU_ENOTFOUND ? -MU_EPRECONDITION : rv,
-                            "%s, and %s", words, why.message);
+                            MU__TPU_UNTOLD ", and %s", why.message);
     choice->source = MU__TPU_METADATA;
     (void)snprintf(choice->origin, sizeof choice->origin, "the metadata server");
     return 0;
@@ -239,6 +171,7 @@ static const struct mu__google_settings google_settings = {
     .credentials = MU__TPU_SET_CREDENTIALS,
     .access_token = MU__TPU_SET_ACCESS_TOKEN,
     .access_token_file = MU__TPU_SET_ACCESS_TOKEN_FILE,
+    .token_command = MU__TPU_SET_TOKEN_COMMAND,
     .ca_file = MU__TPU_SET_CA_FILE,
 };
 
@@ -397,6 +330,7 @@ static int request_document(const struct mu__tpu_location *location, const char 
     google.credentials = "none";
     google.access_token = NULL;
     google.access_token_file = NULL;
+    google.token_command = NULL;
     build_discovery_url(&url, base, version);
     rv = !mu__build_whole(&url)
              ? mu_error_set(ret_error, -MU_ENOMEM, "out of memory")

@@ -1,4 +1,4 @@
-#include "resolver/cloud/google/tpu_state.h"
+#include "resolver/cloud/google/tpu.h"
 
 #include "runtime/base/text.h"
 

@@ -1,5 +1,6 @@
 #include "resolver/cloud/kubernetes/access.h"
 
+#include "resolver/cloud/token_command.h"
 #include "runtime/base/text.h"
 
 #include <stdio.h>
@@ -13,31 +14,6 @@ enum { ACCOUNT_BYTES_MAX = 1 << 20, KUBECONFIG_BYTES_MAX = 4 << 20 };
 static int no_memory(mu_error *ret_error)
 {
     return mu_error_set(ret_error, -MU_ENOMEM, "kubernetes: out of memory");
-}
-
-int mu__kubernetes_is_within(struct mu__requests *requests, const char *location,
-                             mu_error *ret_error, bool *ret_within)
-{
-    bool has_service = mu__request_variable(requests, "KUBERNETES_SERVICE_HOST") != NULL;
-    char shown[MU__QUOTE_BYTES];
-
-    if (strcmp(location, "auto") == 0) {
-        *ret_within = has_service;
-        return 0;
-    }
-    if (strcmp(location, "off_cluster") == 0) {
-        *ret_within = false;
-        return 0;
-    }
-    if (strcmp(location, "within_cluster") == 0) {
-        *ret_within = true;
-        return 0;
-    }
-    mu__quote(shown, sizeof shown, location, strlen(location));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "executable_location: expected \"auto\", \"within_cluster\" or "
-                        "\"off_cluster\", got %s",
-                        shown);
 }
 
 /* ---- Files ---- */
@@ -125,29 +101,23 @@ static int set_authorization(struct mu__kubernetes_access *access, const char *o
     return 0;
 }
 
-/* Token and certificate by a program, where nobody has given a token. */
-static int load_made(struct mu__requests *requests, unsigned again, mu_error *ret_error,
-                     struct mu__kubernetes_access *access)
+/* What the setting token_command prints, where no token was set. */
+static int load_printed(struct mu__requests *requests,
+                        const struct mu__kubernetes_wish *wish, unsigned again,
+                        mu_error *ret_error, struct mu__kubernetes_access *access)
 {
-    const struct mu__kube_exec *exec = access->tls.exec;
-    const struct mu__kube_exec_cluster cluster = {
-        .server = access->server, .server_name = access->tls.server_name,
-        .ca = access->tls.ca.text, .insecure = access->tls.insecure};
-    const struct mu__kube_credential *made = NULL;
+    struct mu__kube_content *token = &access->tls.token;
+    char *printed;
     int rv;
 
-    if (exec == NULL || access->authorization != NULL)
+    if (wish->token_command == NULL || wish->token != NULL || wish->token_file != NULL)
         return 0;
     access->token_is_new = true;
-    rv = mu__kube_exec_request(requests, exec, &cluster, again, ret_error, &made);
-    if (rv == 0 && made->certificate != NULL)
-        rv = set_content(&access->tls.certificate, NULL, made->certificate, ret_error);
-    if (rv == 0 && made->certificate != NULL)
-        rv = set_content(&access->tls.key, NULL, made->key, ret_error);
-    if (rv != 0 || made->token == NULL)
+    rv = mu__token_command(requests, wish->token_command, again, ret_error, &printed);
+    if (rv != 0)
         return rv;
-    rv = set_content(&access->tls.token, NULL, made->token, ret_error);
-    return rv == 0 ? set_authorization(access, exec->where, ret_error) : rv;
+    *token = (struct mu__kube_content){.text = printed};
+    return set_authorization(access, "setting token_command", ret_error);
 }
 
 static int load_token(struct mu__requests *requests, unsigned again, mu_error *ret_error,
@@ -300,8 +270,9 @@ static int find_in_files(struct mu__requests *requests, char *paths,
     if (count == 0)
         return no_files(paths, ret_error);
     return mu__kubeconfig_find(files, count, wish->context,
-                               wish->token == NULL && wish->token_file == NULL, ret_error,
-                               ret_access);
+                               wish->token == NULL && wish->token_file == NULL &&
+                                   wish->token_command == NULL,
+                               ret_error, ret_access);
 }
 
 /* The setting, KUBECONFIG, or the file in the home folder. The caller frees. */
@@ -376,16 +347,22 @@ static int set_server(const char *server, mu_error *ret_error,
 static int apply(const struct mu__kubernetes_wish *wish, mu_error *ret_error,
                  struct mu__kubernetes_access *access)
 {
+    struct mu__kube_content *token = &access->tls.token;
     int rv = 0;
 
+    if (wish->token_command != NULL) {
+        free(token->text);
+        free(token->path);
+        *token = (struct mu__kube_content){0};
+    }
     if (wish->api_server != NULL)
         rv = set_server(wish->api_server, ret_error, access);
     if (rv == 0 && wish->ca_file != NULL)
         rv = set_content(&access->tls.ca, wish->ca_file, NULL, ret_error);
     if (rv == 0 && wish->token_file != NULL)
-        rv = set_content(&access->tls.token, wish->token_file, NULL, ret_error);
+        rv = set_content(token, wish->token_file, NULL, ret_error);
     if (rv == 0 && wish->token != NULL)
-        rv = set_content(&access->tls.token, NULL, wish->token, ret_error);
+        rv = set_content(token, NULL, wish->token, ret_error);
     return rv;
 }
 
@@ -429,7 +406,7 @@ int mu__kubernetes_access(struct mu__requests *requests,
     if (rv == 0)
         rv = load_all(requests, again, ret_error, &access);
     if (rv == 0)
-        rv = load_made(requests, again, ret_error, &access);
+        rv = load_printed(requests, wish, again, ret_error, &access);
     if (rv != 0)
         mu__kubernetes_access_done(&access);
     else

@@ -12,9 +12,29 @@ struct mu__kubernetes_wish {
     const char *api_server;
     const char *token;
     const char *token_file;
+    const char *token_command;
     const char *ca_file;
     const char *kubeconfig;     /* paths, ':' between them */
     const char *context;
+};
+
+/* The settings of the resolver kubernetes, in the order of their table. */
+enum {
+    MU__KUBE_SET_SELECTORS,
+    MU__KUBE_SET_NAMESPACE,
+    MU__KUBE_SET_PORT,
+    MU__KUBE_SET_PORT_NAME,
+    MU__KUBE_SET_ADDRESS,
+    MU__KUBE_SET_TASKS,
+    MU__KUBE_SET_RPC_LAYER,
+    MU__KUBE_SET_LOCATION,
+    MU__KUBE_SET_API_SERVER,
+    MU__KUBE_SET_TOKEN,
+    MU__KUBE_SET_TOKEN_FILE,
+    MU__KUBE_SET_TOKEN_COMMAND,
+    MU__KUBE_SET_CA_FILE,
+    MU__KUBE_SET_KUBECONFIG,
+    MU__KUBE_SET_CONTEXT
 };
 
 struct mu__kubernetes_access {
@@ -26,8 +46,8 @@ struct mu__kubernetes_access {
     struct mu__kube_access tls; /* its texts */
 };
 
-/* `again`: how often the token was refused before: its file is read again, or the program
- * run again that makes it.
+/* `again`: how often the token was refused before: its file is read again, or its
+ * command run again.
  *
  * Owns:    the caller calls mu__kubernetes_access_done() after success.
  * Returns: MU__LATER; -MU_EINVALID, -MU_ENOTFOUND and others, naming the setting,

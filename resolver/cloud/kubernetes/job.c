@@ -5,6 +5,7 @@
  *
  *     Indexed Job, StatefulSet    NAME-INDEX.SERVICE
  *     JobSet                      JOBSET-REPLICATED_JOB-JOB_INDEX-INDEX.SERVICE */
+#include "resolver/cloud/resolvers.h"
 #include "resolver/cloud/kubernetes/job.h"
 
 #include <muster/resolver.h>
@@ -13,8 +14,7 @@
 #include <string.h>
 
 enum {
-    WAIT_MS = 10000,
-    WATCH_MS = 30000        /* addresses change with their pods */
+    WAIT_MS = 10000
 };
 
 /* ---- Names ---- */
@@ -271,8 +271,9 @@ static int add_service(struct mu__requests *requests, const struct mu__settings 
     return rv == 0 ? add_lines(lines, own, &jobs, plan, ret_error, resolution) : rv;
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__kube_job_resolve(struct mu__requests *requests,
+                         const struct mu__settings *settings, mu_error *ret_error,
+                         mu_resolution *ret_resolution)
 {
     struct mu__kube_job_plan plan = {.own_group = 0};
     int rv = mu__kube_job_read(requests, settings, ret_error, &plan);
@@ -288,31 +289,3 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
 
 /* Many Indexed Jobs have tasks that know nothing of each other: only with their number
  * (or the groups) it is known that these here do. */
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
-{
-    bool indexed = mu__setting(requests, settings, MU__KUBE_JOB_INDEX) != NULL;
-
-    if (!indexed && !mu__setting_given(requests, settings, MU__KUBE_JOB_SERVICE)) {
-        (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                           "neither JOB_COMPLETION_INDEX nor "
-                           "MUSTER_KUBERNETES_JOB_SERVICE is set");
-        return 0;
-    }
-    if (mu__setting_given(requests, settings, MU__KUBE_JOB_TASKS) ||
-        mu__setting_given(requests, settings, MU__KUBE_JOB_GROUPS))
-        return 1;
-    (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                       "neither MUSTER_KUBERNETES_JOB_TASKS nor "
-                       "MUSTER_KUBERNETES_JOB_GROUPS is set");
-    return 0;
-}
-
-const struct mu__resolver_kind mu__resolver_kubernetes_job = {
-    .name = "kubernetes_job",
-    .summary = "an Indexed Job, JobSet or StatefulSet, by variables and DNS",
-    .settings = mu__kube_job_settings,
-    .detect = detect,
-    .resolve = resolve,
-    .watch_ms = WATCH_MS,
-};

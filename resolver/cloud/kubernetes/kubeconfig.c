@@ -1,11 +1,10 @@
 #include "resolver/cloud/kubernetes/kubeconfig.h"
 
-#include "resolver/cloud/kubernetes/internal.h"
+#include "resolver/cloud/kubernetes/yaml.h"
 #include "resolver/spec/address.h"
 #include "runtime/base/base64.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
-#include "runtime/base/yaml.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -51,7 +50,9 @@ static int no_memory(mu_error *ret_error)
     return mu_error_set(ret_error, -MU_ENOMEM, "kubeconfig: out of memory");
 }
 
-int mu__kubeconfig_text(const cJSON *body, const char *where, const char *key,
+/* A text by its key; absent, null and "" are NULL. What it is instead is not said: it
+ * might be a token without quotes. */
+static int get_text(const cJSON *body, const char *where, const char *key,
                         mu_error *ret_error, const char **ret_text)
 {
     const cJSON *item = cJSON_GetObjectItemCaseSensitive(body, key);
@@ -68,7 +69,7 @@ static int copy_text(const struct part *part, const char *key, mu_error *ret_err
                      char **ret_copy)
 {
     const char *text;
-    int rv = mu__kubeconfig_text(part->body, part->where, key, ret_error, &text);
+    int rv = get_text(part->body, part->where, key, ret_error, &text);
 
     if (rv != 0 || text == NULL)
         return rv;
@@ -76,7 +77,9 @@ static int copy_text(const struct part *part, const char *key, mu_error *ret_err
     return *ret_copy == NULL ? no_memory(ret_error) : 0;
 }
 
-char *mu__kubeconfig_path(const char *path, const char *text)
+/* A path as the file `path` has it: what is relative begins at that file's folder. NULL:
+ * out of memory. */
+static char *path_from(const char *path, const char *text)
 {
     const char *slash = strrchr(path, '/');
     size_t folder = slash == NULL || text[0] == '/' ? 0 : (size_t)(slash - path) + 1;
@@ -92,11 +95,11 @@ static int copy_path(const struct part *part, const char *key, mu_error *ret_err
                      char **ret_copy)
 {
     const char *text;
-    int rv = mu__kubeconfig_text(part->body, part->where, key, ret_error, &text);
+    int rv = get_text(part->body, part->where, key, ret_error, &text);
 
     if (rv != 0 || text == NULL)
         return rv;
-    *ret_copy = mu__kubeconfig_path(part->file->path, text);
+    *ret_copy = path_from(part->file->path, text);
     return *ret_copy == NULL ? no_memory(ret_error) : 0;
 }
 
@@ -196,7 +199,7 @@ static int find_current(const struct mu__kubeconfig_file *files, size_t count,
     int rv = 0;
 
     for (size_t i = 0; i < count && context == NULL && rv == 0; i++)
-        rv = mu__kubeconfig_text(files[i].root, files[i].path, "current-context",
+        rv = get_text(files[i].root, files[i].path, "current-context",
                                  ret_error, &context);
     if (rv != 0)
         return rv;
@@ -311,16 +314,13 @@ static int read_provider(const struct part *part, mu_error *ret_error)
     return mu_error_set(
         ret_error, -MU_EUNIMPLEMENTED,
         "%s: auth-provider %s: these are not known here (nor \"gcp\" and \"azure\" to "
-        "kubectl since 1.26); write the file anew with exec in its place (gcloud "
-        "container clusters get-credentials, kubelogin convert-kubeconfig), or give a "
-        "token with the setting token or token_file",
+        "kubectl since 1.26); give a token with the setting token, token_file or "
+        "token_command",
         part->where, shown);
 }
 
-/* By whom a token is made, when there is none: as with kubectl, a token counts more than
- * a program. */
-static int read_sign_in(const struct part *part, const cJSON *cluster,
-                        mu_error *ret_error, struct mu__kube_access *access)
+static int read_sign_in(const struct part *part, mu_error *ret_error,
+                        struct mu__kube_access *access)
 {
     static const char *const unknown[][2] = {
         {"username", "servers take passwords no more; give a token"},
@@ -331,7 +331,13 @@ static int read_sign_in(const struct part *part, const cJSON *cluster,
                           "own"},
         {NULL, NULL},
     };
-    const cJSON *exec = cJSON_GetObjectItemCaseSensitive(part->body, "exec");
+    static const char *const makes_tokens[][2] = {
+        {"exec", "muster does not run a kubeconfig's programs; set token_command "
+                 "(MUSTER_KUBERNETES_TOKEN_COMMAND) to a command that prints a token, as "
+                 "in \"aws eks get-token --cluster-name NAME\" or \"gcloud auth "
+                 "print-access-token\""},
+        {NULL, NULL},
+    };
     int rv = refuse(part, unknown, ret_error);
 
     if (rv == 0)
@@ -340,10 +346,8 @@ static int read_sign_in(const struct part *part, const cJSON *cluster,
         rv = copy_text(part, "token", ret_error, &access->token.text);
     if (rv != 0 || access->token.path != NULL || access->token.text != NULL)
         return rv;
-    if (is_given(exec))
-        return mu__kube_exec_read(exec, cluster, part->file->path, part->where, ret_error,
-                                  &access->exec);
-    return read_provider(part, ret_error);
+    rv = refuse(part, makes_tokens, ret_error);
+    return rv == 0 ? read_provider(part, ret_error) : rv;
 }
 
 static int read_user(const struct part *part, mu_error *ret_error,
@@ -369,16 +373,15 @@ static int read_all(const struct mu__kubeconfig_file *files, size_t count,
 {
     const char *cluster = NULL;
     const char *user = NULL;
-    const cJSON *of;
     struct part part;
     int rv = context != NULL ? 0 : find_current(files, count, ret_error, &context);
 
     if (rv == 0)
         rv = find_part(files, count, "contexts", "context", context, ret_error, &part);
     if (rv == 0)
-        rv = mu__kubeconfig_text(part.body, part.where, "cluster", ret_error, &cluster);
+        rv = get_text(part.body, part.where, "cluster", ret_error, &cluster);
     if (rv == 0)
-        rv = mu__kubeconfig_text(part.body, part.where, "user", ret_error, &user);
+        rv = get_text(part.body, part.where, "user", ret_error, &user);
     if (rv == 0)
         rv = copy_text(&part, "namespace", ret_error, &access->name_space);
     if (rv == 0 && cluster == NULL)
@@ -390,11 +393,10 @@ static int read_all(const struct mu__kubeconfig_file *files, size_t count,
         rv = read_cluster(&part, ret_error, access);
     if (rv != 0 || user == NULL)
         return rv;
-    of = part.body;
     rv = find_part(files, count, "users", "user", user, ret_error, &part);
     if (rv == 0)
         rv = read_user(&part, ret_error, access);
-    return rv == 0 && signs_in ? read_sign_in(&part, of, ret_error, access) : rv;
+    return rv == 0 && signs_in ? read_sign_in(&part, ret_error, access) : rv;
 }
 
 int mu__kubeconfig_find(const struct mu__kubeconfig_file *files, size_t count,
@@ -432,6 +434,5 @@ void mu__kube_access_done(struct mu__kube_access *access)
     free(access->server);
     free(access->name_space);
     free(access->server_name);
-    mu__kube_exec_free(access->exec);
     *access = (struct mu__kube_access){0};
 }

@@ -3,9 +3,12 @@
 #ifndef MU_RESOLVER_KUBECONFIG_H
 #define MU_RESOLVER_KUBECONFIG_H
 
-#include "resolver/cloud/kubernetes/exec.h"
+#include <muster/error.h>
+
+#include <cjson/cJSON.h>
 
 #include <stdbool.h>
+#include <stddef.h>
 
 enum { MU__KUBECONFIG_FILES_MAX = 16 };
 
@@ -26,7 +29,6 @@ struct mu__kube_access {
     struct mu__kube_content token;
     struct mu__kube_content certificate;
     struct mu__kube_content key;
-    struct mu__kube_exec *exec; /* a program makes token or certificate */
 };
 
 /* One file: its path, for messages and for what is relative to its folder, and its
@@ -42,7 +44,7 @@ int mu__kubeconfig_parse(const char *text, size_t size, const char *path,
                          mu_error *ret_error, cJSON **ret_root);
 
 /* What the files say of a context; `context` NULL: the current one. With `signs_in` the
- * user's token, program and the like count, too; else only its certificate.
+ * user's token counts, too; else only its certificate.
  *
  * Owns:    the caller calls mu__kube_access_done() after success.
  * Returns: -MU_ENOTFOUND: no such context, cluster or user; -MU_EINVALID: a value of the

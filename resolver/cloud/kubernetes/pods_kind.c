@@ -1,4 +1,5 @@
 /* The resolver kubernetes: pods by label, from the cluster's API. */
+#include "resolver/cloud/resolvers.h"
 #include "resolver/cloud/kubernetes/access.h"
 #include "resolver/cloud/kubernetes/pods.h"
 #include "resolver/engine/kind.h"
@@ -18,63 +19,7 @@ enum {
     PAGE_BYTES_MAX = 32 << 20,
     LIST_BYTES_MAX = 256 << 20,     /* all pages of a selector together */
     ROUNDS_MAX = 3,                 /* a list that expires is begun anew so often */
-    URL_BYTES = 8192,
-    WATCH_MS = 30000
-};
-
-enum {
-    SELECTORS,
-    NAMESPACE,
-    PORT,
-    PORT_NAME,
-    ADDRESS,
-    TASKS,
-    RPC_LAYER,
-    LOCATION,
-    API_SERVER,
-    TOKEN,
-    TOKEN_FILE,
-    CA_FILE,
-    KUBECONFIG,
-    CONTEXT
-};
-
-static const struct mu__setting_spec settings_of[] = {
-    [SELECTORS] = {.name = "selectors", .variable = "MUSTER_KUBERNETES_SELECTORS",
-                   .initial = "worker=job-name=tensorflow",
-                   .help = "TYPE:LABELS;TYPE:LABELS, as in worker:app=a,role=w"},
-    [NAMESPACE] = {.name = "namespace", .variable = "MUSTER_KUBERNETES_NAMESPACE",
-                   .help = "where the pods are; without it that of this pod, or of the "
-                           "kubeconfig's context"},
-    [PORT] = {.name = "port", .form = MU__SETTING_NUMBER, .low = 1, .high = 65535,
-              .variable = "MUSTER_KUBERNETES_PORT", .initial = "8470",
-              .help = "where every task listens"},
-    [PORT_NAME] = {.name = "port_name", .variable = "MUSTER_KUBERNETES_PORT_NAME",
-                   .help = "a named port of the pods' containers, instead of port"},
-    [ADDRESS] = {.name = "address", .variable = "MUSTER_KUBERNETES_ADDRESS",
-                 .initial = "pod_ip", .help = "pod_ip or host_ip"},
-    [TASKS] = {.name = "tasks", .variable = "MUSTER_KUBERNETES_TASKS",
-               .help = "how many there have to be: worker=4,ps=2; without it those that "
-                       "are there"},
-    [RPC_LAYER] = {.name = "rpc_layer", .variable = "MUSTER_KUBERNETES_RPC_LAYER",
-                   .initial = "grpc", .help = "in front of a master's address"},
-    [LOCATION] = {.name = "executable_location",
-                  .variable = "MUSTER_KUBERNETES_EXECUTABLE_LOCATION", .initial = "auto",
-                  .help = "auto, within_cluster or off_cluster"},
-    [API_SERVER] = {.name = "api_server", .variable = "MUSTER_KUBERNETES_API_SERVER",
-                    .help = "https://host:port of the API"},
-    [TOKEN] = {.name = "token", .variable = "MUSTER_KUBERNETES_TOKEN",
-               .help = "a bearer token for the API"},
-    [TOKEN_FILE] = {.name = "token_file", .variable = "MUSTER_KUBERNETES_TOKEN_FILE",
-                    .help = "a file with a token, read again when it is refused"},
-    [CA_FILE] = {.name = "ca_file", .variable = "MUSTER_KUBERNETES_CA_FILE",
-                 .help = "a PEM file with whom to trust as the API"},
-    [KUBECONFIG] = {.name = "kubeconfig",
-                    .help = "kubeconfig files, ':' between them, instead of the variable "
-                            "KUBECONFIG and ~/.kube/config"},
-    [CONTEXT] = {.name = "context", .variable = "MUSTER_KUBERNETES_CONTEXT",
-                 .help = "of kubeconfig, instead of its current one"},
-    {.name = NULL},
+    URL_BYTES = 8192
 };
 
 /* ---- Selectors and counts ---- */
@@ -150,11 +95,11 @@ static int read_selectors(struct mu__requests *requests,
                           const struct mu__settings *settings, mu_error *ret_error,
                           struct plan *plan)
 {
-    const char *text = mu__setting(requests, settings, SELECTORS);
+    const char *text = mu__setting(requests, settings, MU__KUBE_SET_SELECTORS);
     const char *at = text;
     char origin[128];
 
-    mu__setting_origin(requests, settings, SELECTORS, origin);
+    mu__setting_origin(requests, settings, MU__KUBE_SET_SELECTORS, origin);
     while (*at != '\0') {
         size_t size = strcspn(at, ";");
         int rv;
@@ -195,10 +140,10 @@ static int read_count(const char *origin, size_t position, const char *text, siz
 static int check_tasks(struct mu__requests *requests, const struct mu__settings *settings,
                        const mu_resolution *resolution, mu_error *ret_error)
 {
-    const char *text = mu__setting(requests, settings, TASKS);
+    const char *text = mu__setting(requests, settings, MU__KUBE_SET_TASKS);
     char origin[128];
 
-    mu__setting_origin(requests, settings, TASKS, origin);
+    mu__setting_origin(requests, settings, MU__KUBE_SET_TASKS, origin);
     for (const char *at = text; at != NULL && *at != '\0'; at += *at == ',') {
         size_t size = strcspn(at, ",");
         char type[16];
@@ -226,14 +171,14 @@ static int read_address(struct mu__requests *requests,
                         const struct mu__settings *settings, mu_error *ret_error,
                         bool *ret_host)
 {
-    const char *text = mu__setting(requests, settings, ADDRESS);
+    const char *text = mu__setting(requests, settings, MU__KUBE_SET_ADDRESS);
     char shown[MU__QUOTE_BYTES];
     char origin[128];
 
     *ret_host = strcmp(text, "host_ip") == 0;
     if (*ret_host || strcmp(text, "pod_ip") == 0)
         return 0;
-    mu__setting_origin(requests, settings, ADDRESS, origin);
+    mu__setting_origin(requests, settings, MU__KUBE_SET_ADDRESS, origin);
     mu__quote(shown, sizeof shown, text, strlen(text));
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: expected \"pod_ip\" or \"host_ip\", got %s", origin, shown);
@@ -243,7 +188,7 @@ static int read_name_space(struct mu__requests *requests,
                            const struct mu__settings *settings, mu_error *ret_error,
                            struct plan *plan)
 {
-    const char *text = mu__setting(requests, settings, NAMESPACE);
+    const char *text = mu__setting(requests, settings, MU__KUBE_SET_NAMESPACE);
     char shown[MU__QUOTE_BYTES];
 
     if (text == NULL)
@@ -271,9 +216,10 @@ static int read_settings(struct mu__requests *requests,
 {
     int rv = read_selectors(requests, settings, ret_error, plan);
 
-    plan->port_name = mu__setting(requests, settings, PORT_NAME);
+    plan->port_name = mu__setting(requests, settings, MU__KUBE_SET_PORT_NAME);
     if (rv == 0)
-        rv = mu__setting_number(requests, settings, PORT, ret_error, &plan->port);
+        rv = mu__setting_number(requests, settings, MU__KUBE_SET_PORT, ret_error,
+                                &plan->port);
     return rv == 0 ? read_address(requests, settings, ret_error, &plan->host) : rv;
 }
 
@@ -630,24 +576,25 @@ static int resolve_with(struct mu__requests *requests,
     return rv;
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+int mu__pods_resolve(struct mu__requests *requests, const struct mu__settings *settings,
+                     mu_error *ret_error, mu_resolution *ret_resolution)
 {
     const struct mu__kubernetes_wish wish = {
-        .location = mu__setting(requests, settings, LOCATION),
-        .api_server = mu__setting(requests, settings, API_SERVER),
-        .token = mu__setting(requests, settings, TOKEN),
-        .token_file = mu__setting(requests, settings, TOKEN_FILE),
-        .ca_file = mu__setting(requests, settings, CA_FILE),
-        .kubeconfig = mu__setting(requests, settings, KUBECONFIG),
-        .context = mu__setting(requests, settings, CONTEXT),
+        .location = mu__setting(requests, settings, MU__KUBE_SET_LOCATION),
+        .api_server = mu__setting(requests, settings, MU__KUBE_SET_API_SERVER),
+        .token = mu__setting(requests, settings, MU__KUBE_SET_TOKEN),
+        .token_file = mu__setting(requests, settings, MU__KUBE_SET_TOKEN_FILE),
+        .token_command = mu__setting(requests, settings, MU__KUBE_SET_TOKEN_COMMAND),
+        .ca_file = mu__setting(requests, settings, MU__KUBE_SET_CA_FILE),
+        .kubeconfig = mu__setting(requests, settings, MU__KUBE_SET_KUBECONFIG),
+        .context = mu__setting(requests, settings, MU__KUBE_SET_CONTEXT),
     };
     struct plan plan = {.port = 8470};
     bool again = true;
     int rv = read_settings(requests, settings, ret_error, &plan);
 
     (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
-                   mu__setting(requests, settings, RPC_LAYER));
+                   mu__setting(requests, settings, MU__KUBE_SET_RPC_LAYER));
     for (unsigned token = 0; rv == 0 && token < 2 && again; token++) {
         again = false;
         rv = mu__kubernetes_access(requests, &wish, token, ret_error, &plan.access);
@@ -662,33 +609,3 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
     }
     return rv;
 }
-
-/* Every pod has KUBERNETES_SERVICE_HOST, whatever it is: only with selectors is it known
- * that pods are to be found. */
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
-{
-    bool within = false;
-    int rv = mu__kubernetes_is_within(requests, mu__setting(requests, settings, LOCATION),
-                                      ret_why, &within);
-
-    if (rv != 0)
-        return rv;
-    if (!mu__setting_given(requests, settings, SELECTORS)) {
-        (void)mu_error_set(ret_why, -MU_ENOTFOUND,
-                           within ? "this is a pod, but MUSTER_KUBERNETES_SELECTORS is "
-                                    "not set"
-                                  : "KUBERNETES_SERVICE_HOST is not set");
-        return 0;
-    }
-    return 1;
-}
-
-const struct mu__resolver_kind mu__resolver_kubernetes = {
-    .name = "kubernetes",
-    .summary = "pods by label, from the API of Kubernetes",
-    .settings = settings_of,
-    .detect = detect,
-    .resolve = resolve,
-    .watch_ms = WATCH_MS,
-};

@@ -1,8 +1,8 @@
 #include "resolver/engine/uv/requester_internal.h"
 
 #include "resolver/engine/request.h"
+#include "resolver/engine/uv/cloud_library.h"
 #include "resolver/engine/uv/run.h"
-#include "resolver/engine/uv/sign_crypto.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -99,6 +99,21 @@ static void answer_clock(struct mu__exchange *exchange)
     give_text(exchange, digits);
 }
 
+static void answer_library(struct mu__exchange *exchange)
+{
+    const struct mu__cloud *cloud;
+    mu_error error;
+    int rv = mu__cloud_load(&error, &cloud);
+
+    if (rv == 0) {
+        give_text(exchange, "");
+        return;
+    }
+    exchange->answer.code = rv;
+    exchange->answer.error = error;
+    mu__exchange_answer(exchange);
+}
+
 /* ---- On a thread ---- */
 
 static int task_signature(struct mu__request_work *task)
@@ -152,11 +167,13 @@ static const struct {
     [MU__REQUEST_VARIABLE] = {.at_once = answer_variable},
     [MU__REQUEST_HOST_NAME] = {.at_once = answer_host_name},
     [MU__REQUEST_CLOCK] = {.at_once = answer_clock},
+    [MU__REQUEST_LIBRARY] = {.at_once = answer_library},
     [MU__REQUEST_FILE] = {.task = {MU__BLOCKING_FILES, mu__work_file, false, false}},
     [MU__REQUEST_FOLDER] = {.task = {MU__BLOCKING_FILES, mu__work_folder, false, false}},
     [MU__REQUEST_WRITE] = {.task = {MU__BLOCKING_FILES, mu__work_write, false, false}},
     [MU__REQUEST_REMOVE] = {.task = {MU__BLOCKING_FILES, mu__work_remove, false, false}},
-    [MU__REQUEST_SIGNATURE] = {.task = {MU__BLOCKING_SIGNATURES, task_signature, false, false}},
+    [MU__REQUEST_SIGNATURE] = {.task = {MU__BLOCKING_SIGNATURES, task_signature, false,
+                                        false}},
     [MU__REQUEST_ADDRESSES] = {.task = {MU__BLOCKING_NAMES, mu__work_names, true, false}},
     [MU__REQUEST_SERVICES] = {.at_once = NULL},
     [MU__REQUEST_CALL] = {.task = {MU__BLOCKING_CALLS, task_call, false, false}},

@@ -2,8 +2,8 @@
 #include "resolver/engine/uv/requester_internal.h"
 
 #include "resolver/engine/request.h"
+#include "resolver/engine/uv/http_client.h"
 #include "runtime/message/pool.h"
-#include "runtime/uv/http_curl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +95,7 @@ static void flight_end(struct mu__requester_uv *requester, struct mu__flight *fl
 
 static void send_waiting(struct mu__requester_uv *requester)
 {
-    struct mu__http *door = mu__http_curl_door(requester->http);
+    struct mu__http *door = mu__http_client_door(requester->http);
 
     while (requester->waiting != NULL && requester->flights < FLIGHTS_MAX) {
         struct mu__flight *flight = requester->waiting;
@@ -141,9 +141,9 @@ static int on_post(void *owner, struct mu__msg *msg)
     return 0;
 }
 
-static int need_http(struct mu__requester_uv *requester)
+static int need_http(struct mu__requester_uv *requester, mu_error *ret_error)
 {
-    const struct mu__http_curl_config config = {
+    const struct mu__http_client_config config = {
         .loop = requester->loop,
         .done_kind = DONE_KIND,
         .post = on_post,
@@ -153,7 +153,7 @@ static int need_http(struct mu__requester_uv *requester)
 
     if (requester->http != NULL)
         return 0;
-    rv = mu__http_curl_open(&config, &requester->http);
+    rv = mu__http_client_open(&config, ret_error, &requester->http);
     if (rv == 0)
         requester->holds++;
     return rv;
@@ -190,10 +190,13 @@ void mu__requester_send_http(struct mu__requester_uv *requester,
                              struct mu__exchange *exchange)
 {
     struct mu__flight *flight = calloc(1, sizeof *flight);
+    mu_error error;
+    int rv = flight == NULL ? mu_error_set(&error, -MU_ENOMEM, "out of memory")
+                            : need_http(requester, &error);
 
-    if (flight == NULL || need_http(requester) != 0) {
+    if (rv != 0) {
         free(flight);
-        mu__requester_fail(exchange, -MU_ENOMEM, "out of memory");
+        mu__requester_fail(exchange, rv, error.message);
         return;
     }
     flight_fill(flight, &exchange->request);
@@ -207,7 +210,7 @@ void mu__requester_send_http(struct mu__requester_uv *requester,
 void mu__requester_cancel_http(struct mu__requester_uv *requester,
                                struct mu__exchange *exchange)
 {
-    struct mu__http *door = mu__http_curl_door(requester->http);
+    struct mu__http *door = mu__http_client_door(requester->http);
     struct mu__flight *flight = exchange->own;
     struct mu__flight **at = &requester->waiting;
 
@@ -262,5 +265,5 @@ void mu__requester_close_http(struct mu__requester_uv *requester)
     }
     uv_close((uv_handle_t *)&requester->idle, on_idle_closed);
     if (requester->http != NULL)
-        mu__http_curl_close(requester->http, on_http_closed, requester);
+        mu__http_client_close(requester->http, on_http_closed, requester);
 }

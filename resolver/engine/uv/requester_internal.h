@@ -16,7 +16,7 @@ struct mu__requester_uv {
     uv_loop_t *loop;
     struct mu__blocking_jobs *blocking_jobs;
     struct mu__pending_request *jobs; /* that have a task */
-    struct mu__http_curl *http;       /* NULL until the first request */
+    struct mu__http_client *http;   /* NULL until the first request */
     uv_idle_t idle;                   /* runs while `done` has messages */
     struct mu__msg *done;             /* what the door has posted, in order */
     struct mu__msg **done_last;

@@ -244,7 +244,7 @@ static void test_keep(void **state)
     (void)state;
     stage_init(&stage);
     variable = open_floats(&stage, "a", 2, 1, NULL);
-    stage.options.keep = 3;
+    stage.options.max_to_keep = 3;
     for (uint64_t step = 8; step <= 12; step++)
         save(&stage, step, &variable, 1, NULL);
     assert_int_equal(folder_count(stage.folder, ".ckpt"), 3);
@@ -266,12 +266,12 @@ static void test_keep(void **state)
     stage.options.name = "model-2";
     save(&stage, 1, &variable, 1, NULL);
     stage.options.name = "model";
-    stage.options.keep = 1;
+    stage.options.max_to_keep = 1;
     save(&stage, 13, &variable, 1, NULL);
     assert_int_equal(folder_count(stage.folder, ".ckpt"), 2);
     (void)snprintf(path, sizeof path, "%s/model-2-1.ckpt", stage.folder);
     assert_int_equal(access(path, F_OK), 0);
-    stage.options.keep = 0;
+    stage.options.max_to_keep = 0;
     for (uint64_t step = 20; step < 30; step++)
         save(&stage, step, &variable, 1, NULL);
     assert_int_equal(folder_count(stage.folder, ".ckpt"), 12);

@@ -461,7 +461,7 @@ static void schedule_embedded(struct embedded *e)
     mu_error error = {0};
 
     mu_closure_options_init(&options);
-    options.notify = on_value;
+    options.on_ready = on_value;
     options.user = e;
     while (e->scheduled < EMBEDDED_CLOSURES) {
         bool tells = e->scheduled % 2 == 0;

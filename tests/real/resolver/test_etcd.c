@@ -2,8 +2,8 @@
  * the simulator answers as they do, elections, fencing, and an etcd that is away. */
 #include "actors/coordination/store/etcd_store.h"
 #include "actors/messages.h"
+#include "resolver/engine/uv/http_client.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/uv/http_curl.h"
 #include "runtime/uv/world.h"
 #include "tests/real/etcd.h"
 #include "tests/real/nodes.h"
@@ -34,7 +34,7 @@ struct holder {
     struct fixture *fixture;
     uv_loop_t loop;
     struct mu__world_uv *world;
-    struct mu__http_curl *http;
+    struct mu__http_client *http;
     struct mu__kernel *kernel;
     mu__pid pid;
     struct mu__store *store;
@@ -126,7 +126,7 @@ static int actor_init(struct mu__ctx *ctx, void *state, const void *arg)
         .incarnation = mu__random(ctx) | 1,
         .schema = &mu__messages,
         .pool = mu__kernel_pool(ctx->kernel),
-        .http = mu__http_curl_door(h->http),
+        .http = mu__http_client_door(h->http),
         .lease_ms = LEASE_MS,
         .up = {h, up_visit, up_held, up_committed, up_lost, up_reading, NULL},
     };
@@ -211,12 +211,12 @@ static struct holder *holder_start(struct fixture *f, unsigned i)
     static const char *const names[HOLDERS] = {"/job:chief/task:0", "/job:ps/task:0"};
     struct holder *h = &f->holders[i];
     const struct mu__world_hooks hooks = {.owner = h, .deliver = deliver, .turn = turn};
-    const struct mu__http_curl_config http = {&h->loop, MU__HTTP_DONE, post, h};
+    const struct mu__http_client_config http = {&h->loop, MU__HTTP_DONE, post, h};
 
     *h = (struct holder){.fixture = f, .name = names[i], .runs = true};
     assert_int_equal(uv_loop_init(&h->loop), 0);
     assert_int_equal(mu__world_uv_open(&h->loop, 1, &hooks, on_log, &h->world), 0);
-    assert_int_equal(mu__http_curl_open(&http, &h->http), 0);
+    assert_int_equal(mu__http_client_open(&http, NULL, &h->http), 0);
     assert_int_equal(mu__kernel_new(mu__world_uv_world(h->world), &mu__messages,
                                     &h->kernel), 0);
     assert_int_equal(mu__spawn(h->kernel, &behavior, 0, &h, &h->pid), 0);
@@ -235,7 +235,7 @@ static void holder_stop(struct holder *h)
         return;
     mu__kernel_free(h->kernel);
     h->kernel = NULL;
-    mu__http_curl_close(h->http, on_closed, &h->http_closed);
+    mu__http_client_close(h->http, on_closed, &h->http_closed);
     mu__world_uv_close(h->world, on_closed, &h->world_closed);
     (void)uv_run(&h->loop, UV_RUN_DEFAULT);
     assert_true(h->http_closed && h->world_closed);
@@ -410,7 +410,7 @@ static cJSON *parse_stripped(const struct mu__buf *answer)
 
 static void expect_row(struct fixture *f, struct holder *h, const struct etcd_row *row)
 {
-    struct mu__http *door = mu__http_curl_door(h->http);
+    struct mu__http *door = mu__http_client_door(h->http);
     char url[128];
     cJSON *answer;
     cJSON *wanted = cJSON_Parse(row->answer);

@@ -186,23 +186,15 @@ static void test_service_account(void **state)
     https_stop(&https);
 }
 
-/* A token of somebody else's, from a file, becomes one of Google's, and that one of a
- * service account; with it a group of a region is asked for, whose zones have a list
- * each. When it is not accepted, another is made in the same way. */
-static void federate(const char *name, const char *source)
+/* A command prints the token; when it is not accepted, the command is run once more. With
+ * it a group of a region is asked for, whose zones have a list each. */
+static void test_token_command(void **state)
 {
-    static const char act[] = "/v1/projects/-/serviceAccounts/a@p:generateAccessToken";
-    static const char script[] =
-        HTTPS ROUTE("POST", "/v1/token", "{" TOKEN_BODY("SECRET-STS") "}") ","
-        ROUTE("POST", "/v1/projects/-/serviceAccounts/a@p:generateAccessToken",
-              "{'needs': {'Authorization': 'Bearer SECRET-STS'}, "
-              "'body': {'accessToken': '" TOKEN_1 "'}},"
-              "{'needs': {'Authorization': 'Bearer SECRET-STS'}, "
-              "'body': {'accessToken': '" TOKEN_2 "'}}") ","
-        ROUTE("POST", "/compute/v1/projects/p/regions/r/instanceGroups/g/listInstances",
-              "{" NEEDS_2 ", 'body': {'items': ["
-              "{'instance': 'https://x/projects/p/zones/r-b/instances/b'},"
-              "{'instance': 'https://x/projects/p/zones/r-a/instances/a'}]}}") ","
+    static const char script[] = HTTPS ROUTE(
+        "POST", "/compute/v1/projects/p/regions/r/instanceGroups/g/listInstances",
+        "{" NEEDS_2 ", 'body': {'items': ["
+        "{'instance': 'https://x/projects/p/zones/r-b/instances/b'},"
+        "{'instance': 'https://x/projects/p/zones/r-a/instances/a'}]}}") ","
         ROUTE("GET", "/compute/v1/projects/p/zones/r-a/instances",
               "{" NEEDS_2 ", 'body': {'items': ["
               "{'name': 'a', 'networkInterfaces': [{'networkIP': '10.0.0.2'}]}]}}") ","
@@ -213,65 +205,29 @@ static void federate(const char *name, const char *source)
                                            "instance_group", "g", NULL};
     mu_resolver *resolver;
     struct https https;
-    char text[1280];
-    char path[64];
+    char command[256];
     mu_error error;
 
-    https_start(&https, folder, name, script);
-    (void)snprintf(text, sizeof text,
-                   "{\"type\": \"external_account\", \"audience\": \"//iam/pool\", "
-                   "\"subject_token_type\": \"urn:ietf:params:oauth:token-type:jwt\", "
-                   "\"token_url\": \"https://127.0.0.1:%d/v1/token\", "
-                   "\"service_account_impersonation_url\": \"https://127.0.0.1:%d%s\", "
-                   "\"quota_project_id\": \"payer\", "
-                   "\"credential_source\": {%s}}",
-                   https.port, https.port, act, source);
-    https_write(folder, "external.json", text);
+    (void)state;
+    https_start(&https, folder, "command", script);
     resolver = new_resolver("gce", "https", https.port, "/compute/v1");
     set(resolver, settings);
-    (void)snprintf(path, sizeof path, "%s/external.json", folder);
-    check(mu_resolver_set(resolver, "credentials", path, &error), &error);
+    (void)snprintf(command, sizeof command,
+                   "if test -e %s/second; then echo " TOKEN_2 "; else touch %s/second && "
+                   "echo " TOKEN_1 "; fi",
+                   folder, folder);
+    check(mu_resolver_set(resolver, "token_command", command, &error), &error);
     expect_cluster(resolver, "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.2:8470\"]}");
     assert_int_equal(https_asked(&https, "\"unexpected\"", NULL), 0);
-    assert_int_equal(https_asked(&https, "/v1/token", "subject_token=SECRET-SUBJECT&",
-                                 "audience=%2F%2Fiam%2Fpool", NULL),
-                     2);
-    assert_int_equal(https_asked(&https, "generateAccessToken", "3600s", NULL), 2);
-    assert_int_equal(https_asked(&https, "/compute/",
-                                 "\"x-goog-user-project\": \"payer\"", NULL),
-                     4);
+    assert_int_equal(https_asked(&https, "/compute/", TOKEN_1, NULL), 1);
+    assert_int_equal(https_asked(&https, "/compute/", TOKEN_2, NULL), 3);
+    check(mu_resolver_set(resolver, "token_command", "echo no account >&2; exit 1",
+                          &error), &error);
+    expect_error(
+        resolver, TIMEOUT_MS, -MU_EPRECONDITION,
+        "token_command: program /bin/sh: it has ended with status 1: no account");
     mu_resolver_free(resolver);
     https_stop(&https);
-}
-
-static void test_federation(void **state)
-{
-    char source[128];
-
-    (void)state;
-    https_write(folder, "subject", "SECRET-SUBJECT\n");
-    (void)snprintf(source, sizeof source, "\"file\": \"%s/subject\"", folder);
-    assert_int_equal(unsetenv("GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES"), 0);
-    federate("federation", source);
-}
-
-/* A program has the token; it prints none for anybody else. */
-static void test_federation_by_a_program(void **state)
-{
-    static const char program[] =
-        "test \"$1 $GOOGLE_EXTERNAL_ACCOUNT_AUDIENCE\" = 'for //iam/pool' &&\n"
-        "test \"$GOOGLE_EXTERNAL_ACCOUNT_IMPERSONATED_EMAIL\" = a@p &&\n"
-        "echo '{\"version\": 1, \"success\": true, \"token_type\": "
-        "\"urn:ietf:params:oauth:token-type:jwt\", \"id_token\": \"SECRET-SUBJECT\"}'\n";
-    char source[192];
-
-    (void)state;
-    https_write(folder, "program", program);
-    (void)snprintf(source, sizeof source,
-                   "\"executable\": {\"command\": \"/bin/sh %s/program for\"}", folder);
-    assert_int_equal(setenv("GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES", "1", 1), 0);
-    federate("program_server", source);
-    assert_int_equal(unsetenv("GOOGLE_EXTERNAL_ACCOUNT_ALLOW_EXECUTABLES"), 0);
 }
 
 /* Everything is found out by the metadata server's words. */
@@ -547,8 +503,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_service_account),
-        cmocka_unit_test(test_federation),
-        cmocka_unit_test(test_federation_by_a_program),
+        cmocka_unit_test(test_token_command),
         cmocka_unit_test(test_metadata),
         cmocka_unit_test(test_bad_servers),
         cmocka_unit_test(test_tpu_becomes_ready),

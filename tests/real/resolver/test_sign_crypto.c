@@ -1,6 +1,6 @@
 /* Signatures, against the program openssl: it makes the keys and checks what was
  * signed. */
-#include "resolver/engine/uv/sign_crypto.h"
+#include "resolver/engine/uv/cloud_library.h"
 
 #include "tests/real/needs.h"
 

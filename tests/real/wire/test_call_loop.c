@@ -59,7 +59,7 @@ static int run(void *owner, struct mu__requests *notes, mu_error *ret_error)
 static int call(void)
 {
     const struct mu__loop_query_config config = {
-        .run = run, .what = MU__QUERY_RESOLVE, .timeout_ms = SOON_MS};
+        .run = run, .what = MU__QUERY_RESOLVE, .limits.timeout_ms = SOON_MS};
     struct mu__query_result resolved;
 
     return mu__loop_query_call(&config, &error, &resolved);

@@ -177,11 +177,11 @@ static void test_empty_values(void **state)
     (void)state;
     assert_null(access.token.text);
     assert_null(access.token.path);
-    assert_null(access.exec);
     mu__kube_access_done(&access);
 }
 
-/* A token counts more than a program; neither is looked at by who has another token. */
+/* A token counts more than a program, which is refused; neither is looked at by who has
+ * another token. */
 static void test_sign_in(void **state)
 {
     static const char both[] =
@@ -196,13 +196,11 @@ static void test_sign_in(void **state)
 
     (void)state;
     assert_string_equal(access.token.text, "secret");
-    assert_null(access.exec);
     mu__kube_access_done(&access);
     assert_int_equal(mu__kubeconfig_parse(file.text, strlen(file.text), file.path, &error,
                                           &root), 0);
     parsed.root = root;
     assert_int_equal(mu__kubeconfig_find(&parsed, 1, NULL, false, &error, &access), 0);
-    assert_null(access.exec);
     assert_string_equal(access.certificate.path, "/k/c");
     mu__kube_access_done(&access);
     cJSON_Delete(root);
@@ -242,7 +240,10 @@ static void test_refused(void **state)
          -MU_EINVALID, "certificate-authority-data: expected base64 of a PEM text"},
         {USER("auth-provider: {name: gcp}"), NULL, -MU_EUNIMPLEMENTED,
          "user \"u\": auth-provider \"gcp\": these are not known here (nor \"gcp\" and "
-         "\"azure\" to kubectl since 1.26); write the file anew with exec in its place"},
+         "\"azure\" to kubectl since 1.26); give a token with the setting token"},
+        {USER("exec: {command: x}"), NULL, -MU_EUNIMPLEMENTED,
+         "/k/config: user \"u\": exec: muster does not run a kubeconfig's programs; set "
+         "token_command"},
         {USER("username: a, password: secret"), NULL, -MU_EUNIMPLEMENTED, "passwords"},
         {USER("as: admin, token: secret"), NULL, -MU_EUNIMPLEMENTED, "somebody else"},
         {USER("as-groups: [a], token: secret"), NULL, -MU_EUNIMPLEMENTED,

@@ -74,25 +74,32 @@ static const char one_pod[] =
     "\"state\":{\"running\":{\"startedAt\":\"2024-05-14T09:12:40Z\"}},\"ready"
     "\":true}]}}]}";
 
-/* What kube-apiserver 1.32 has answered, of pods that its own controllers had made for an
- * Indexed Job: one was evicted, and has another in its place. */
-static void test_recorded_answer(void **state)
+/* As the API's reference has it, of an Indexed Job: pod 2 was evicted (Failed, with the
+ * reason Evicted), and the Job has made another one for its index. */
+#define JOB_POD(name, index, status)                                                    \
+    "{\"metadata\":{\"name\":\"train-" index "-" name                                   \
+    "\",\"labels\":{\"app\":\"train\","                                                 \
+    "\"batch.kubernetes.io/job-completion-index\":\"" index "\"},\"ownerReferences\":"  \
+    "[{\"apiVersion\":\"batch/v1\",\"kind\":\"Job\",\"name\":\"train\",\"uid\":\"u1\"," \
+    "\"controller\":true}]},\"spec\":{\"hostname\":\"train-" index "\",\"containers\":" \
+    "[{\"name\":\"main\"}]},\"status\":{" status "}}"
+
+static void test_evicted_pod_of_a_job(void **state)
 {
-    const char *source = getenv("MUSTER_SOURCE");
-    static char text[1 << 16];
-    char path[512];
-    FILE *file;
+    static const char list[] =
+        "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
+        "\"540\"},\"items\":["
+        JOB_POD("n2p6l", "1", "\"phase\":\"Running\",\"hostIP\":\"10.1.0.7\",\"podIP\":"
+                              "\"10.9.9.9\",\"podIPs\":[{\"ip\":\"10.9.9.9\"}]") ","
+        JOB_POD("8z4xq", "0", "\"phase\":\"Running\",\"podIP\":\"10.3.0.6\"") ","
+        JOB_POD("b5wcd", "1", "\"phase\":\"Failed\",\"reason\":\"Evicted\",\"podIP\":"
+                              "\"10.3.0.7\"")
+        "]}";
 
     (void)state;
-    (void)snprintf(path, sizeof path, "%s/tests/golden/kubernetes_job.json",
-                   source == NULL ? "." : source);
-    file = fopen(path, "r");
-    assert_non_null(file);
-    assert_true(fread(text, 1, sizeof text - 1, file) > 0);
-    assert_int_equal(fclose(file), 0);
     script_expect(kind,
-                  ROWS(POD, ANSWER(API "app%3Dtrain", text),
-                       SCRIPT_VARIABLE("HOSTNAME", "train-3")),
+                  ROWS(POD, ANSWER(API "app%3Dtrain", list),
+                       SCRIPT_VARIABLE("HOSTNAME", "train-1")),
                   NAMES("selectors=worker:app=train"),
                   "{\"worker\":[\"10.3.0.6:8470\",\"10.9.9.9:8470\"]}", "worker:1");
 }
@@ -548,119 +555,95 @@ static void test_kubeconfig(void **state)
         NAMES("kubeconfig=/x", "context=c"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
 }
 
-/* ---- Programs that make credentials ---- */
+/* ---- A command that prints a token ---- */
 
-#define EXEC(rest)                                                                   \
-    CONFIG("https://k:6443", ", namespace: training",                                \
-           "exec: {apiVersion: client.authentication.k8s.io/v1, command: ./plug, "    \
-           "args: [get], installHint: 'Get it'" rest "}")
-#define CREDENTIAL(status)                                                        \
+#define COMMAND "token_command=sign in --as me"
+#define PRINTS(...)                                                       \
+    SCRIPT(PROGRAM, .name = "/bin/sh", .body = "a-c\nasign in --as me\n", \
+           .text = __VA_ARGS__)
+#define CREDENTIAL(token)                                                              \
     "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\"," \
-    "\"status\":{" status "}}"
-#define UNTIL(token, time) \
-    CREDENTIAL("\"token\":\"" token "\",\"expirationTimestamp\":\"" time "\"")
-#define PLUG(...) SCRIPT(PROGRAM, .name = "/u/./plug", .text = __VA_ARGS__)
-#define OFF(config, ...)                                                    \
-    ROWS(SCRIPT_VARIABLE("KUBECONFIG", "/u/config"),                        \
-         SCRIPT_FILE("/u/config", config), SCRIPT_FILE("/u/ca.crt", "PEM"), \
-         __VA_ARGS__)
+    "\"spec\":{},\"status\":{\"expirationTimestamp\":\"2030-01-01T00:00:00Z\","        \
+    "\"token\":\"" token "\"}}\n"
+#define OFF(...)                                                                    \
+    ROWS(SCRIPT_VARIABLE("KUBECONFIG", "/u/config"),                                \
+         SCRIPT_FILE("/u/config", CONFIG("https://k:6443", ", namespace: training", \
+                                         "exec: {command: x}")),                    \
+         SCRIPT_FILE("/u/ca.crt", "PEM"), __VA_ARGS__)
 
-static void test_program(void **state)
+static void test_token_command(void **state)
 {
     static const char cluster[] = "{\"worker\":[\"10.2.0.3:8470\"]}";
 
     (void)state;
-    /* It is told what the kubeconfig says, and of the cluster when that is wanted. */
+    script_expect(kind, OFF(PRINTS(" secret-1\n"), ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NAMES(COMMAND), cluster, "");
     script_expect(kind,
-                  OFF(EXEC(", env: [{name: A, value: b}]"),
-                      PLUG(CREDENTIAL("\"token\":\"secret-1\""),
-                           .body = "aget\nvA=b\nvKUBERNETES_EXEC_INFO={\"kind\":"
-                                   "\"ExecCredential\",\"apiVersion\":\"client."
-                                   "authentication.k8s.io/v1\",\"spec\":{"
-                                   "\"interactive\":false}}\n"),
-                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NULL, cluster, "");
+                  OFF(PRINTS(CREDENTIAL("secret-1")), ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NAMES(COMMAND), cluster, "");
+    /* A token that was set counts more; a command counts more than the pod's own. */
+    script_expect(kind, OFF(ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NAMES(COMMAND, "token=secret-1"), cluster, "");
     script_expect(kind,
-                  OFF(EXEC(", provideClusterInfo: true"),
-                      PLUG(CREDENTIAL("\"token\":\"secret-1\""),
-                           .body = "\"cluster\":{\"server\":\"https://k:6443\","
-                                   "\"certificate-authority-data\":\"UEVN\"}"),
-                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NULL, cluster, "");
-    /* A certificate is enough; a token that was given by hand counts more. */
-    script_expect(kind,
-                  OFF(EXEC(""),
-                      PLUG(CREDENTIAL("\"clientCertificateData\":\"C\","
-                                      "\"clientKeyData\":\"K\"")),
-                      SCRIPT(HTTP, .name = OUTSIDE_DEFAULT, .text = one_pod)),
-                  NULL, cluster, "");
-    script_expect(kind, OFF(EXEC(""), ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NAMES("token=secret-1"), cluster, "");
+                  ROWS(SCRIPT_VARIABLE("KUBERNETES_SERVICE_HOST", "k"),
+                       SCRIPT_VARIABLE("KUBERNETES_SERVICE_PORT", "6443"),
+                       SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"),
+                       SCRIPT_FILE(ACCOUNT "token", "of-the-pod"),
+                       PRINTS("secret-1"), ANSWER(OUTSIDE_DEFAULT, one_pod)),
+                  NAMES(COMMAND, "namespace=training"), cluster, "");
 }
 
-/* What was kept is over: it is run again, and what it prints then is taken. */
-static void test_program_that_printed_before(void **state)
-{
-    static const char cluster[] = "{\"worker\":[\"10.2.0.3:8470\"]}";
-
-    (void)state;
-    script_expect(kind,
-                  OFF(EXEC(""), PLUG(UNTIL("old", "2023-11-14T22:13:20Z")),
-                      PLUG(UNTIL("secret-1", "2023-11-14T22:13:21Z"), .again = 1),
-                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NULL, cluster, "");
-    script_expect(kind,
-                  OFF(EXEC(""), PLUG(UNTIL("secret-1", "2023-11-14T22:13:21Z")),
-                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NULL, cluster, "");
-    script_expect(kind,
-                  OFF(EXEC(""), PLUG(UNTIL("old", "2020-01-01T00:00:00Z")),
-                      PLUG(UNTIL("secret-1", "2020-01-01T00:00:00Z"), .again = 1),
-                      ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NULL, cluster, "");
-}
-
-static void test_refused_credential(void **state)
+static void test_refused_token_of_a_command(void **state)
 {
     (void)state;
     script_expect(
         kind,
-        OFF(EXEC(""), PLUG(CREDENTIAL("\"token\":\"secret-1\"")),
+        OFF(PRINTS("secret-1"),
             ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401),
-            PLUG(CREDENTIAL("\"token\":\"secret-2\""), .again = 2),
+            PRINTS("secret-2", .again = 1),
             SCRIPT(HTTP, .name = OUTSIDE_DEFAULT, .text = one_pod, .again = 3,
                    .has_header = "Authorization: Bearer secret-2")),
-        NULL, "{\"worker\":[\"10.2.0.3:8470\"]}", "");
+        NAMES(COMMAND), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
     script_expect_error(
         kind,
-        OFF(EXEC(""), PLUG(CREDENTIAL("\"token\":\"secret-1\"")),
+        OFF(PRINTS("secret-1"),
             ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401),
-            PLUG(CREDENTIAL("\"token\":\"secret-1\""), .again = 2),
+            PRINTS("secret-1", .again = 1),
             ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401, .again = 3)),
-        NULL, -MU_EUNAUTHENTICATED, "is the token of this cluster, and still valid?");
+        NAMES(COMMAND), -MU_EUNAUTHENTICATED,
+        "is the token of this cluster, and still valid?");
 }
 
-static void test_bad_programs(void **state)
+static void test_bad_token_commands(void **state)
 {
     static const struct {
         struct script_row row;
         int code;
         const char *words;
     } rows[] = {
-        {SCRIPT_VARIABLE("A", "b"), -MU_ENOTFOUND,
-         "/u/config: user \"u\": exec: the program /u/./plug is not there; Get it"},
-        {PLUG("it has ended with status 1: not signed in", .code = -MU_EPRECONDITION),
+        {PRINTS("it has ended with status 1: not signed in", .code = -MU_EPRECONDITION),
          -MU_EPRECONDITION,
-         "/u/config: user \"u\": exec: it has ended with status 1: not signed in"},
-        {PLUG("secret"), -MU_EINVALID, "exec: /u/./plug printed something else"},
-        {PLUG(CREDENTIAL("\"token\":\"se cret\"")), -MU_EINVALID,
-         "/u/config: user \"u\": exec: expected a token: one line of printable"},
+         "setting token_command: it has ended with status 1: not signed in"},
+        {PRINTS("\n"), -MU_EINVALID, "setting token_command: it printed nothing"},
+        {PRINTS("se cret"), -MU_EINVALID,
+         "setting token_command: expected a token: one line of printable"},
+        {PRINTS("{secret}"), -MU_EINVALID,
+         "it printed JSON without a text status.token; expected a token"},
+        {PRINTS("{\"status\": {\"token\": 7}}"), -MU_EINVALID,
+         "it printed JSON without a text status.token"},
     };
+    mu_error error;
+    mu_resolution resolution;
 
     (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        script_expect_error(kind, OFF(EXEC(""), rows[i].row), NULL, rows[i].code,
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        script_expect_error(kind, OFF(rows[i].row), NAMES(COMMAND), rows[i].code,
                             rows[i].words);
+        assert_int_equal(script_resolve(kind, OFF(rows[i].row), NAMES(COMMAND), &error,
+                                        &resolution),
+                         rows[i].code);
+        assert_null(strstr(error.message, "cret"));
+    }
 }
 
 static void test_given_api_server(void **state)
@@ -704,7 +687,9 @@ static void test_no_access(void **state)
         {{"namespace=a"}, -MU_ENOTFOUND, "neither KUBECONFIG nor HOME is set"},
         {{"kubeconfig=/gone"}, -MU_ENOTFOUND, "kubeconfig: /gone is not there"},
         {{"kubeconfig=/a:/bad"}, -MU_EINVALID, "/bad: line 1, column 5: expected YAML"},
-        {{"kubeconfig=/exec"}, -MU_EINVALID, "/exec: user \"u\": exec: apiVersion: "},
+        {{"kubeconfig=/exec"}, -MU_EUNIMPLEMENTED,
+         "/exec: user \"u\": exec: muster does not run a kubeconfig's programs; set "
+         "token_command (MUSTER_KUBERNETES_TOKEN_COMMAND)"},
         {{"kubeconfig=/exec", "token=a b"}, -MU_EINVALID, "the token: expected a token"},
         {{"api_server=k:6443"}, -MU_EINVALID, "api_server: expected a url"},
         {{"api_server=http://k", "token=secret"}, -MU_EINVALID,
@@ -768,7 +753,7 @@ static void test_detect(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recorded_answer),
+        cmocka_unit_test(test_evicted_pod_of_a_job),
         cmocka_unit_test(test_defaults_within), cmocka_unit_test(test_addresses),
         cmocka_unit_test(test_order),           cmocka_unit_test(test_order_by_index),
         cmocka_unit_test(test_jobs_of_a_jobset), cmocka_unit_test(test_own_task),
@@ -779,10 +764,9 @@ int main(void)
         cmocka_unit_test(test_token_is_read_again), cmocka_unit_test(test_bad_answers),
         cmocka_unit_test(test_kubeconfig),      cmocka_unit_test(test_given_api_server),
         cmocka_unit_test(test_no_access),       cmocka_unit_test(test_detect),
-        cmocka_unit_test(test_program),
-        cmocka_unit_test(test_program_that_printed_before),
-        cmocka_unit_test(test_refused_credential),
-        cmocka_unit_test(test_bad_programs),
+        cmocka_unit_test(test_token_command),
+        cmocka_unit_test(test_refused_token_of_a_command),
+        cmocka_unit_test(test_bad_token_commands),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
 /* The manifests of docs/resolvers/: what stands there is YAML, has what the text around
  * it says, and its variables lead to the cluster that the page shows. */
-#include "resolver/cloud/kubernetes/kubeconfig.h"
-#include "runtime/base/yaml.h"
+#include "resolver/cloud/kubernetes/yaml.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>
@@ -98,55 +97,6 @@ static void test_yaml_of_the_pages(void **state)
     assert_int_equal(check_blocks("docs/resolvers/kubeflow.md", "TFJob"), 1);
 }
 
-/* The users of clouds: each has a program, and is told how it is called there. */
-static void check_user(const char *block, const char *command)
-{
-    struct mu__kubeconfig_file files[2] = {{.path = "/page"}, {.path = "/rest"}};
-    struct mu__kube_access access;
-    char rest[512];
-    const cJSON *name;
-    cJSON *users;
-    cJSON *others;
-    mu_error error;
-
-    assert_int_equal(
-        mu__kubeconfig_parse(block, strlen(block), "/page", &error, &users), 0);
-    name = cJSON_GetObjectItemCaseSensitive(
-        cJSON_GetArrayItem(cJSON_GetObjectItemCaseSensitive(users, "users"), 0), "name");
-    (void)snprintf(rest, sizeof rest,
-                   "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: "
-                   "'%s'}}]\nclusters: [{name: k, cluster: {server: 'https://k'}}]\n",
-                   name->valuestring);
-    assert_int_equal(mu__kubeconfig_parse(rest, strlen(rest), "/rest", &error, &others),
-                     0);
-    files[0].root = users;
-    files[1].root = others;
-    if (mu__kubeconfig_find(files, 2, NULL, true, &error, &access) != 0)
-        fail_msg("%s", error.message);
-    assert_non_null(access.exec);
-    assert_string_equal(access.exec->command, command);
-    mu__kube_access_done(&access);
-    cJSON_Delete(users);
-    cJSON_Delete(others);
-}
-
-static void test_users_of_clouds(void **state)
-{
-    static const char *const commands[] = {"gke-gcloud-auth-plugin", "aws", "kubelogin"};
-    char *page = read_page("docs/resolvers/kubernetes.md");
-    char *at = page;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof commands / sizeof commands[0]; i++) {
-        char *block = next_block(&at, "yml");
-
-        assert_non_null(block);
-        check_user(block, commands[i]);
-    }
-    assert_null(next_block(&at, "yml"));
-    free(page);
-}
-
 /* What the Indexed Job sets comes to the cluster behind it. */
 static void test_indexed_job_of_the_page(void **state)
 {
@@ -208,7 +158,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_yaml_of_the_pages),
-        cmocka_unit_test(test_users_of_clouds),
         cmocka_unit_test(test_indexed_job_of_the_page),
         cmocka_unit_test(test_tf_config_of_a_tfjob),
     };

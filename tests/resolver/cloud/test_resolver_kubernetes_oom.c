@@ -2,7 +2,7 @@
  * or a YAML text to its result: an error that says so, and nothing leaks or breaks. */
 #include "resolver/cloud/kubernetes/kubeconfig.h"
 #include "resolver/cloud/kubernetes/pods.h"
-#include "runtime/base/yaml.h"
+#include "resolver/cloud/kubernetes/yaml.h"
 #include "tests/support/fault.h"
 #include "tests/support/script.h"
 
@@ -143,22 +143,12 @@ static int resolve(void)
     return resolve_once(rows);
 }
 
-static int resolve_by_program(void)
+static int resolve_by_command(void)
 {
     static const struct script_row rows[] = {
-        SCRIPT_FILE("/c", "current-context: c\ncontexts: [{name: c, context: {cluster: "
-                          "k, user: u}}]\nclusters: [{name: k, cluster: {server: "
-                          "'https://k', certificate-authority-data: UEVN, extensions: "
-                          "[{name: client.authentication.k8s.io/exec, extension: {a: "
-                          "b}}]}}]\nusers: [{name: u, user: {exec: {apiVersion: "
-                          "client.authentication.k8s.io/v1, command: ./p, args: [a], "
-                          "env: [{name: A, value: b}], installHint: h, "
-                          "provideClusterInfo: true}}}]\n"),
-        SCRIPT_VARIABLE("KUBECONFIG", "/c"),
-        SCRIPT(PROGRAM, .name = "/./p",
-               .text = "{kind: ExecCredential, apiVersion: client.authentication.k8s.io/"
-                       "v1, status: {token: t, clientCertificateData: c, clientKeyData: "
-                       "k}}"),
+        SCRIPT_VARIABLE("MUSTER_KUBERNETES_API_SERVER", "https://k"),
+        SCRIPT_VARIABLE("MUSTER_KUBERNETES_TOKEN_COMMAND", "c"),
+        SCRIPT(PROGRAM, .name = "/bin/sh", .text = "{\"status\": {\"token\": \"t\"}}"),
         SCRIPT(HTTP, .name = "https://k/api/v1/namespaces/default/"
                              "pods?limit=500&labelSelector=job-name%3Dtensorflow",
                .text = page),
@@ -192,10 +182,10 @@ static void test_whole(void **state)
     check_walk(resolve, true);
 }
 
-static void test_program(void **state)
+static void test_token_command(void **state)
 {
     (void)state;
-    check_walk(resolve_by_program, true);
+    check_walk(resolve_by_command, true);
 }
 
 int main(void)
@@ -205,7 +195,7 @@ int main(void)
         cmocka_unit_test(test_kubeconfig),
         cmocka_unit_test(test_pods),
         cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_program),
+        cmocka_unit_test(test_token_command),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

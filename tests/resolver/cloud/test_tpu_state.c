@@ -1,5 +1,5 @@
 /* How Cloud TPUs are, and versions for them, by rows. */
-#include "resolver/cloud/google/tpu_state.h"
+#include "resolver/cloud/google/tpu.h"
 #include "tests/support/script.h"
 
 #include <setjmp.h>

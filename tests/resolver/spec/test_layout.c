@@ -55,18 +55,18 @@ static void write_layout(const struct mu__layout *layout, char *out, size_t size
 static void test_deals(void **state)
 {
     static const struct {
-        enum mu__deal deal;
+        enum mu__distribution deal;
         unsigned plane;
         unsigned counts[4];
         size_t nodes;
         unsigned most;
         const char *layout;
     } rows[] = {
-        {MU__DEAL_BLOCK, 1, {2, 1, 3}, 3, 3, "0.0 0.1 1.0 2.0 2.1 2.2"},
-        {MU__DEAL_CYCLIC, 1, {2, 1, 3}, 3, 3, "0.0 1.0 2.0 0.1 2.1 2.2"},
-        {MU__DEAL_PLANE, 2, {3, 1, 4}, 3, 4, "0.0 0.1 1.0 2.0 2.1 0.2 2.2 2.3"},
-        {MU__DEAL_PLANE, 65536, {2, 2}, 2, 2, "0.0 0.1 1.0 1.1"},
-        {MU__DEAL_CYCLIC, 1, {1}, 1, 1, "0.0"},
+        {MU__DISTRIBUTION_BLOCK, 1, {2, 1, 3}, 3, 3, "0.0 0.1 1.0 2.0 2.1 2.2"},
+        {MU__DISTRIBUTION_CYCLIC, 1, {2, 1, 3}, 3, 3, "0.0 1.0 2.0 0.1 2.1 2.2"},
+        {MU__DISTRIBUTION_PLANE, 2, {3, 1, 4}, 3, 4, "0.0 0.1 1.0 2.0 2.1 0.2 2.2 2.3"},
+        {MU__DISTRIBUTION_PLANE, 65536, {2, 2}, 2, 2, "0.0 0.1 1.0 1.1"},
+        {MU__DISTRIBUTION_CYCLIC, 1, {1}, 1, 1, "0.0"},
     };
 
     (void)state;

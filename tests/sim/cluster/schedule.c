@@ -309,7 +309,6 @@ static void post_holds(struct cluster_closure *closure, const mu_value *args,
     assert(msg != NULL);
     body = (void *)msg->body;
     fill_submit(msg, closure);
-    ((struct mu__submit *)(void *)msg->body)->future = closure->future;
     msg->backing = mu__pack_value(args, &body->args);
     assert(msg->backing != NULL);
     mu__holds_take(body, (uint8_t *)body + sizeof(struct mu__submit), inputs);

@@ -460,7 +460,9 @@ int main(void)
         CONTRACT_STORE_TEST(test_last_deleted),
         CONTRACT_STORE_TEST(test_results_are_forgotten),
     };
-    int failed = cmocka_run_group_tests(stories, NULL, NULL);
+    int failed;
 
+    contract_store_fixture = &fixture;
+    failed = cmocka_run_group_tests(stories, NULL, NULL);
     return failed + cmocka_run_group_tests(plain, NULL, NULL);
 }

@@ -1,0 +1,58 @@
+#include "actors/supervisor/state/function_times.h"
+
+#include "actors/packing.h"
+
+#include <string.h>
+
+enum { SURE_AFTER = 12, WEIGHT = 8 };
+
+void mu__function_times_done(struct mu__function_times *times)
+{
+    mu__free_array(times->items);
+    *times = (struct mu__function_times){0};
+}
+
+static struct mu__function_time *item_of(struct mu__function_times *times,
+                                         uint32_t function)
+{
+    uint32_t size = function * 2 + 16;
+
+    if (function < times->size)
+        return &times->items[function];
+    if (!mu__grow_array((void **)&times->items, size, sizeof *times->items))
+        return NULL;
+    memset(times->items + times->size, 0, (size - times->size) * sizeof *times->items);
+    times->size = size;
+    return &times->items[function];
+}
+
+void mu__function_times_forget(struct mu__function_times *times, uint32_t function)
+{
+    if (function < times->size)
+        times->items[function] = (struct mu__function_time){0};
+}
+
+static uint16_t cost_of(const struct mu__function_time *time)
+{
+    uint32_t least_us =
+        time->count < SURE_AFTER ? (uint32_t)MU__WINDOW_TIME_US >> time->count : 0;
+    uint32_t cost_us = time->mean_us > least_us ? time->mean_us : least_us;
+
+    return cost_us < MU__COST_UNKNOWN_US ? (uint16_t)cost_us : MU__COST_UNKNOWN_US;
+}
+
+void mu__function_times_change(struct mu__function_times *times, uint32_t function,
+                               uint32_t ran_us)
+{
+    struct mu__function_time *time = item_of(times, function);
+    int64_t weight;
+
+    if (time == NULL)
+        return;
+    if (time->count < MU__TIMES_COUNT_MAX)
+        time->count++;
+    weight = time->count < WEIGHT ? time->count : WEIGHT;
+    time->mean_us = (uint32_t)(time->mean_us +
+                               ((int64_t)ran_us - (int64_t)time->mean_us) / weight);
+    time->cost_us = cost_of(time);
+}

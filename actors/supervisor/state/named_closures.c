@@ -1,0 +1,157 @@
+#include "actors/supervisor/state/named_closures.h"
+
+#include "actors/packing.h"
+#include "runtime/base/sip_hash.h"
+
+enum { FIRST_SIZE = 1024 };
+
+static uint32_t hash_of(const struct named_closures *named, struct mu__view name)
+{
+    return (uint32_t)mu__sip_hash(named->functions->secret, name.data, name.size);
+}
+
+struct named_closure *mu__named_closures_find(const struct named_closures *named,
+                                              struct mu__view name)
+{
+    uint32_t hash = hash_of(named, name);
+    struct named_closure *at =
+        named->size == 0 ? NULL : named->buckets[hash % named->size];
+
+    while (at != NULL && (at->hash != hash || !mu__view_is(name, at->name)))
+        at = at->next;
+    return at;
+}
+
+struct named_closure *mu__named_closures_numbered(const struct named_closures *named,
+                                                  uint64_t number)
+{
+    return mu__map_get(&named->by_number, number);
+}
+
+static void link_closure(struct named_closures *named, struct named_closure *closure)
+{
+    struct named_closure **bucket = &named->buckets[closure->hash % named->size];
+
+    closure->next = *bucket;
+    *bucket = closure;
+}
+
+static bool grow(struct named_closures *named)
+{
+    uint32_t size = named->size == 0 ? FIRST_SIZE : named->size * 2;
+    struct named_closure **old = named->buckets;
+    uint32_t old_size = named->size;
+    struct named_closure **table = NULL;
+
+    if (!mu__grow_array((void **)&table, size, sizeof(struct named_closure *)))
+        return false;
+    for (uint32_t i = 0; i < size; i++)
+        table[i] = NULL;
+    named->buckets = table;
+    named->size = size;
+    for (uint32_t i = 0; i < old_size; i++)
+        while (old[i] != NULL) {
+            struct named_closure *closure = old[i];
+
+            old[i] = closure->next;
+            link_closure(named, closure);
+        }
+    mu__free_array(old);
+    return true;
+}
+
+struct named_closure *mu__named_closures_add(struct named_closures *named,
+                                             struct mu__view name, uint64_t number)
+{
+    struct named_closure *closure = NULL;
+
+    if (named->count >= named->size && !grow(named))
+        return NULL;
+    if (!mu__grow_array((void **)&closure, 1, sizeof *closure))
+        return NULL;
+    *closure = (struct named_closure){
+        .number = number,
+        .hash = hash_of(named, name),
+        .name_size = name.size,
+        .function = MU__NAME_NONE,
+    };
+    mu__view_copy(name, closure->name, sizeof closure->name);
+    if (mu__map_set(&named->by_number, number, closure) != 0) {
+        mu__free_array(closure);
+        return NULL;
+    }
+    link_closure(named, closure);
+    named->count++;
+    return closure;
+}
+
+bool mu__named_closure_join(struct named_closure *closure, mu__pid pid, uint64_t token)
+{
+    struct joined_client *joined = NULL;
+
+    if (!mu__grow_array((void **)&joined, 1, sizeof *joined))
+        return false;
+    *joined = (struct joined_client){closure->joined, pid, token};
+    closure->joined = joined;
+    return true;
+}
+
+void mu__named_closure_forget_joined(struct named_closure *closure)
+{
+    while (closure->joined != NULL) {
+        struct joined_client *next = closure->joined->next;
+
+        mu__free_array(closure->joined);
+        closure->joined = next;
+    }
+}
+
+static void free_closure(struct named_closure *closure)
+{
+    mu__named_closure_forget_joined(closure);
+    mu__buf_unref(closure->backing);
+    mu__free_array(closure);
+}
+
+void mu__named_closures_remove(struct named_closures *named,
+                               struct named_closure *closure)
+{
+    struct named_closure **at = &named->buckets[closure->hash % named->size];
+
+    while (*at != closure)
+        at = &(*at)->next;
+    *at = closure->next;
+    named->count--;
+    (void)mu__map_remove(&named->by_number, closure->number);
+    mu__names_release(named->functions, closure->function);
+    free_closure(closure);
+}
+
+void mu__named_closures_remove_if(struct named_closures *named,
+                                  bool (*drops)(const struct named_closure *closure))
+{
+    for (uint32_t i = 0; i < named->size; i++) {
+        struct named_closure *at = named->buckets[i];
+
+        while (at != NULL) {
+            struct named_closure *next = at->next;
+
+            if (drops(at))
+                mu__named_closures_remove(named, at);
+            at = next;
+        }
+    }
+}
+
+void mu__named_closures_done(struct named_closures *named)
+{
+    for (uint32_t i = 0; i < named->size; i++)
+        while (named->buckets[i] != NULL) {
+            struct named_closure *next = named->buckets[i]->next;
+
+            free_closure(named->buckets[i]);
+            named->buckets[i] = next;
+        }
+    mu__free_array(named->buckets);
+    mu__map_done(&named->by_number);
+}

@@ -1,0 +1,110 @@
+/* What is known of the resolvers aws and sagemaker without libmuster-cloud: their
+ * settings, and where they are for. */
+#include "resolver/cloud/aws/aws.h"
+#include "resolver/engine/cloud.h"
+#include "resolver/engine/expected.h"
+
+/* ---- aws: AWS Batch ---- */
+
+static const struct mu__setting_spec batch_settings[] = {
+    [MU__BATCH_SET_JOBS] =
+        {.name = "jobs",
+         .variable = "MUSTER_AWS_JOBS",
+         .help = "\"chief=1,worker=*\" is all that can be: the nodes other than the "
+                 "main one join it"},
+    [MU__BATCH_SET_PORT] = {.name = "port",
+                            .variable = "MUSTER_AWS_PORT",
+                            .initial = "8888",
+                            .help = "port of the main node"},
+    [MU__BATCH_SET_BIND_ADDRESS] = {.name = "bind_address",
+                                    .variable = "MUSTER_AWS_BIND_ADDRESS",
+                                    .help = "where this node listens, HOST:PORT"},
+    [MU__BATCH_SET_RPC_LAYER] = {.name = "rpc_layer",
+                                 .variable = "MUSTER_AWS_RPC_LAYER",
+                                 .initial = "grpc",
+                                 .help = "in front of the master"},
+    {.name = NULL},
+};
+
+static int detect_batch(struct mu__requests *requests,
+                        const struct mu__settings *settings, mu_error *ret_why)
+{
+    (void)settings;
+    return mu__variable_detect(requests, MU__BATCH_NODE_INDEX, ret_why);
+}
+
+static int resolve_batch(struct mu__requests *requests,
+                         const struct mu__settings *settings, mu_error *ret_error,
+                         mu_resolution *ret_resolution)
+{
+    return mu__cloud_resolve(MU__CLOUD_AWS, requests, settings, ret_error,
+                             ret_resolution);
+}
+
+const struct mu__resolver_kind mu__resolver_aws = {
+    .name = "aws",
+    .summary = "the variables of a multi-node job of AWS Batch",
+    .settings = batch_settings,
+    .detect = detect_batch,
+    .resolve = resolve_batch,
+};
+
+/* ---- sagemaker ---- */
+
+static const struct mu__setting_spec sagemaker_settings[] = {
+    [MU__SAGEMAKER_SET_PORT] = {.name = "port",
+                                .variable = "MUSTER_SAGEMAKER_PORT",
+                                .initial = "2223",
+                                .help = "port of each task"},
+    [MU__SAGEMAKER_SET_JOBS] = {.name = "jobs",
+                                .variable = "MUSTER_SAGEMAKER_JOBS",
+                                .help =
+                                    "what the hosts are, in the order of their names: "
+                                    "\"chief=1,worker=*\"; without it all are workers"},
+    [MU__SAGEMAKER_SET_GROUPS] =
+        {.name = "groups",
+         .variable = "MUSTER_SAGEMAKER_GROUPS",
+         .help = "of a heterogeneous cluster: what each instance group is, or so "
+                 "many hosts of it: \"chief=gpu:1,worker=gpu,ps=cpu\""},
+    [MU__SAGEMAKER_SET_RPC_LAYER] = {.name = "rpc_layer",
+                                     .variable = "MUSTER_SAGEMAKER_RPC_LAYER",
+                                     .initial = "grpc",
+                                     .help = "in front of the master"},
+    {.name = NULL},
+};
+
+static int detect_sagemaker(struct mu__requests *requests,
+                            const struct mu__settings *settings, mu_error *ret_why)
+{
+    const struct mu__answer *answer;
+
+    (void)settings;
+    if (mu__request_variable(requests, "SM_HOSTS") != NULL ||
+        mu__request_variable(requests, "SM_RESOURCE_CONFIG") != NULL)
+        return 1;
+    answer = mu__request_file(requests, MU__SAGEMAKER_CONFIG);
+    if (answer == NULL)
+        return MU__LATER;
+    if (answer->code == 0)
+        return 1;
+    (void)mu_error_set(ret_why, -MU_ENOTFOUND,
+                       "SM_HOSTS and SM_RESOURCE_CONFIG are not set, and there is no %s",
+                       MU__SAGEMAKER_CONFIG);
+    return 0;
+}
+
+static int resolve_sagemaker(struct mu__requests *requests,
+                             const struct mu__settings *settings, mu_error *ret_error,
+                             mu_resolution *ret_resolution)
+{
+    return mu__cloud_resolve(MU__CLOUD_SAGEMAKER, requests, settings, ret_error,
+                             ret_resolution);
+}
+
+const struct mu__resolver_kind mu__resolver_sagemaker = {
+    .name = "sagemaker",
+    .summary = "the hosts of a SageMaker training job",
+    .settings = sagemaker_settings,
+    .detect = detect_sagemaker,
+    .resolve = resolve_sagemaker,
+};

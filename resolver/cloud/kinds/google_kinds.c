@@ -1,0 +1,297 @@
+/* What is known of the resolvers gce and tpu without libmuster-cloud: their settings, and
+ * where they are for. */
+#include "resolver/cloud/google/gce.h"
+#include "resolver/cloud/google/tpu.h"
+#include "resolver/engine/cloud.h"
+
+#include <string.h>
+
+#define PRODUCT_FILE "/sys/class/dmi/id/product_name"
+#define PRODUCT "Google Compute Engine"
+
+/* ---- Is this a machine of Google's? ---- */
+
+const char *mu__google_metadata_host(struct mu__requests *requests)
+{
+    const char *host = mu__request_variable(requests, "GCE_METADATA_HOST");
+
+    return host != NULL ? host : mu__request_variable(requests, "GCE_METADATA_IP");
+}
+
+/* "Google Compute Engine", or "Google" alone. */
+static bool is_product(const char *text)
+{
+    return strncmp(text, PRODUCT, strlen(PRODUCT)) == 0 ||
+           (strncmp(text, "Google", 6) == 0 &&
+            text[6 + strspn(text + 6, " \r\n")] == '\0');
+}
+
+int mu__google_here(struct mu__requests *requests, mu_error *ret_why)
+{
+    const char *no_check = mu__request_variable(requests, "NO_GCE_CHECK");
+    const struct mu__answer *answer;
+
+    if (mu__google_metadata_host(requests) != NULL)
+        return 1;
+    if (no_check != NULL && strcmp(no_check, "true") == 0) {
+        (void)mu_error_set(ret_why, -MU_ENOTFOUND,
+                           "NO_GCE_CHECK says that this is no machine of Google's");
+        return 0;
+    }
+    answer = mu__request_file(requests, PRODUCT_FILE);
+    if (answer == NULL)
+        return MU__LATER;
+    if (answer->code == -MU_ENOMEM)
+        return mu_error_set(ret_why, -MU_ENOMEM, "out of memory");
+    if (answer->code == 0 && is_product(answer->data))
+        return 1;
+    (void)mu_error_set(ret_why, -MU_ENOTFOUND,
+                       "this is no machine of Google's: " PRODUCT_FILE
+                       " does not say \"" PRODUCT "\", and GCE_METADATA_HOST and "
+                       "GCE_METADATA_IP are not set");
+    return 0;
+}
+
+/* ---- gce ---- */
+
+static const struct mu__setting_spec gce_settings[] = {
+    [MU__GCE_SET_PROJECT] =
+        {.name = "project",
+         .variable = "MUSTER_GCE_PROJECT",
+         .help = "the project; by itself GOOGLE_CLOUD_PROJECT or this machine's"},
+    [MU__GCE_SET_ZONE] = {.name = "zone",
+                          .variable = "MUSTER_GCE_ZONE",
+                          .help = "the group's zone; by itself this machine's"},
+    [MU__GCE_SET_REGION] = {.name = "region",
+                            .variable = "MUSTER_GCE_REGION",
+                            .help = "in place of a zone: the region of a regional group"},
+    [MU__GCE_SET_INSTANCE_GROUP] =
+        {.name = "instance_group",
+         .variable = "MUSTER_GCE_INSTANCE_GROUP",
+         .help = "the group; by itself the one that made this machine"},
+    [MU__GCE_SET_PORT] = {.name = "port",
+                          .form = MU__SETTING_NUMBER,
+                          .variable = "MUSTER_GCE_PORT",
+                          .initial = "8470",
+                          .low = 1,
+                          .high = 65535,
+                          .help = "of every task"},
+    [MU__GCE_SET_TASK_TYPE] = {.name = "task_type",
+                               .variable = "MUSTER_GCE_TASK_TYPE",
+                               .initial = "worker",
+                               .help = "what all instances are"},
+    [MU__GCE_SET_TASK_INDEX] = {.name = "task_index",
+                                .variable = "MUSTER_GCE_TASK_INDEX",
+                                .initial = "auto",
+                                .help =
+                                    "of this task: a number, \"none\", or \"auto\": this "
+                                    "machine's place in the group, else 0"},
+    [MU__GCE_SET_RPC_LAYER] = {.name = "rpc_layer",
+                               .variable = "MUSTER_GCE_RPC_LAYER",
+                               .initial = "grpc",
+                               .help = "what a master begins with; may be empty"},
+    [MU__GCE_SET_ORDER] =
+        {.name = "order",
+         .variable = "MUSTER_GCE_ORDER",
+         .initial = "address",
+         .help = "\"address\": by the bytes of the addresses, as TensorFlow does; "
+                 "\"name\": by the instances' names"},
+    [MU__GCE_SET_CREDENTIALS] = {.name = "credentials",
+                                 .initial = "default",
+                                 .help =
+                                     "a file of credentials, \"default\" or \"none\""},
+    [MU__GCE_SET_ACCESS_TOKEN] = {.name = "access_token",
+                                  .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN",
+                                  .help = "a token, in place of credentials"},
+    [MU__GCE_SET_ACCESS_TOKEN_FILE] =
+        {.name = "access_token_file",
+         .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
+         .help = "a file with a token, in place of credentials"},
+    [MU__GCE_SET_TOKEN_COMMAND] =
+        {.name = "token_command", .variable = "MUSTER_GCE_TOKEN_COMMAND",
+         .help = "a command that prints a token: gcloud auth print-access-token"},
+    [MU__GCE_SET_API_ENDPOINT] = {.name = "api_endpoint",
+                                  .variable = "MUSTER_GCE_API_ENDPOINT",
+                                  .initial = "https://compute.googleapis.com/"
+                                             "compute/v1",
+                                  .help = "where the API is"},
+    [MU__GCE_SET_CA_FILE] =
+        {.name = "ca_file",
+         .variable = "MUSTER_GCE_CA_FILE",
+         .help = "certificates (PEM) that are trusted in place of the system's"},
+    {.name = NULL},
+};
+
+static int detect_gce(struct mu__requests *requests, const struct mu__settings *settings,
+                      mu_error *ret_why)
+{
+    bool located = (mu__setting_given(requests, settings, MU__GCE_SET_ZONE) ||
+                    mu__setting_given(requests, settings, MU__GCE_SET_REGION)) &&
+                   (mu__setting_given(requests, settings, MU__GCE_SET_PROJECT) ||
+                    mu__request_variable(requests, "GOOGLE_CLOUD_PROJECT") != NULL);
+
+    if (!mu__setting_given(requests, settings, MU__GCE_SET_INSTANCE_GROUP)) {
+        (void)mu_error_set(ret_why, -MU_ENOTFOUND,
+                           "MUSTER_GCE_INSTANCE_GROUP is not set");
+        return 0;
+    }
+    return located ? 1 : mu__google_here(requests, ret_why);
+}
+
+static int resolve_gce(struct mu__requests *requests, const struct mu__settings *settings,
+                       mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    return mu__cloud_resolve(MU__CLOUD_GCE, requests, settings, ret_error,
+                             ret_resolution);
+}
+
+const struct mu__resolver_kind mu__resolver_gce = {
+    .name = "gce",
+    .summary = "the running instances of an instance group of Google Compute Engine",
+    .settings = gce_settings,
+    .detect = detect_gce,
+    .resolve = resolve_gce,
+    .watch_ms = 120000, /* a project has so many requests a minute for all tasks */
+    .type_is_setting = true,
+};
+
+/* ---- tpu ---- */
+
+const struct mu__setting_spec mu__tpu_settings[] = {
+    [MU__TPU_SET_TPU] = {.name = "tpu",
+                         .help = "names, full names or grpc:// addresses, with commas "
+                                 "between; \"local\"; by itself from variables"},
+    [MU__TPU_SET_ZONE] = {.name = "zone",
+                          .variable = "MUSTER_TPU_ZONE",
+                          .help = "the TPU's zone; by itself this machine's"},
+    [MU__TPU_SET_PROJECT] = {.name = "project",
+                             .variable = "MUSTER_TPU_PROJECT",
+                             .help = "its project; by itself GOOGLE_CLOUD_PROJECT or "
+                                     "this machine's"},
+    [MU__TPU_SET_JOB_NAME] = {.name = "job_name",
+                              .variable = "MUSTER_TPU_JOB_NAME",
+                              .initial = "worker",
+                              .help = "what the TPU's hosts are"},
+    [MU__TPU_SET_COORDINATOR_NAME] = {.name = "coordinator_name",
+                                      .variable = "MUSTER_TPU_COORDINATOR_NAME",
+                                      .help = "the job of this process, when it is none "
+                                              "of the TPU's hosts"},
+    [MU__TPU_SET_COORDINATOR_ADDRESS] =
+        {.name = "coordinator_address",
+         .variable = "MUSTER_TPU_COORDINATOR_ADDRESS",
+         .help = "where it is; by itself this machine's address"},
+    [MU__TPU_SET_COORDINATOR_PORT] = {.name = "coordinator_port",
+                                      .form = MU__SETTING_NUMBER,
+                                      .variable = "MUSTER_TPU_COORDINATOR_PORT",
+                                      .initial = "0",
+                                      .low = 0,
+                                      .high = 65535,
+                                      .help = "its port there; 0: any that is free"},
+    [MU__TPU_SET_PORT] = {.name = "port",
+                          .form = MU__SETTING_NUMBER,
+                          .variable = "MUSTER_TPU_PORT",
+                          .low = 1,
+                          .high = 65535,
+                          .help = "of hosts without one, and in place of what the API "
+                                  "says: by itself 8470, of tasks on a TPU's own hosts "
+                                  "8482"},
+    [MU__TPU_SET_CREDENTIALS] = {.name = "credentials",
+                                 .initial = "default",
+                                 .help = "a file of credentials, \"default\" or "
+                                         "\"none\""},
+    [MU__TPU_SET_ACCESS_TOKEN] = {.name = "access_token",
+                                  .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN",
+                                  .help = "a token, in place of credentials"},
+    [MU__TPU_SET_ACCESS_TOKEN_FILE] = {.name = "access_token_file",
+                                       .variable = "CLOUDSDK_AUTH_ACCESS_TOKEN_FILE",
+                                       .help = "a file with a token"},
+    [MU__TPU_SET_TOKEN_COMMAND] =
+        {.name = "token_command",
+         .variable = "MUSTER_TPU_TOKEN_COMMAND",
+         .help = "a command that prints a token: gcloud auth print-access-token"},
+    [MU__TPU_SET_API_ENDPOINT] = {.name = "api_endpoint",
+                                  .variable = "MUSTER_TPU_API_ENDPOINT",
+                                  .initial = "https://tpu.googleapis.com",
+                                  .help = "where the API is"},
+    [MU__TPU_SET_API_VERSION] = {.name = "api_version",
+                                 .variable = "MUSTER_TPU_API_VERSION",
+                                 .initial = "v2",
+                                 .help = "of the API; \"v1\" has TPU nodes alone"},
+    [MU__TPU_SET_DISCOVERY_URL] = {.name = "discovery_url",
+                                   .help = "a document that says where the API is, with "
+                                           "{api} and {apiVersion}; the variable "
+                                           "TPU_API_DISCOVERY_URL counts more"},
+    [MU__TPU_SET_CA_FILE] = {.name = "ca_file",
+                             .variable = "MUSTER_TPU_CA_FILE",
+                             .help = "certificates (PEM) that are trusted in place of "
+                                     "the system's"},
+    [MU__TPU_SET_VERSION_PORT] = {.name = "version_port",
+                                  .form = MU__SETTING_NUMBER,
+                                  .variable = "MUSTER_TPU_VERSION_PORT",
+                                  .initial = "8475",
+                                  .low = 1,
+                                  .high = 65535,
+                                  .help = "where hosts are asked for another version"},
+    [MU__TPU_SETTINGS] = {.name = NULL},
+};
+
+bool mu__tpu_skips_metadata(struct mu__requests *requests)
+{
+    const char *skip = mu__request_variable(requests, "TPU_SKIP_MDS_QUERY");
+
+    return skip != NULL && (strcmp(skip, "1") == 0 || strcmp(skip, "true") == 0);
+}
+
+/* Only the metadata server of a machine of Google's, which is asked by libmuster-cloud,
+ * knows whether it is a host of a TPU. */
+static int detect_tpu(struct mu__requests *requests, const struct mu__settings *settings,
+                      mu_error *ret_why)
+{
+    static const char *const variables[] = {"KUBE_GOOGLE_CLOUD_TPU_ENDPOINTS",
+                                            "TPU_WORKER_HOSTNAMES", "TPU_NAME",
+                                            "TPU_CONFIG"};
+    const struct mu__cloud *cloud;
+    mu_error why;
+    int rv;
+
+    if (mu__setting_given(requests, settings, MU__TPU_SET_TPU))
+        return 1;
+    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++)
+        if (mu__request_variable(requests, variables[i]) != NULL)
+            return 1;
+    rv = mu__google_here(requests, &why);
+    if (rv == 1 && mu__tpu_skips_metadata(requests)) {
+        rv = 0;
+        (void)mu_error_set(&why, -MU_ENOTFOUND,
+                           "TPU_SKIP_MDS_QUERY forbids to ask the metadata server");
+    }
+    if (rv == 1) {
+        rv = mu__cloud_need(requests, &why, &cloud);
+        if (rv == 0)
+            return cloud->tpu_detect(requests, settings, ret_why);
+        rv = rv == MU__LATER || rv == -MU_ENOMEM ? rv : 0;
+    }
+    if (rv == 0)
+        (void)mu_error_set(ret_why, -MU_ENOTFOUND, MU__TPU_UNTOLD ", and %s",
+                           why.message);
+    else
+        *ret_why = why;
+    return rv;
+}
+
+static int resolve_tpu(struct mu__requests *requests, const struct mu__settings *settings,
+                       mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    return mu__cloud_resolve(MU__CLOUD_TPU, requests, settings, ret_error,
+                             ret_resolution);
+}
+
+const struct mu__resolver_kind mu__resolver_tpu = {
+    .name = "tpu",
+    .summary = "Cloud TPUs, by name or address, or as variables and metadata tell",
+    .settings = mu__tpu_settings,
+    .detect = detect_tpu,
+    .resolve = resolve_tpu,
+    .master_is_first_task = true,
+    .watch_ms = 300000,     /* of one that is made anew under the same name */
+};

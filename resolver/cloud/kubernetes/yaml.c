@@ -1,0 +1,386 @@
+#include "resolver/cloud/kubernetes/yaml.h"
+
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <yaml.h>
+
+/* The events of libyaml come one after the other; what is open is on a stack. */
+struct reader {
+    const char *source;
+    mu_error *error;
+    struct {
+        cJSON *container;       /* owned by what it stands in, the first by `root` */
+        char *key;              /* of a mapping: its value comes next; owned */
+        yaml_mark_t start;
+    } open[MU__YAML_DEPTH_MAX];
+    unsigned depth;
+    cJSON *root;
+    unsigned documents;
+    unsigned events;
+};
+
+static int bad(struct reader *r, const yaml_mark_t *at, int code, const char *words)
+{
+    return mu_error_set(r->error, code, "%s: line %zu, column %zu: %s", r->source,
+                        at->line + 1, at->column + 1, words);
+}
+
+static int no_memory(struct reader *r)
+{
+    return mu_error_set(r->error, -MU_ENOMEM, "%s: out of memory", r->source);
+}
+
+/* ---- Scalars of the core schema ---- */
+
+static bool is_one_of(const char *text, const char *const *words)
+{
+    while (*words != NULL && strcmp(text, *words) != 0)
+        words++;
+    return *words != NULL;
+}
+
+static const char *skip_digits(const char *at)
+{
+    return at + strspn(at, "0123456789");
+}
+
+/* Whether all of it is digits with point and exponent, sign aside. */
+static bool is_decimal(const char *text)
+{
+    const char *whole = skip_digits(text);
+    const char *at = *whole == '.' ? skip_digits(whole + 1) : whole;
+
+    if (at - text - (*whole == '.') <= 0)
+        return false;
+    if (*at == 'e' || *at == 'E') {
+        at++;
+        at += *at == '+' || *at == '-';
+        if (skip_digits(at) == at)
+            return false;
+        at = skip_digits(at);
+    }
+    return *at == '\0';
+}
+
+/* "0x1f" and "0o17". */
+static bool read_based(const char *text, double *ret_number)
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned base = text[0] == '0' && text[1] == 'x' ? 16 : 8;
+    double number = 0;
+
+    if (text[0] != '0' || (text[1] != 'x' && text[1] != 'o') || text[2] == '\0')
+        return false;
+    for (text += 2; *text != '\0'; text++) {
+        char small = (char)(*text >= 'A' && *text <= 'F' ? *text + ('a' - 'A') : *text);
+        const char *digit = memchr(digits, small, base);
+
+        if (digit == NULL)
+            return false;
+        number = number * base + (double)(digit - digits);
+    }
+    *ret_number = number;
+    return true;
+}
+
+/* cJSON reads the digits: unlike strtod it knows which point the locale has. */
+static cJSON *new_decimal(const char *text, bool negative)
+{
+    char digits[64];
+    int size = snprintf(digits, sizeof digits, "%s0%s", negative ? "-" : "", text);
+
+    if (size < 0 || (size_t)size >= sizeof digits)
+        return NULL;
+    return cJSON_ParseWithLengthOpts(digits, (size_t)size + 1, NULL, 1);
+}
+
+static int make_number(struct reader *r, const yaml_event_t *event, cJSON **ret_item)
+{
+    const char *text = (const char *)event->data.scalar.value;
+    bool negative = *text == '-';
+    double number;
+    cJSON *item;
+
+    if (read_based(text, &number)) {
+        item = cJSON_CreateNumber(number);
+    } else {
+        text += *text == '-' || *text == '+';
+        if (strlen(text) > MU__JSON_NUMBER_BYTES_MAX)
+            return bad(r, &event->start_mark, -MU_EINVALID,
+                       "expected a number with fewer digits, or quotes around a text");
+        item = new_decimal(text, negative);
+    }
+    if (item == NULL)
+        return no_memory(r);
+    if (!isfinite(item->valuedouble)) {
+        cJSON_Delete(item);
+        return bad(r, &event->start_mark, -MU_EINVALID, "expected a finite number");
+    }
+    *ret_item = item;
+    return 0;
+}
+
+/* Of a scalar without quotes. */
+static int make_plain(struct reader *r, const yaml_event_t *event, cJSON **ret_item)
+{
+    static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
+    static const char *const truths[] = {"true", "True", "TRUE", NULL};
+    static const char *const lies[] = {"false", "False", "FALSE", NULL};
+    static const char *const endless[] = {".inf", ".Inf", ".INF", ".nan",
+                                          ".NaN", ".NAN", NULL};
+    const char *text = (const char *)event->data.scalar.value;
+    const char *unsigned_text = text + (*text == '-' || *text == '+');
+    double number;
+
+    if (is_one_of(unsigned_text, endless))
+        return bad(r, &event->start_mark, -MU_EINVALID, "expected a finite number");
+    if (is_decimal(unsigned_text) || read_based(text, &number))
+        return make_number(r, event, ret_item);
+    if (is_one_of(text, nulls))
+        *ret_item = cJSON_CreateNull();
+    else if (is_one_of(text, truths))
+        *ret_item = cJSON_CreateTrue();
+    else if (is_one_of(text, lies))
+        *ret_item = cJSON_CreateFalse();
+    else
+        *ret_item = cJSON_CreateString(text);
+    return *ret_item == NULL ? no_memory(r) : 0;
+}
+
+/* Whether a tag changes nothing: there is none, or it says what the thing is anyway. */
+static bool tag_is(const yaml_char_t *tag, const char *name)
+{
+    return tag == NULL || strcmp((const char *)tag, name) == 0;
+}
+
+static int check_scalar(struct reader *r, const yaml_event_t *event)
+{
+    const yaml_char_t *tag = event->data.scalar.tag;
+
+    if (!tag_is(tag, "!") && !tag_is(tag, YAML_STR_TAG))
+        return bad(r, &event->start_mark, -MU_EINVALID,
+                   "expected no tag but !!str, !!map or !!seq");
+    if (memchr(event->data.scalar.value, '\0', event->data.scalar.length) != NULL)
+        return bad(r, &event->start_mark, -MU_EINVALID,
+                   "expected no zero byte in a text");
+    return 0;
+}
+
+/* ---- The tree ---- */
+
+/* Put an item where it belongs. Takes it, whatever is returned. */
+static int place(struct reader *r, cJSON *item)
+{
+    cJSON *container;
+    cJSON_bool added;
+
+    if (r->depth == 0) {
+        r->root = item;
+        return 0;
+    }
+    container = r->open[r->depth - 1].container;
+    if (cJSON_IsArray(container)) {
+        added = cJSON_AddItemToArray(container, item);
+    } else {
+        added = cJSON_AddItemToObject(container, r->open[r->depth - 1].key, item);
+        cJSON_free(r->open[r->depth - 1].key);
+        r->open[r->depth - 1].key = NULL;
+    }
+    if (added)
+        return 0;
+    cJSON_Delete(item);
+    return no_memory(r);
+}
+
+/* Whether what comes next is a key. */
+static bool wants_key(const struct reader *r)
+{
+    return r->depth > 0 && cJSON_IsObject(r->open[r->depth - 1].container) &&
+           r->open[r->depth - 1].key == NULL;
+}
+
+static int on_scalar(struct reader *r, const yaml_event_t *event)
+{
+    const char *text = (const char *)event->data.scalar.value;
+    cJSON *item = NULL;
+    int rv = check_scalar(r, event);
+
+    if (rv != 0)
+        return rv;
+    if (wants_key(r)) {
+        size_t size = event->data.scalar.length + 1;
+
+        r->open[r->depth - 1].key = cJSON_malloc(size);
+        if (r->open[r->depth - 1].key == NULL)
+            return no_memory(r);
+        memcpy(r->open[r->depth - 1].key, text, size);
+        return 0;
+    }
+    if (event->data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
+        event->data.scalar.tag == NULL)
+        rv = make_plain(r, event, &item);
+    else
+        rv = (item = cJSON_CreateString(text)) == NULL ? no_memory(r) : 0;
+    return rv == 0 ? place(r, item) : rv;
+}
+
+static int open_container(struct reader *r, const yaml_event_t *event, cJSON *container)
+{
+    int rv;
+
+    if (container == NULL)
+        return no_memory(r);
+    rv = place(r, container);
+    if (rv != 0)
+        return rv;
+    r->open[r->depth].container = container;
+    r->open[r->depth].key = NULL;
+    r->open[r->depth].start = event->start_mark;
+    r->depth++;
+    return 0;
+}
+
+static int on_start(struct reader *r, const yaml_event_t *event)
+{
+    bool mapping = event->type == YAML_MAPPING_START_EVENT;
+    const yaml_char_t *tag = mapping ? event->data.mapping_start.tag
+                                     : event->data.sequence_start.tag;
+
+    if (wants_key(r))
+        return bad(r, &event->start_mark, -MU_EINVALID, "expected a text as a key");
+    if (!tag_is(tag, mapping ? YAML_MAP_TAG : YAML_SEQ_TAG))
+        return bad(r, &event->start_mark, -MU_EINVALID,
+                   "expected no tag but !!str, !!map or !!seq");
+    if (r->depth == MU__YAML_DEPTH_MAX)
+        return bad(r, &event->start_mark, -MU_EEXHAUSTED,
+                   "expected fewer mappings and sequences inside each other");
+    return open_container(r, event, mapping ? cJSON_CreateObject() : cJSON_CreateArray());
+}
+
+static int on_end(struct reader *r, const yaml_event_t *event)
+{
+    char where[MU__QUOTE_BYTES * 2];
+    yaml_mark_t start;
+
+    (void)event;
+    r->depth--;
+    if (!cJSON_IsObject(r->open[r->depth].container))
+        return 0;
+    start = r->open[r->depth].start;
+    (void)snprintf(where, sizeof where, "%.120s: line %zu, column %zu", r->source,
+                   start.line + 1, start.column + 1);
+    return mu__json_check_keys(r->open[r->depth].container, where, r->error);
+}
+
+static int on_document(struct reader *r, const yaml_event_t *event)
+{
+    if (r->documents++ == 0)
+        return 0;
+    return bad(r, &event->start_mark, -MU_EINVALID, "expected one document, got another");
+}
+
+static int on_alias(struct reader *r, const yaml_event_t *event)
+{
+    return bad(r, &event->start_mark, -MU_EINVALID,
+               "expected no alias (*name); write the thing out");
+}
+
+static int on_nothing(struct reader *r, const yaml_event_t *event)
+{
+    (void)r;
+    (void)event;
+    return 0;
+}
+
+/* ---- Events ---- */
+
+static int (*const handlers[])(struct reader *r, const yaml_event_t *event) = {
+    [YAML_NO_EVENT] = on_nothing,
+    [YAML_STREAM_START_EVENT] = on_nothing,
+    [YAML_STREAM_END_EVENT] = on_nothing,
+    [YAML_DOCUMENT_START_EVENT] = on_document,
+    [YAML_DOCUMENT_END_EVENT] = on_nothing,
+    [YAML_ALIAS_EVENT] = on_alias,
+    [YAML_SCALAR_EVENT] = on_scalar,
+    [YAML_SEQUENCE_START_EVENT] = on_start,
+    [YAML_SEQUENCE_END_EVENT] = on_end,
+    [YAML_MAPPING_START_EVENT] = on_start,
+    [YAML_MAPPING_END_EVENT] = on_end,
+};
+
+/* What libyaml did not like. */
+static int parser_error(struct reader *r, const yaml_parser_t *parser)
+{
+    char words[160];
+
+    if (parser->error == YAML_MEMORY_ERROR)
+        return no_memory(r);
+    if (parser->error == YAML_READER_ERROR)
+        return mu_error_set(r->error, -MU_EINVALID, "%s: byte %zu: expected UTF-8 (%s)",
+                            r->source, parser->problem_offset,
+                            parser->problem == NULL ? "" : parser->problem);
+    (void)snprintf(words, sizeof words, "expected YAML: %s%s%s",
+                   parser->context == NULL ? "" : parser->context,
+                   parser->context == NULL ? "" : ", ",
+                   parser->problem == NULL ? "" : parser->problem);
+    return bad(r, &parser->problem_mark, -MU_EINVALID, words);
+}
+
+static int read_events(struct reader *r, yaml_parser_t *parser)
+{
+    yaml_event_type_t type = YAML_NO_EVENT;
+    yaml_event_t event;
+    int rv;
+
+    while (type != YAML_STREAM_END_EVENT) {
+        if (!yaml_parser_parse(parser, &event))
+            return parser_error(r, parser);
+        type = event.type;
+        if (++r->events > MU__YAML_EVENTS_MAX)
+            rv = bad(r, &event.start_mark, -MU_EEXHAUSTED,
+                     "expected fewer scalars, mappings and sequences");
+        else
+            rv = handlers[type](r, &event);
+        yaml_event_delete(&event);
+        if (rv != 0)
+            return rv;
+    }
+    return 0;
+}
+
+int mu__yaml_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
+                   cJSON **ret_root)
+{
+    struct reader r = {.source = source, .error = ret_error};
+    yaml_parser_t parser;
+    int rv;
+
+    if (size > MU__YAML_BYTES_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED,
+                            "%s: the text has %zu bytes; expected at most %d", source,
+                            size, (int)MU__YAML_BYTES_MAX);
+    if (!yaml_parser_initialize(&parser))
+        return no_memory(&r);
+    yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+    rv = read_events(&r, &parser);
+    yaml_parser_delete(&parser);
+    if (rv == 0 && r.root == NULL) {
+        r.root = cJSON_CreateNull();
+        rv = r.root == NULL ? no_memory(&r) : 0;
+    }
+    if (rv != 0) {
+        while (r.depth > 0)
+            cJSON_free(r.open[--r.depth].key);
+        cJSON_Delete(r.root);
+        return rv;
+    }
+    *ret_root = r.root;
+    return 0;
+}

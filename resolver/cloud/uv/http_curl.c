@@ -1,0 +1,501 @@
+/* libcurl in the loop.
+ *
+ * libcurl says which sockets it waits for (on_socket) and for how long (on_timeout); the
+ * loop's handles call drive() back, which lets libcurl work and then takes what has
+ * ended. Nothing of ours is called by libcurl with an end, so requests are finished, and
+ * their handles freed, outside of its callbacks.
+ *
+ * Memory. A request's HTTP_DONE message is made when it begins, so that its end cannot
+ * fail. Where there is no memory even for that, the request waits in `starved` until
+ * there is some to say so. A socket that cannot be watched makes libcurl give up all that
+ * is under way: everything ends with an error, and the next request begins anew. */
+#include "resolver/cloud/uv/curl.h"
+
+#include "runtime/message/pool.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    MEMORY_RETRY_MS = 20,
+    IDLE_CONNECTIONS_MAX = 8
+};
+
+/* One socket of libcurl's. */
+struct watch {
+    uv_poll_t poll;
+    struct mu__http_client *http;
+    curl_socket_t socket;
+};
+
+struct mu__http_client {
+    struct mu__http door;               /* first: operations cast */
+    struct mu__http_client_config config;
+    CURLM *multi;                       /* NULL until the first request */
+    struct mu__curl_job *jobs;
+    unsigned jobs_count;
+    void *starved;                      /* requests, linked by `own` */
+    uv_timer_t timer;                   /* libcurl's */
+    uv_timer_t memory;                  /* for those who starve */
+    unsigned handles;                   /* of the loop that must close before we go */
+    bool closing;
+    void (*closed)(void *arg);
+    void *closed_arg;
+};
+
+static struct mu__http_client *from_door(struct mu__http *door)
+{
+    return (struct mu__http_client *)door;
+}
+
+/* ---- Jobs ---- */
+
+static void msg_free(struct mu__msg *msg)
+{
+    struct mu__pool pool;
+
+    mu__pool_init(&pool);
+    mu__pool_put(&pool, msg);
+    mu__pool_done(&pool);
+}
+
+static void job_free(struct mu__curl_job *job)
+{
+    curl_easy_cleanup(job->easy);
+    curl_slist_free_all(job->headers);
+    curl_slist_free_all(job->connect_to);
+    mu__buf_unref(job->answer);
+    msg_free(job->done);
+    free(job);
+}
+
+static void job_take_out(struct mu__http_client *http, struct mu__curl_job *job)
+{
+    (void)curl_multi_remove_handle(http->multi, job->easy);
+    *job->link = job->next;
+    if (job->next != NULL)
+        job->next->link = job->link;
+    http->jobs_count--;
+}
+
+static void job_put_in(struct mu__http_client *http, struct mu__curl_job *job)
+{
+    job->next = http->jobs;
+    job->link = &http->jobs;
+    if (job->next != NULL)
+        job->next->link = &job->next;
+    http->jobs = job;
+    http->jobs_count++;
+}
+
+static void post(struct mu__http_client *http, struct mu__http_request *request,
+                 struct mu__msg *done)
+{
+    done->to = request->owner;
+    *(void **)(void *)done->body = request;
+    if (http->config.post(http->config.owner, done) != 0)
+        msg_free(done);
+}
+
+/* A job that libcurl has nothing to do with any more. */
+static void job_finish(struct mu__http_client *http, struct mu__curl_job *job,
+                       CURLcode result)
+{
+    struct mu__http_request *request = job->request;
+
+    if (request != NULL) {
+        request->own = NULL;
+        mu__curl_take_answer(job, result);
+        post(http, request, job->done);
+        job->done = NULL;
+    }
+    job_free(job);
+}
+
+/* ---- libcurl's sockets and its timer ---- */
+
+static void end_if_all_ended(struct mu__http_client *http);
+
+/* Libcurl's state is lost, so nothing that is under way can go on. */
+static void give_up(struct mu__http_client *http)
+{
+    struct mu__curl_job *jobs = http->jobs;
+
+    while (http->jobs != NULL)
+        job_take_out(http, http->jobs);
+    (void)curl_multi_cleanup(http->multi);
+    http->multi = NULL;
+    (void)uv_timer_stop(&http->timer);
+    while (jobs != NULL) {
+        struct mu__curl_job *job = jobs;
+
+        jobs = job->next;
+        job_finish(http, job, CURLE_OUT_OF_MEMORY);
+    }
+}
+
+static void take_finished(struct mu__http_client *http)
+{
+    CURLMsg *news;
+    int left;
+
+    while ((news = curl_multi_info_read(http->multi, &left)) != NULL) {
+        CURLcode result = news->data.result;    /* news goes with the handle */
+        char *own = NULL;
+        struct mu__curl_job *job;
+
+        if (news->msg != CURLMSG_DONE)
+            continue;
+        (void)curl_easy_getinfo(news->easy_handle, CURLINFO_PRIVATE, &own);
+        job = (struct mu__curl_job *)(void *)own;
+        job_take_out(http, job);
+        job_finish(http, job, result);
+    }
+}
+
+static void drive(struct mu__http_client *http, curl_socket_t socket, int events)
+{
+    int running;
+
+    if (curl_multi_socket_action(http->multi, socket, events, &running) != CURLM_OK)
+        give_up(http);
+    else
+        take_finished(http);
+    end_if_all_ended(http);
+}
+
+/* A socket that has failed is read: so libcurl knows why, and sends anew what has met a
+ * connection that the server was closing. Told of an error alone, it only gives up. */
+static void on_poll(uv_poll_t *poll, int status, int events)
+{
+    struct watch *watch = poll->data;
+    int flags = status < 0 ? CURL_CSELECT_IN : 0;
+
+    if (events & UV_READABLE)
+        flags |= CURL_CSELECT_IN;
+    if (events & UV_WRITABLE)
+        flags |= CURL_CSELECT_OUT;
+    drive(watch->http, watch->socket, flags);   /* the watch may be closing then */
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    drive(timer->data, CURL_SOCKET_TIMEOUT, 0);
+}
+
+static int on_timeout(CURLM *multi, long timeout_ms, void *owner)
+{
+    struct mu__http_client *http = owner;
+
+    (void)multi;
+    if (timeout_ms < 0)
+        (void)uv_timer_stop(&http->timer);
+    else
+        (void)uv_timer_start(&http->timer, on_timer, (uint64_t)timeout_ms, 0);
+    return 0;
+}
+
+static void on_watch_closed(uv_handle_t *handle)
+{
+    struct watch *watch = handle->data;
+    struct mu__http_client *http = watch->http;
+
+    free(watch);
+    http->handles--;
+    end_if_all_ended(http);
+}
+
+static struct watch *watch_new(struct mu__http_client *http, curl_socket_t socket)
+{
+    struct watch *watch = calloc(1, sizeof *watch);
+
+    if (watch == NULL)
+        return NULL;
+    if (uv_poll_init_socket(http->config.loop, &watch->poll, socket) != 0) {
+        free(watch);
+        return NULL;
+    }
+    watch->http = http;
+    watch->socket = socket;
+    watch->poll.data = watch;
+    http->handles++;
+    (void)curl_multi_assign(http->multi, socket, watch);
+    return watch;
+}
+
+static void watch_close(struct mu__http_client *http, struct watch *watch)
+{
+    if (watch == NULL)
+        return;
+    (void)curl_multi_assign(http->multi, watch->socket, NULL);
+    uv_close((uv_handle_t *)&watch->poll, on_watch_closed);
+}
+
+static int on_socket(CURL *easy, curl_socket_t socket, int what, void *owner,
+                     void *assigned)
+{
+    struct mu__http_client *http = owner;
+    struct watch *watch = assigned;
+    int events = 0;
+
+    (void)easy;
+    if (what == CURL_POLL_REMOVE) {
+        watch_close(http, watch);
+        return 0;
+    }
+    if (watch == NULL)
+        watch = watch_new(http, socket);
+    if (watch == NULL)
+        return -1;
+    if (what != CURL_POLL_OUT)
+        events |= UV_READABLE;
+    if (what != CURL_POLL_IN)
+        events |= UV_WRITABLE;
+    return uv_poll_start(&watch->poll, events, on_poll) == 0 ? 0 : -1;
+}
+
+/* ---- Beginning ---- */
+
+static int out_of_memory(mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+}
+
+static int need_multi(struct mu__http_client *http, mu_error *ret_error)
+{
+    if (http->multi != NULL)
+        return 0;
+    http->multi = curl_multi_init();
+    if (http->multi == NULL)
+        return out_of_memory(ret_error);
+    (void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    (void)curl_multi_setopt(http->multi, CURLMOPT_SOCKETDATA, http);
+    (void)curl_multi_setopt(http->multi, CURLMOPT_TIMERFUNCTION, on_timeout);
+    (void)curl_multi_setopt(http->multi, CURLMOPT_TIMERDATA, http);
+    (void)curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS,
+                                (long)IDLE_CONNECTIONS_MAX);
+    return 0;
+}
+
+/* `wanted`: the request itself when somebody waits for its answer, else NULL. */
+static int begin(struct mu__http_client *http, const struct mu__http_request *request,
+                 struct mu__http_request *wanted, struct mu__curl_job **ret_job,
+                 mu_error *ret_error)
+{
+    int rv = need_multi(http, ret_error);
+    struct mu__curl_job *job;
+
+    if (rv != 0)
+        return rv;
+    job = calloc(1, sizeof *job);
+    if (job == NULL)
+        return out_of_memory(ret_error);
+    job->request = wanted;
+    job->done = mu__msg_heap(http->config.done_kind, sizeof(void *));
+    job->easy = curl_easy_init();
+    if (job->done == NULL || job->easy == NULL)
+        rv = -MU_ENOMEM;
+    if (rv == 0)
+        rv = mu__curl_set_options(job, request);
+    if (rv == 0 && curl_multi_add_handle(http->multi, job->easy) != CURLM_OK)
+        rv = -MU_ENOMEM;
+    if (rv != 0) {
+        job_free(job);
+        return out_of_memory(ret_error);
+    }
+    job_put_in(http, job);
+    *ret_job = job;
+    return 0;
+}
+
+/* ---- Requests that could not begin ---- */
+
+static void on_memory(uv_timer_t *timer);
+
+static void starve(struct mu__http_client *http, struct mu__http_request *request)
+{
+    request->own = http->starved;
+    http->starved = request;
+    (void)uv_timer_start(&http->memory, on_memory, MEMORY_RETRY_MS, 0);
+}
+
+static void refuse(struct mu__http_client *http, struct mu__http_request *request,
+                   int code, const char *words)
+{
+    struct mu__msg *done = mu__msg_heap(http->config.done_kind, sizeof(void *));
+
+    mu__curl_set_words(request, code, words);
+    if (done == NULL)
+        starve(http, request);
+    else
+        post(http, request, done);
+}
+
+static void on_memory(uv_timer_t *timer)
+{
+    struct mu__http_client *http = timer->data;
+    struct mu__http_request *request = http->starved;
+
+    http->starved = NULL;
+    while (request != NULL) {
+        struct mu__http_request *next = request->own;
+
+        request->own = NULL;
+        refuse(http, request, -MU_ENOMEM, "out of memory");
+        request = next;
+    }
+}
+
+static bool starved_take_out(struct mu__http_client *http,
+                             struct mu__http_request *request)
+{
+    void **at = &http->starved;
+
+    while (*at != NULL && *at != request)
+        at = &((struct mu__http_request *)*at)->own;
+    if (*at == NULL)
+        return false;
+    *at = request->own;
+    request->own = NULL;
+    return true;
+}
+
+/* ---- The door ---- */
+
+static void op_send(struct mu__http *door, struct mu__http_request *request)
+{
+    struct mu__http_client *http = from_door(door);
+    mu_error error;
+    struct mu__curl_job *job;
+    int rv;
+
+    assert(!http->closing);
+    request->code = 0;
+    request->error.code = 0;
+    request->status = 0;
+    request->answer = NULL;
+    request->own = NULL;
+    request->content_type[0] = '\0';
+    request->header[0] = '\0';
+    request->retry_after_ms = 0;
+    rv = http->jobs_count < MU__HTTP_REQUESTS_MAX
+             ? begin(http, request, request, &job, &error)
+             : mu_error_set(&error, -MU_EEXHAUSTED, "too many requests are under way");
+    if (rv == 0)
+        request->own = job;
+    else
+        refuse(http, request, rv, error.message);
+}
+
+static void op_cancel(struct mu__http *door, struct mu__http_request *request)
+{
+    struct mu__http_client *http = from_door(door);
+    struct mu__curl_job *job;
+
+    if (starved_take_out(http, request) || request->own == NULL)
+        return;
+    job = request->own;
+    assert(job->request == request);
+    request->own = NULL;
+    job_take_out(http, job);
+    job_free(job);
+}
+
+static void op_tell(struct mu__http *door, const struct mu__http_request *request)
+{
+    struct mu__http_client *http = from_door(door);
+    struct mu__curl_job *job;
+
+    assert(!http->closing);
+    if (http->jobs_count < MU__HTTP_REQUESTS_MAX)
+        (void)begin(http, request, NULL, &job, NULL);
+}
+
+static const struct mu__http_ops ops = {
+    .send = op_send,
+    .cancel = op_cancel,
+    .tell = op_tell,
+};
+
+/* ---- Life ---- */
+
+int mu__curl_open(const struct mu__http_client_config *config,
+                       struct mu__http_client **ret_http)
+{
+    struct mu__http_client *http = calloc(1, sizeof *http);
+
+    if (http == NULL)
+        return -MU_ENOMEM;
+    http->door.ops = &ops;
+    http->config = *config;
+    (void)uv_timer_init(config->loop, &http->timer);
+    (void)uv_timer_init(config->loop, &http->memory);
+    http->timer.data = http;
+    http->memory.data = http;
+    http->handles = 2;
+    *ret_http = http;
+    return 0;
+}
+
+struct mu__http *mu__curl_door(struct mu__http_client *http)
+{
+    return &http->door;
+}
+
+static void on_timer_closed(uv_handle_t *handle)
+{
+    struct mu__http_client *http = handle->data;
+
+    http->handles--;
+    end_if_all_ended(http);
+}
+
+/* When the last of what was told has ended, and then when the last handle has closed. */
+static void end_if_all_ended(struct mu__http_client *http)
+{
+    if (!http->closing || http->jobs != NULL)
+        return;
+    if (!uv_is_closing((uv_handle_t *)&http->timer)) {
+        if (http->multi != NULL)
+            (void)curl_multi_cleanup(http->multi);
+        http->multi = NULL;
+        uv_close((uv_handle_t *)&http->timer, on_timer_closed);
+        uv_close((uv_handle_t *)&http->memory, on_timer_closed);
+    }
+    if (http->handles == 0) {
+        void (*closed)(void *arg) = http->closed;
+        void *arg = http->closed_arg;
+
+        free(http);
+        closed(arg);
+    }
+}
+
+static void drop_starved(struct mu__http_client *http)
+{
+    while (http->starved != NULL)
+        (void)starved_take_out(http, http->starved);
+    (void)uv_timer_stop(&http->memory);
+}
+
+void mu__curl_close(struct mu__http_client *http, void (*closed)(void *arg), void *arg)
+{
+    struct mu__curl_job *next;
+
+    assert(!http->closing);
+    http->closing = true;
+    http->closed = closed;
+    http->closed_arg = arg;
+    drop_starved(http);
+    for (struct mu__curl_job *job = http->jobs; job != NULL; job = next) {
+        next = job->next;
+        if (job->request == NULL)
+            continue;
+        job->request->own = NULL;
+        job_take_out(http, job);
+        job_free(job);
+    }
+    end_if_all_ended(http);
+}

@@ -1,0 +1,92 @@
+/* The closures that a journal knows by name. */
+#include "actors/supervisor/state/named_closures.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include <cmocka.h>
+
+enum { COUNT = 3000 };
+
+static struct mu__view name_of(unsigned i)
+{
+    static char name[32];
+
+    (void)snprintf(name, sizeof name, "closure %u", i);
+    return mu__view_str(name);
+}
+
+static bool is_odd(const struct named_closure *closure)
+{
+    return closure->number % 2 == 1;
+}
+
+static void test_found_by_name_and_number_until_removed(void **state)
+{
+    struct mu__names functions = {.secret = 5};
+    struct named_closures named = {.functions = &functions};
+    struct named_closure *closure;
+
+    (void)state;
+    assert_null(mu__named_closures_find(&named, name_of(1)));
+    for (unsigned i = 1; i <= COUNT; i++)
+        assert_non_null(mu__named_closures_add(&named, name_of(i), i));
+    for (unsigned i = 1; i <= COUNT; i++) {
+        closure = mu__named_closures_find(&named, name_of(i));
+        assert_non_null(closure);
+        assert_int_equal(closure->number, i);
+        assert_ptr_equal(mu__named_closures_numbered(&named, i), closure);
+    }
+    mu__named_closures_remove_if(&named, is_odd);
+    assert_int_equal(named.count, COUNT / 2);
+    assert_null(mu__named_closures_find(&named, name_of(7)));
+    assert_null(mu__named_closures_numbered(&named, 7));
+    assert_non_null(mu__named_closures_find(&named, name_of(8)));
+    mu__named_closures_done(&named);
+}
+
+static void test_removing_releases_the_function(void **state)
+{
+    struct mu__names functions = {.secret = 5};
+    struct named_closures named = {.functions = &functions};
+    struct named_closure *closure = mu__named_closures_add(&named, name_of(1), 1);
+    uint32_t function = mu__names_take(&functions, mu__view_str("square"));
+
+    (void)state;
+    closure->function = function;
+    assert_int_equal(functions.names[function]->holders, 1);
+    mu__named_closures_remove(&named, closure);
+    assert_int_equal(functions.names[function]->holders, 0);
+    mu__named_closures_done(&named);
+    mu__names_done(&functions);
+}
+
+static void test_clients_join_until_forgotten(void **state)
+{
+    struct mu__names functions = {.secret = 5};
+    struct named_closures named = {.functions = &functions};
+    struct named_closure *closure = mu__named_closures_add(&named, name_of(1), 1);
+
+    (void)state;
+    assert_true(mu__named_closure_join(closure, (mu__pid){3, 1}, 30));
+    assert_true(mu__named_closure_join(closure, (mu__pid){4, 1}, 40));
+    assert_int_equal(closure->joined->token, 40);
+    assert_int_equal(closure->joined->next->token, 30);
+    mu__named_closure_forget_joined(closure);
+    assert_null(closure->joined);
+    assert_true(mu__named_closure_join(closure, (mu__pid){5, 1}, 50));
+    mu__named_closures_done(&named);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_found_by_name_and_number_until_removed),
+        cmocka_unit_test(test_removing_releases_the_function),
+        cmocka_unit_test(test_clients_join_until_forgotten),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
