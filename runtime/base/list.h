@@ -91,8 +91,14 @@ static inline struct mu__list_node *mu__list_pop(struct mu__list *list)
 {
     struct mu__list_node *node = list->first;
 
-    if (node != NULL)
-        mu__list_remove(list, node);
+    if (node == NULL)
+        return NULL;
+    list->first = node->next;
+    if (node->next == NULL)
+        list->last = NULL;
+    else
+        node->next->prev = NULL;
+    node->next = NULL;
     return node;
 }
 

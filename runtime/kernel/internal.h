@@ -65,6 +65,8 @@ struct mu__kernel {
     size_t nodes_capacity;
     struct mu__list remote_monitors;
     struct mu__kernel_counters counters;
+    uint16_t kinds_end;
+    uint16_t body_sizes[];      /* by kind of message; 0: there is none */
 };
 
 static inline struct actor *mu__kernel_find(const struct mu__kernel *kernel,

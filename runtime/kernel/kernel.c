@@ -120,9 +120,8 @@ struct mu__msg *mu__msg_new(struct mu__ctx *ctx, uint16_t kind)
 {
     struct mu__kernel *kernel = ctx->kernel;
 
-    assert(mu__schema_name(kernel->schema, kind) != NULL);
-    return mu__pool_get(&kernel->pool, kind,
-                        mu__schema_body_size(kernel->schema, kind));
+    assert(kind < kernel->kinds_end && kernel->body_sizes[kind] != 0);
+    return mu__pool_get(&kernel->pool, kind, kernel->body_sizes[kind]);
 }
 
 struct mu__msg *mu__claim(struct mu__ctx *ctx)
@@ -438,10 +437,16 @@ void mu__timer_cancel(struct mu__ctx *ctx, uint64_t timer)
 int mu__kernel_new(struct mu__world *world, const struct mu__schema *schema,
                    struct mu__kernel **ret_kernel)
 {
-    struct mu__kernel *kernel = calloc(1, sizeof *kernel);
+    uint16_t kinds_end = mu__schema_kinds_end(schema);
+    struct mu__kernel *kernel =
+        calloc(1, sizeof *kernel + kinds_end * sizeof kernel->body_sizes[0]);
 
     if (kernel == NULL)
         return -MU_ENOMEM;
+    kernel->kinds_end = kinds_end;
+    for (uint16_t kind = 0; kind < kinds_end; kind++)
+        if (mu__schema_name(schema, kind) != NULL)
+            kernel->body_sizes[kind] = mu__schema_body_size(schema, kind);
     kernel->table = calloc(TABLE_FIRST, sizeof *kernel->table);
     if (kernel->table == NULL) {
         free(kernel);

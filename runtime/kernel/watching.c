@@ -138,7 +138,7 @@ static struct mu__buf *join(const char *first, const char *second,
 static int tell(struct mu__kernel *kernel, uint32_t watcher, uint16_t kind,
                 const void *body, struct mu__buf *words)
 {
-    size_t size = mu__schema_body_size(kernel->schema, kind);
+    size_t size = kernel->body_sizes[kind];
     struct mu__msg *msg = mu__pool_get(&kernel->pool, kind, size);
 
     if (msg == NULL)
