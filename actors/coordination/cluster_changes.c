@@ -5,7 +5,7 @@
  * Every host learns of changes by itself, so two hosts may coordinate different tasks for
  * a while; the one that leads decides. A task that is not known to it yet takes part as a
  * guest, whom nobody waits for. */
-#include "actors/coordination/barrier_requests.h"
+#include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/cluster_changes.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/leave.h"

@@ -1,7 +1,7 @@
 
 #include "actors/coordination/coordination.h"
 
-#include "actors/coordination/barrier_requests.h"
+#include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/cluster_changes.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"

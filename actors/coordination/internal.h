@@ -8,13 +8,13 @@
  *     task_marks.h         errors and resets that one task reports of another
  *     cluster_changes.h    tasks that come to the coordinated jobs, or leave them
  *     task_requests.h      requests about tasks, and those that wait for tasks
- *     alive.h              requests for those who are alive
- *     barrier_requests.h   barriers
+ *     barriers/alive.h     requests for those who are alive
+ *     barriers/            barriers: requests, outcomes, the table of them
  *     preemption.h         notices and rounds
  *     job_runs.h           runs of the job: what belongs to one, when another begins
  *     keys/keys.h          key-values: changes, reads, watches, leases
  *
- * Below them, as plain data that knows no messages: roster.h, barrier_table.h,
+ * Below them, as plain data that knows no messages: roster.h, barriers/barrier_table.h,
  * request_results.h, keys/key_map.h, task_set.h. */
 #ifndef MU_ACTORS_COORDINATION_INTERNAL_H
 #define MU_ACTORS_COORDINATION_INTERNAL_H

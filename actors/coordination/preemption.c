@@ -12,7 +12,7 @@
 #include "actors/coordination/job_runs.h"
 #include "actors/packing.h"
 
-#include "actors/coordination/barrier_requests.h"
+#include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
 #include "actors/coordination/preemption.h"

@@ -4,7 +4,7 @@
  * another. It is CONNECTED from its registration until it is dead, says that it failed,
  * leaves or is reset. All times are by mu__coord_clock, so that a pause of this host
  * makes nobody dead. */
-#include "actors/coordination/barrier_requests.h"
+#include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/keys/internal.h"

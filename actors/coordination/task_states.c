@@ -1,6 +1,6 @@
 /* Changes of a task's state: what the other parts, the task itself and all others hear of
  * it. */
-#include "actors/coordination/barrier_requests.h"
+#include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/keys/internal.h"

@@ -51,7 +51,7 @@ struct variable {
     uint64_t writes;
     uint64_t bytes_read;
     uint64_t bytes_written;
-    struct mu__shard_requester creator;   /* MAKING, FILLED: who owes the content or COMMIT, */
+    struct mu__shard_requester creator; /* MAKING, FILLED: it owes content or COMMIT, */
     uint64_t received;              /* how much of it is here */
     struct answers waiting;         /* for READY; in all stages before it */
     char name[];

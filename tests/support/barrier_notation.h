@@ -2,7 +2,7 @@
 #ifndef MU_TESTS_BARRIER_NOTATION_H
 #define MU_TESTS_BARRIER_NOTATION_H
 
-#include "actors/coordination/barrier_table.h"
+#include "actors/coordination/barriers/barrier_table.h"
 #include "tests/sim/random.h"
 
 #include <inttypes.h>

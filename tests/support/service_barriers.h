@@ -4,7 +4,7 @@
 
 #include "tests/support/service.h"
 
-#include "actors/coordination/barrier_table.h"
+#include "actors/coordination/barriers/barrier_table.h"
 
 #include <time.h>
 

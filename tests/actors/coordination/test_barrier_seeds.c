@@ -10,8 +10,8 @@
  * COUNT. */
 #include "tests/support/service.h"
 
-#include "actors/coordination/barrier_requests.h"
-#include "actors/coordination/barrier_table.h"
+#include "actors/coordination/barriers/barrier_requests.h"
+#include "actors/coordination/barriers/barrier_table.h"
 #include "tests/sim/random.h"
 #include "tests/support/seeds.h"
 

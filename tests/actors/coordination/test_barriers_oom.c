@@ -1,6 +1,6 @@
 /* Every allocation of barriers fails once: nothing is half done, nobody is released
  * early, and what did not fail goes on as if nothing had happened. */
-#include "actors/coordination/barrier_table.h"
+#include "actors/coordination/barriers/barrier_table.h"
 #include "tests/support/fault.h"
 
 #include <setjmp.h>

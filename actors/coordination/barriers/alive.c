@@ -1,6 +1,6 @@
-#include "actors/coordination/alive.h"
+#include "actors/coordination/barriers/alive.h"
 
-#include "actors/coordination/barrier_requests.h"
+#include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
 #include "actors/coordination/sets.h"

@@ -1,7 +1,7 @@
 /* How a generation of a barrier ends: its outcome in the store, and the answers. */
-#include "actors/coordination/alive.h"
-#include "actors/coordination/barrier_requests.h"
-#include "actors/coordination/barrier_table.h"
+#include "actors/coordination/barriers/alive.h"
+#include "actors/coordination/barriers/barrier_requests.h"
+#include "actors/coordination/barriers/barrier_table.h"
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"

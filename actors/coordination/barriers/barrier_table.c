@@ -1,5 +1,5 @@
 
-#include "actors/coordination/barrier_table.h"
+#include "actors/coordination/barriers/barrier_table.h"
 
 #include "actors/packing.h"
 #include "runtime/base/sip_hash.h"

@@ -1,5 +1,5 @@
 /* The outcomes of a barrier as text, as the store has them. */
-#include "actors/coordination/barrier_table.h"
+#include "actors/coordination/barriers/barrier_table.h"
 
 #include "actors/packing.h"
 #include "runtime/base/sip_hash.h"

@@ -3,8 +3,8 @@
 #define MU_ACTORS_COORDINATION_BARRIER_REQUESTS_H
 
 #include "actors/coordination/internal.h"
-#include "actors/coordination/alive.h"
-#include "actors/coordination/barrier_table.h"
+#include "actors/coordination/barriers/alive.h"
+#include "actors/coordination/barriers/barrier_table.h"
 
 /* `task` is not CONNECTED any more: it failed (its error says how), left or was reset. */
 void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
