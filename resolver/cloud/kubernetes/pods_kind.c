@@ -298,16 +298,15 @@ static int check_status(const struct selector *selector, const struct mu__answer
 }
 
 /* The pods of a page, parsed once for all runs. */
-static int read_page(const struct plan *plan, const struct selector *selector,
-                     const struct mu__answer *answer, mu_error *ret_error,
-                     const struct mu__pods **ret_pods)
+static int read_page(const struct selector *selector, const struct mu__answer *answer,
+                     mu_error *ret_error, const struct mu__pods **ret_pods)
 {
     struct mu__pods *pods;
     int rv = check_status(selector, answer, ret_error);
 
     if (rv == 0 && answer->parsed == NULL) {
-        rv = mu__pods_parse(answer->data, answer->size, plan->port_name != NULL,
-                            selector->source, ret_error, &pods);
+        rv = mu__pods_parse(answer->data, answer->size, selector->source, ret_error,
+                            &pods);
         if (rv == 0)
             mu__answer_set_parsed(answer, pods, mu__pods_free);
     }
@@ -377,7 +376,7 @@ static int read_pages(struct mu__requests *requests, const struct plan *plan,
         if (answer == NULL)
             return MU__LATER;
         *ret_status = answer->code == 0 ? answer->status : 0;
-        rv = read_page(plan, selector, answer, ret_error, &page);
+        rv = read_page(selector, answer, ret_error, &page);
         if (rv == 0)
             rv = append(list, page, selector->source, ret_error);
         if (rv != 0)

@@ -10,6 +10,10 @@
 
 #include <yaml.h>
 
+enum {
+    NUMBER_BYTES_MAX = 40 /* digits, point and exponent of a number */
+};
+
 /* The events of libyaml come one after the other; what is open is on a stack. */
 struct reader {
     const char *source;
@@ -111,7 +115,7 @@ static int make_number(struct reader *r, const yaml_event_t *event, cJSON **ret_
         item = cJSON_CreateNumber(number);
     } else {
         text += *text == '-' || *text == '+';
-        if (strlen(text) > MU__JSON_NUMBER_BYTES_MAX)
+        if (strlen(text) > NUMBER_BYTES_MAX)
             return bad(r, &event->start_mark, -MU_EINVALID,
                        "expected a number with fewer digits, or quotes around a text");
         item = new_decimal(text, negative);
