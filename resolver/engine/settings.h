@@ -2,7 +2,7 @@
 #ifndef MU_RESOLVER_SETTINGS_H
 #define MU_RESOLVER_SETTINGS_H
 
-#include "resolver/engine/requests.h"
+#include "resolver/engine/request_table.h"
 
 enum mu__setting_form {
     MU__SETTING_TEXT,

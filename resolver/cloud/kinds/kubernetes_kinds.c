@@ -1,7 +1,7 @@
 /* What is known of the resolvers kubernetes and kubernetes_job without libmuster-cloud:
  * their settings, and where they are for. */
 #include "resolver/cloud/kubernetes/access.h"
-#include "resolver/cloud/kubernetes/job.h"
+#include "resolver/cloud/kubernetes/job_kind.h"
 #include "resolver/engine/cloud.h"
 #include "runtime/base/text.h"
 

@@ -10,7 +10,7 @@
 #ifndef MU_RESOLVER_ASKER_UV_H
 #define MU_RESOLVER_ASKER_UV_H
 
-#include "resolver/engine/requests.h"
+#include "resolver/engine/exchange.h"
 
 #include <uv.h>
 

@@ -1,5 +1,5 @@
 /* Requests over HTTP: a flight each. */
-#include "resolver/engine/uv/requester_internal.h"
+#include "resolver/engine/uv/internal.h"
 
 #include "resolver/engine/request.h"
 #include "resolver/engine/uv/http_client.h"

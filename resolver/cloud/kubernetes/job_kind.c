@@ -6,7 +6,7 @@
  *     Indexed Job, StatefulSet    NAME-INDEX.SERVICE
  *     JobSet                      JOBSET-REPLICATED_JOB-JOB_INDEX-INDEX.SERVICE */
 #include "resolver/cloud/resolvers.h"
-#include "resolver/cloud/kubernetes/job.h"
+#include "resolver/cloud/kubernetes/job_kind.h"
 
 #include <muster/resolver.h>
 

@@ -4,7 +4,7 @@
 
 #include "resolver/engine/dns_records.h"
 #include "resolver/engine/request.h"
-#include "resolver/engine/uv/requester_internal.h"
+#include "resolver/engine/uv/internal.h"
 #include "runtime/uv/look_up.h"
 
 #include <locale.h>
