@@ -118,13 +118,13 @@ static bool is_passed_over(const char *name, size_t size)
            (size > 4 && memcmp(name + size - 4, ".tmp", 4) == 0);
 }
 
-static bool is_removed(const struct look *look, const struct mu__entry *entry)
+static bool is_removed(const struct look *look, const struct mu__task_entry *entry)
 {
     return entry->until_s != 0 && entry->until_s < look->now_s;
 }
 
 static void record_removed(struct look *look, const char *path,
-                           const struct mu__entry *entry)
+                           const struct mu__task_entry *entry)
 {
     uint64_t since_s = look->now_s - entry->until_s;
 
@@ -141,7 +141,7 @@ static int read_task(struct look *look, const char *name, size_t size,
                      mu_resolution *resolution)
 {
     const struct mu__answer *answer = request_file(look, name, size);
-    struct mu__entry entry;
+    struct mu__task_entry entry;
     char path[SOURCE_BYTES];
     char type[16];
     int index;
@@ -274,7 +274,7 @@ static int choose_index(const struct look *look, const char *names, const char *
         int size = snprintf(name, sizeof name, "%s-%d", type, index);
         const char *found = strstr(names, name);
         const struct mu__answer *answer;
-        struct mu__entry entry;
+        struct mu__task_entry entry;
 
         while (found != NULL && ((found != names && found[-1] != '\n') ||
                                  (found[size] != '\n' && found[size] != '\0')))
@@ -313,7 +313,7 @@ static int find_index(const struct look *look, const mu_resolution *task, int *r
 /* A file of somebody else's is in the place. One that is written anew while we look is
  * that of a living process. */
 static int refuse(const struct look *look, const char *path,
-                  const struct mu__entry *entry, struct own *own)
+                  const struct mu__task_entry *entry, struct own *own)
 {
     bool same = strcmp(own->holder, entry->who) == 0;
 
@@ -337,7 +337,7 @@ static int refuse(const struct look *look, const char *path,
 static int write_location(const struct look *look, const char *path,
                           const mu_announcement *announcement, long ttl_s, bool new_only)
 {
-    struct mu__entry entry = {.until_s = look->now_s + (uint64_t)ttl_s};
+    struct mu__task_entry entry = {.until_s = look->now_s + (uint64_t)ttl_s};
     char text[MU__ENTRY_BYTES_MAX];
     struct mu__request request = {
         .kind = MU__REQUEST_WRITE,
@@ -368,7 +368,7 @@ static int take(const struct look *look, const mu_announcement *announcement,
                 const char *name, struct own *own, long ttl_s)
 {
     char path[SOURCE_BYTES];
-    struct mu__entry entry = {.until_s = 0};
+    struct mu__task_entry entry = {.until_s = 0};
     const struct mu__answer *answer;
     bool is_there;
     int rv = 0;
@@ -428,7 +428,7 @@ static int withdraw(struct mu__requests *requests, const struct mu__settings *se
     const struct mu__request request = {
         .kind = MU__REQUEST_REMOVE, .name = path, .tries = 1};
     const struct mu__answer *answer;
-    struct mu__entry entry;
+    struct mu__task_entry entry;
     struct look look;
     mu_resolution task;
     char name[32];

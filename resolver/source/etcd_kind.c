@@ -28,7 +28,7 @@ enum {
     PAGE_TASKS = 4096,
     CROWD_TASKS = 64,           /* where more are expected, all keys are read only after a
                                    change */
-    KEPT_MS = 60000,            /* what was read then */
+    CACHE_MS = 60000,            /* what was read then */
     CHOICES_MAX = 16,           /* of a free index, until one is not snatched away */
     WATCH_MS = 3000
 };
@@ -128,7 +128,7 @@ static int read_task(struct talk *talk, const struct mu__etcd_entry *at,
     size_t folder = strlen(talk->folder);
     const char *name = (const char *)at->key.data + folder;
     char source[KEY_BYTES];
-    struct mu__entry entry;
+    struct mu__task_entry entry;
     char type[16];
     int index;
     int rv;
@@ -148,14 +148,14 @@ static int read_task(struct talk *talk, const struct mu__etcd_entry *at,
 }
 
 /* The key that follows, or the end. */
-struct page {
+struct key_page {
     char from[KEY_BYTES];
     size_t from_size;
     bool more;
 };
 
 static int read_page(struct talk *talk, const struct mu__etcd_answer *answer,
-                     struct page *page, mu_resolution *resolution)
+                     struct key_page *page, mu_resolution *resolution)
 {
     struct mu__etcd_entries entries;
     struct mu__etcd_entry entry;
@@ -177,7 +177,7 @@ static int read_page(struct talk *talk, const struct mu__etcd_answer *answer,
 
 /* All keys below the folder. */
 struct range {
-    struct page page;           /* from where on */
+    struct key_page page;           /* from where on */
     char end[KEY_BYTES];
     size_t end_size;
     uint64_t limit;
@@ -238,13 +238,13 @@ static bool is_crowd(const struct talk *talk)
 static int read_tasks(struct talk *talk, mu_resolution *resolution)
 {
     struct range range;
-    struct page *page = &range.page;
+    struct key_page *page = &range.page;
     int rv;
 
     begin_range(talk, &range);
     rv = is_crowd(talk) ? look_for_change(talk, &range) : 0;
     if (rv == 0 && range.limit > PAGE_TASKS)
-        talk->etcd.cache_ms = KEPT_MS;
+        talk->etcd.cache_ms = CACHE_MS;
     while (rv == 0 && page->more) {
         struct mu__etcd_answer *answer = NULL;
         struct mu__etcd_body body = {0};
@@ -284,7 +284,7 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
 /* ---- Telling the others ---- */
 
 /* Between calls. */
-struct own {
+struct own_key {
     bool taken;                 /* the place was ours */
     unsigned endpoint;          /* that answered last: one that hangs is not waited for
                                    each time, the lease would end meanwhile */
@@ -300,7 +300,7 @@ struct slot {
     mu_resolution task;         /* who that is */
     uint64_t lease;
     long ttl_s;
-    struct own *own;
+    struct own_key *own;
     char key[KEY_BYTES];
     int index;
 };
@@ -323,8 +323,8 @@ static void write_key(struct talk *talk, struct slot *slot, int index)
                    slot->task.task_type, index);
 }
 
-/* Keep the lease; *ret_kept is false when there is none any more. */
-static int keep(struct talk *talk, const struct slot *slot, bool *ret_kept)
+/* Keep the lease; *ret_stored is false when there is none any more. */
+static int keep(struct talk *talk, const struct slot *slot, bool *ret_stored)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__etcd_body body = {0};
@@ -334,9 +334,9 @@ static int keep(struct talk *talk, const struct slot *slot, bool *ret_kept)
     mu__etcd_keep(&body, slot->lease);
     rv = post(talk, MU__ETCD_KEEP, &body, 0, &answer);
     if (rv == 0)
-        rv = mu__etcd_kept(answer, talk->etcd.error, &ttl_s);
+        rv = mu__etcd_lease_ttl(answer, talk->etcd.error, &ttl_s);
     mu__etcd_answer_free(answer);
-    *ret_kept = ttl_s > 0;
+    *ret_stored = ttl_s > 0;
     return rv;
 }
 
@@ -354,7 +354,7 @@ static int grant(struct talk *talk, const struct slot *slot)
 
 static int read_holder(struct talk *talk, const struct slot *slot,
                        const struct mu__etcd_answer *answer, uint64_t *ret_lease,
-                       struct mu__entry *ret_entry)
+                       struct mu__task_entry *ret_entry)
 {
     struct mu__etcd_entries entries;
     struct mu__etcd_entry entry;
@@ -405,22 +405,22 @@ static uint64_t now_s(struct talk *talk)
  * anew has made all leases longer by itself, and one that stood still has yet to end
  * them: neither says anything of their owners. */
 static int refuse(struct talk *talk, struct slot *slot, uint64_t lease,
-                  const struct mu__entry *entry)
+                  const struct mu__task_entry *entry)
 {
-    struct own *own = slot->own;
+    struct own_key *own = slot->own;
     uint64_t now = now_s(talk);
     uint64_t term = 0;
     uint64_t ttl_s = 0;
     bool known;
-    bool lives;
+    bool is_live;
     int rv = lease == 0 ? 0 : request_ttl(talk, lease, &term, &ttl_s);
 
     if (rv != 0)
         return rv;
     known = own->holder_lease == lease && own->holder_term == term;
-    lives = known && ttl_s > 0 &&
+    is_live = known && ttl_s > 0 &&
             (ttl_s > own->holder_ttl_s || now > own->holder_end_s + 1);
-    if (lease == 0 || own->taken || lives)
+    if (lease == 0 || own->taken || is_live)
         return mu_error_set(talk->etcd.error, -MU_EEXISTS,
                             "etcd: %s is another process's, at %s%s", slot->key,
                             entry->address,
@@ -441,7 +441,7 @@ static int refuse(struct talk *talk, struct slot *slot, uint64_t lease,
 static void write_take(const struct slot *slot, struct mu__etcd_body *body)
 {
     struct mu__view key = mu__view_str(slot->key);
-    struct mu__entry entry = {.until_s = 0};
+    struct mu__task_entry entry = {.until_s = 0};
     char text[MU__ENTRY_BYTES_MAX];
 
     (void)snprintf(entry.address, sizeof entry.address, "%s",
@@ -460,7 +460,7 @@ static void write_take(const struct slot *slot, struct mu__etcd_body *body)
 /* Put the key there if there is none. *ret_taken: it is ours, now or since before; else
  * `ret_lease` and `ret_entry` say whose it is. */
 static int try_slot(struct talk *talk, const struct slot *slot, bool *ret_taken,
-                    uint64_t *ret_lease, struct mu__entry *ret_entry)
+                    uint64_t *ret_lease, struct mu__task_entry *ret_entry)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__etcd_body body = {0};
@@ -484,7 +484,7 @@ static int try_slot(struct talk *talk, const struct slot *slot, bool *ret_taken,
 
 static int take_given(struct talk *talk, struct slot *slot)
 {
-    struct mu__entry entry;
+    struct mu__task_entry entry;
     uint64_t lease = 0;
     bool taken = false;
     int rv;
@@ -507,7 +507,7 @@ static int take_free(struct talk *talk, struct slot *slot)
     mu_resolution_init(&there);
     rv = read_tasks(talk, &there);
     for (int index = 0; rv == 0 && !taken; index++) {
-        struct mu__entry entry;
+        struct mu__task_entry entry;
         uint64_t lease;
 
         if (index > MU_CLUSTER_INDEX_MAX || (count > 0 && index >= (int)count) ||
@@ -531,10 +531,10 @@ static int take_free(struct talk *talk, struct slot *slot)
 
 static int take_slot(struct talk *talk, struct slot *slot)
 {
-    bool kept = false;
-    int rv = keep(talk, slot, &kept);
+    bool stored = false;
+    int rv = keep(talk, slot, &stored);
 
-    if (rv == 0 && !kept)
+    if (rv == 0 && !stored)
         rv = grant(talk, slot);
     if (rv != 0)
         return rv;
@@ -554,7 +554,7 @@ static int begin_slot(struct talk *talk, struct slot *slot, void **own)
     int rv;
 
     if (*own == NULL)
-        *own = calloc(1, sizeof(struct own));
+        *own = calloc(1, sizeof(struct own_key));
     slot->own = *own;
     if (slot->own == NULL)
         return mu_error_set(talk->etcd.error, -MU_ENOMEM, "etcd: out of memory");
@@ -605,7 +605,7 @@ static int withdraw(struct mu__requests *requests, const struct mu__settings *se
 
     if (rv != 0 || *own == NULL)
         return rv;
-    talk.etcd.first = ((const struct own *)*own)->endpoint;
+    talk.etcd.first = ((const struct own_key *)*own)->endpoint;
     mu__etcd_revoke(&body, lease_of(announcement->incarnation));
     rv = post(&talk, MU__ETCD_REVOKE, &body, 0, &answer);
     mu__etcd_answer_free(answer);

@@ -43,14 +43,14 @@ static const struct mu__setting_spec pbs_settings[] = {
 };
 
 /* One host for each task. */
-struct found {
+struct batch_job {
     const char *source;
     char origin[MU__ORIGIN_BYTES];
     struct mu__host_list hosts;
     unsigned rank;
 };
 
-static int add_hosts(struct found *found, const char *name, unsigned count,
+static int add_hosts(struct batch_job *found, const char *name, unsigned count,
                      mu_error *ret_error)
 {
     int rv = 0;
@@ -92,7 +92,7 @@ static int bad_pair(const char *source, const char *text, const char *at,
 }
 
 /* "n1 4 n2 2" */
-static int read_pairs(const char *text, mu_error *ret_error, struct found *found)
+static int read_pairs(const char *text, mu_error *ret_error, struct batch_job *found)
 {
     const char *at = text + strspn(text, " ");
     int rv = 0;
@@ -117,7 +117,7 @@ static int read_pairs(const char *text, mu_error *ret_error, struct found *found
 }
 
 static int lsf_find(struct mu__requests *requests, const struct mu__settings *settings,
-                    mu_error *ret_error, struct found *found)
+                    mu_error *ret_error, struct batch_job *found)
 {
     static const char hint[] = ": blaunch sets it for each task";
     const char *text = mu__setting(requests, settings, HOSTS);
@@ -171,7 +171,7 @@ static int pbs_detect(struct mu__requests *requests, const struct mu__settings *
 }
 
 static int read_file(struct mu__requests *requests, const char *path, mu_error *ret_error,
-                     struct found *found)
+                     struct batch_job *found)
 {
     const struct mu__answer *answer = mu__request_file(requests, path);
     struct mu__host_list hosts = {0};
@@ -196,7 +196,7 @@ static int read_file(struct mu__requests *requests, const char *path, mu_error *
     return rv;
 }
 
-static int check_unique(const struct found *found, mu_error *ret_error)
+static int check_unique(const struct batch_job *found, mu_error *ret_error)
 {
     struct mu__layout layout = {0};
     int rv = mu__layout_listed(&found->hosts, &found->hosts, found->source, ret_error,
@@ -213,7 +213,7 @@ static int check_unique(const struct found *found, mu_error *ret_error)
 }
 
 static int pbs_find(struct mu__requests *requests, const struct mu__settings *settings,
-                    mu_error *ret_error, struct found *found)
+                    mu_error *ret_error, struct batch_job *found)
 {
     const char *path = mu__setting(requests, settings, HOSTS);
     const char *rank = pbs_rank;
@@ -246,7 +246,7 @@ static int pbs_find(struct mu__requests *requests, const struct mu__settings *se
 /* ---- Both ---- */
 
 /* The machine knows its own name, which the list may have in another form. */
-static int compare(struct mu__requests *requests, const struct found *found,
+static int compare(struct mu__requests *requests, const struct batch_job *found,
                    mu_error *ret_error)
 {
     const struct mu__request own = {
@@ -267,7 +267,7 @@ static int compare(struct mu__requests *requests, const struct found *found,
 }
 
 static int conclude(struct mu__requests *requests, const struct mu__settings *settings,
-                    const struct found *found, const char *job, mu_error *ret_error,
+                    const struct batch_job *found, const char *job, mu_error *ret_error,
                     mu_resolution *resolution)
 {
     const char *bind = mu__setting(requests, settings, BIND_ADDRESS);
@@ -295,13 +295,13 @@ static int conclude(struct mu__requests *requests, const struct mu__settings *se
 }
 
 typedef int (*find_fn)(struct mu__requests *requests, const struct mu__settings *settings,
-                       mu_error *ret_error, struct found *found);
+                       mu_error *ret_error, struct batch_job *found);
 
 static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    find_fn find, const char *job, mu_error *ret_error,
                    mu_resolution *resolution)
 {
-    struct found found = {.source = NULL};
+    struct batch_job found = {.source = NULL};
     int rv = find(requests, settings, ret_error, &found);
 
     if (rv == 0)

@@ -59,15 +59,15 @@ static const struct mu__setting_spec settings_of[] = {
 static const char hint[] = ": it is for tasks of a Slurm step; start it with srun";
 
 /* Where the variables of the step are, or of the job outside of one. */
-struct names {
+struct step_variables {
     const char *tasks;
     const char *hosts;
     const char *counts;
     bool in_step;
 };
 
-struct plan {
-    struct names names;
+struct slurm_step {
+    struct step_variables names;
     unsigned tasks;
     unsigned rank;
     struct mu__slurm_het het;
@@ -113,11 +113,11 @@ static int detect(struct mu__requests *requests, const struct mu__settings *sett
 
 /* ---- Which tasks there are ---- */
 
-static struct names find_names(struct mu__requests *requests)
+static struct step_variables find_names(struct mu__requests *requests)
 {
-    static const struct names step = {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST",
-                                      "SLURM_STEP_TASKS_PER_NODE", true};
-    static const struct names job = {"SLURM_NTASKS", "SLURM_JOB_NODELIST",
+    static const struct step_variables step = {
+        "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE", true};
+    static const struct step_variables job = {"SLURM_NTASKS", "SLURM_JOB_NODELIST",
                                      "SLURM_TASKS_PER_NODE", false};
     bool in_step = mu__request_variable(requests, step.tasks) != NULL ||
                    mu__request_variable(requests, step.hosts) != NULL ||
@@ -131,7 +131,7 @@ static struct names find_names(struct mu__requests *requests)
     return in_step || mu__request_variable(requests, job.tasks) == NULL ? step : job;
 }
 
-static int find_hosts(struct mu__requests *requests, struct plan *plan,
+static int find_hosts(struct mu__requests *requests, struct slurm_step *plan,
                       mu_error *ret_error)
 {
     const char *text = plan->het.hosts != NULL
@@ -150,7 +150,8 @@ static int find_hosts(struct mu__requests *requests, struct plan *plan,
     return rv;
 }
 
-static int check_counts(const struct plan *plan, const char *source, mu_error *ret_error)
+static int check_counts(const struct slurm_step *plan, const char *source,
+                        mu_error *ret_error)
 {
     uint64_t sum = 0;
 
@@ -165,7 +166,7 @@ static int check_counts(const struct plan *plan, const char *source, mu_error *r
 }
 
 static int find_counts(struct mu__requests *requests, const struct mu__settings *settings,
-                       struct plan *plan, mu_error *ret_error)
+                       struct slurm_step *plan, mu_error *ret_error)
 {
     const char *text = mu__setting(requests, settings, MU__SLURM_TASKS_PER_NODE);
     char source[MU__ORIGIN_BYTES];
@@ -222,7 +223,7 @@ static int read_host_file(struct mu__requests *requests, mu_error *ret_error,
 }
 
 /* A step may have fewer tasks than the file has lines. */
-static int lay_out_listed(struct mu__requests *requests, struct plan *plan,
+static int lay_out_listed(struct mu__requests *requests, struct slurm_step *plan,
                           mu_error *ret_error)
 {
     struct mu__host_list ranks = {0};
@@ -244,8 +245,8 @@ static int lay_out_listed(struct mu__requests *requests, struct plan *plan,
 }
 
 static int lay_out_distribution(struct mu__requests *requests,
-                                enum mu__distribution distribution, struct plan *plan,
-                                mu_error *ret_error)
+                                enum mu__distribution distribution,
+                                struct slurm_step *plan, mu_error *ret_error)
 {
     unsigned plane = 1;
     int rv = 0;
@@ -264,7 +265,8 @@ static int lay_out_distribution(struct mu__requests *requests,
 
 /* "block:cyclic,pack": what stands behind ":" is about the sockets of a node, and what
  * stands behind "," about how many tasks a node gets. */
-static int lay_out(struct mu__requests *requests, struct plan *plan, mu_error *ret_error)
+static int lay_out(struct mu__requests *requests, struct slurm_step *plan,
+                   mu_error *ret_error)
 {
     static const struct {
         const char *word;
@@ -295,31 +297,31 @@ static int lay_out(struct mu__requests *requests, struct plan *plan, mu_error *r
 
 /* Slurm says where this task is: when it is elsewhere than by the layout, the addresses
  * of others would be wrong, too. */
-static int compare(struct mu__requests *requests, const struct plan *plan,
+static int compare(struct mu__requests *requests, const struct slurm_step *plan,
                    const char *variable, unsigned mine, mu_error *ret_error)
 {
-    unsigned told;
+    unsigned exported;
     int rv;
 
     if (!plan->names.in_step || mu__request_variable(requests, variable) == NULL)
         return 0;
     rv = mu__rank_number(requests, variable, "", 0, MU_CLUSTER_TASKS_MAX - 1, ret_error,
-                         &told);
-    if (rv != 0 || told == mine)
+                         &exported);
+    if (rv != 0 || exported == mine)
         return rv;
     return mu_error_set(
         ret_error, -MU_EPRECONDITION,
         "%s is %u, but rank %u would have %u by %s and the distribution "
         "(%s): the addresses of the tasks cannot be told; start srun with "
         "--distribution=block, or set tasks_per_node",
-        variable, told, plan->rank, mine, plan->names.counts,
+        variable, exported, plan->rank, mine, plan->names.counts,
         mu__request_variable(requests, "SLURM_DISTRIBUTION") == NULL
             ? "SLURM_DISTRIBUTION is not set"
             : mu__request_variable(requests, "SLURM_DISTRIBUTION"));
 }
 
 static int make_plan(struct mu__requests *requests, const struct mu__settings *settings,
-                     struct plan *plan, mu_error *ret_error)
+                     struct slurm_step *plan, mu_error *ret_error)
 {
     int rv;
 
@@ -356,7 +358,7 @@ static uint64_t job_of(struct mu__requests *requests)
 }
 
 static int conclude(struct mu__requests *requests, const struct mu__settings *settings,
-                    const struct plan *plan, mu_error *ret_error,
+                    const struct slurm_step *plan, mu_error *ret_error,
                     mu_resolution *resolution)
 {
     uint32_t node = plan->layout.nodes[plan->rank];
@@ -390,7 +392,7 @@ static int conclude(struct mu__requests *requests, const struct mu__settings *se
 static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    struct plan plan = {.counts = NULL};
+    struct slurm_step plan = {.counts = NULL};
     int rv = make_plan(requests, settings, &plan, ret_error);
 
     if (rv == 0)

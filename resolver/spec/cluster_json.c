@@ -13,7 +13,7 @@ enum {
 };
 
 /* One job under way. */
-struct reader {
+struct job_reader {
     const char *source;
     const char *path;  /* "" or "cluster" */
     const char *location; /* of the whole: "TF_CONFIG: cluster" */
@@ -24,12 +24,12 @@ struct reader {
 };
 
 /* One member of a sparse job. */
-struct entry {
+struct sparse_task {
     int index;
     const cJSON *item;
 };
 
-static void location_of_job(const struct reader *r, char *out)
+static void location_of_job(const struct job_reader *r, char *out)
 {
     const char *dot = r->path[0] != '\0' ? "." : "";
 
@@ -38,7 +38,7 @@ static void location_of_job(const struct reader *r, char *out)
 }
 
 /* "worker[2]" in a list, `worker["2"]` in an object. */
-static void location_of_item(const struct reader *r, const cJSON *item, int index,
+static void location_of_item(const struct job_reader *r, const cJSON *item, int index,
                              char *out)
 {
     char key[MU__QUOTE_BYTES];
@@ -54,7 +54,7 @@ static void location_of_item(const struct reader *r, const cJSON *item, int inde
     (void)snprintf(out + used, LOCATION_BYTES - used, "[%s]", key);
 }
 
-static int read_item(const struct reader *r, const cJSON *item, int index)
+static int read_item(const struct job_reader *r, const cJSON *item, int index)
 {
     char location[LOCATION_BYTES];
     char got[MU__QUOTE_BYTES];
@@ -74,7 +74,7 @@ static int read_item(const struct reader *r, const cJSON *item, int index)
     return mu_error_set(r->error, rv, "%s: %s", location, inner.message);
 }
 
-static int read_list(const struct reader *r)
+static int read_list(const struct job_reader *r)
 {
     int index = 0;
 
@@ -89,13 +89,13 @@ static int read_list(const struct reader *r)
 
 static int compare_entries(const void *a, const void *b)
 {
-    const struct entry *one = a;
-    const struct entry *two = b;
+    const struct sparse_task *one = a;
+    const struct sparse_task *two = b;
 
     return (one->index > two->index) - (one->index < two->index);
 }
 
-static int read_keys(const struct reader *r, struct entry *entries)
+static int read_keys(const struct job_reader *r, struct sparse_task *entries)
 {
     size_t count = 0;
 
@@ -106,7 +106,7 @@ static int read_keys(const struct reader *r, struct entry *entries)
         int rv = mu__index_parse(item->string, &index);
 
         if (rv == 0) {
-            entries[count++] = (struct entry){index, item};
+            entries[count++] = (struct sparse_task){index, item};
             continue;
         }
         location_of_job(r, location);
@@ -120,10 +120,10 @@ static int read_keys(const struct reader *r, struct entry *entries)
 
 /* Sorted first, so that tasks come in ascending order, which costs least. An index that
  * stands twice is then refused by the cluster itself. */
-static int read_object(const struct reader *r)
+static int read_object(const struct job_reader *r)
 {
     size_t count = (size_t)cJSON_GetArraySize(r->job);
-    struct entry *entries = malloc((count + 1) * sizeof *entries);
+    struct sparse_task *entries = malloc((count + 1) * sizeof *entries);
     int rv;
 
     if (entries == NULL)
@@ -137,7 +137,7 @@ static int read_object(const struct reader *r)
     return rv;
 }
 
-static int read_job(struct reader *r, const cJSON *job)
+static int read_job(struct job_reader *r, const cJSON *job)
 {
     char location[LOCATION_BYTES];
     char got[MU__QUOTE_BYTES];
@@ -165,7 +165,7 @@ static int read_job(struct reader *r, const cJSON *job)
 int mu__cluster_from_json(const cJSON *object, const char *source, const char *path,
                           mu_error *ret_error, mu_cluster **ret_cluster)
 {
-    struct reader r = {.source = source, .path = path, .error = ret_error};
+    struct job_reader r = {.source = source, .path = path, .error = ret_error};
     char location[LOCATION_BYTES];
     int rv;
 

@@ -55,7 +55,7 @@ void mu__problems_add(struct mu__problems *problems, enum mu__problem_grade grad
 
 /* ---- reading ---- */
 
-struct reading {
+struct spec_reader {
     struct mu__problems *problems;
     mu_cluster *cluster;
     const char *source;
@@ -63,7 +63,7 @@ struct reading {
     bool is_full;           /* out of memory: no more is read */
 };
 
-static void add_address(struct reading *r, const char *type, int index,
+static void add_address(struct spec_reader *r, const char *type, int index,
                         const char *location, const cJSON *item)
 {
     char got[MU__QUOTE_BYTES];
@@ -85,7 +85,7 @@ static void add_address(struct reading *r, const char *type, int index,
                          location, error.message);
 }
 
-static void read_list(struct reading *r, const char *type, const cJSON *list)
+static void read_list(struct spec_reader *r, const char *type, const cJSON *list)
 {
     const cJSON *item;
     int index = 0;
@@ -102,7 +102,7 @@ static void read_list(struct reading *r, const char *type, const cJSON *list)
     }
 }
 
-static void read_map(struct reading *r, const char *type, const cJSON *map)
+static void read_map(struct spec_reader *r, const char *type, const cJSON *map)
 {
     const cJSON *item;
 
@@ -125,7 +125,7 @@ static void read_map(struct reading *r, const char *type, const cJSON *map)
     }
 }
 
-static void read_job(struct reading *r, const cJSON *job)
+static void read_job(struct spec_reader *r, const cJSON *job)
 {
     char got[MU__QUOTE_BYTES];
     mu_error error;
@@ -147,7 +147,7 @@ static void read_job(struct reading *r, const cJSON *job)
     }
 }
 
-static void read_jobs(struct reading *r, const cJSON *jobs)
+static void read_jobs(struct spec_reader *r, const cJSON *jobs)
 {
     const cJSON *job;
     mu_error error;
@@ -163,7 +163,7 @@ static void read_jobs(struct reading *r, const cJSON *jobs)
 
 /* What a node says of the text, where nothing of the above was found: it has rules
  * besides. */
-static int request_node(struct reading *r, const char *text, size_t size,
+static int request_node(struct spec_reader *r, const char *text, size_t size,
                         bool is_tf_config)
 {
     mu_cluster *cluster = NULL;
@@ -181,7 +181,7 @@ static int request_node(struct reading *r, const char *text, size_t size,
     return rv == -MU_ENOMEM ? rv : 0;
 }
 
-static int read_root(struct reading *r, const cJSON *root, bool is_tf_config)
+static int read_root(struct spec_reader *r, const cJSON *root, bool is_tf_config)
 {
     const cJSON *jobs = is_tf_config ? cJSON_GetObjectItemCaseSensitive(root, "cluster")
                                      : root;
@@ -199,7 +199,7 @@ static int read_root(struct reading *r, const cJSON *root, bool is_tf_config)
 int mu__problems_read(struct mu__problems *problems, const char *text, size_t size,
                       const char *source, bool is_tf_config, mu_cluster **ret_cluster)
 {
-    struct reading r = {
+    struct spec_reader r = {
         .problems = problems,
         .source = source,
         .path = is_tf_config ? "cluster." : "",

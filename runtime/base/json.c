@@ -30,7 +30,7 @@ static int no_memory(const char *source, mu_error *ret_error)
 }
 
 /* Line and column (in characters) of `at`, both from 1. */
-static void find_place(const char *text, const char *at, unsigned *ret_line,
+static void find_line(const char *text, const char *at, unsigned *ret_line,
                        unsigned *ret_column)
 {
     unsigned line = 1;
@@ -74,7 +74,7 @@ static int refuse(const struct document *d, const char *at, const char *expected
     unsigned line;
     unsigned column;
 
-    find_place(d->text, at, &line, &column);
+    find_line(d->text, at, &line, &column);
     quote_excerpt(d, at, excerpt, sizeof excerpt);
     if (at < d->end)
         mu__quote(got, sizeof got, at, length > 0 ? length : 1);
@@ -239,7 +239,7 @@ static int compare_keys(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-int mu__json_check_keys(const cJSON *object, const char *place, mu_error *ret_error)
+int mu__json_check_keys(const cJSON *object, const char *path, mu_error *ret_error)
 {
     size_t count = (size_t)cJSON_GetArraySize(object);
     const char *twice = NULL;
@@ -249,7 +249,7 @@ int mu__json_check_keys(const cJSON *object, const char *place, mu_error *ret_er
 
     keys = malloc((count + 1) * sizeof *keys);
     if (keys == NULL)
-        return no_memory(place, ret_error);
+        return no_memory(path, ret_error);
 
     for (const cJSON *item = object->child; item != NULL; item = item->next)
         keys[i++] = item->string;
@@ -264,7 +264,7 @@ int mu__json_check_keys(const cJSON *object, const char *place, mu_error *ret_er
 
     mu__quote(shown, sizeof shown, twice, strlen(twice));
     return mu_error_set(ret_error, -MU_EEXISTS,
-                        "%s: the key %s stands twice; expected it once", place, shown);
+                        "%s: the key %s stands twice; expected it once", path, shown);
 }
 
 void mu__json_describe(const cJSON *item, char *out, size_t size)

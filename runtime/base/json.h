@@ -30,9 +30,9 @@ int mu__json_parse_large(const char *text, size_t size, const char *source,
                          mu_error *ret_error, cJSON **ret_root);
 
 /* Check that no key stands twice in an object (cJSON keeps both and answers with the
- * first). `place` begins the message, as in "TF_CONFIG: cluster". Returns -MU_EEXISTS
+ * first). `path` begins the message, as in "TF_CONFIG: cluster". Returns -MU_EEXISTS
  * naming the key, -MU_ENOMEM. */
-int mu__json_check_keys(const cJSON *object, const char *place, mu_error *ret_error);
+int mu__json_check_keys(const cJSON *object, const char *path, mu_error *ret_error);
 
 /* Say what an item is: `text "abc"`, `number 7`, `null`, `true`, `a list`, `an object`.
  * `out` has MU__QUOTE_BYTES or more. */

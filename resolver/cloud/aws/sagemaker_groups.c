@@ -209,7 +209,7 @@ struct part {
 };
 
 /* What is being read: one part of the setting. */
-struct reading {
+struct group_reader {
     struct mu__sagemaker_groups *groups;
     const char *origin;
     size_t location; /* from 1 */
@@ -217,7 +217,7 @@ struct reading {
     size_t size;
 };
 
-static int bad(const struct reading *reading, mu_error *ret_error)
+static int bad(const struct group_reader *reading, mu_error *ret_error)
 {
     char shown[MU__QUOTE_BYTES];
 
@@ -228,7 +228,7 @@ static int bad(const struct reading *reading, mu_error *ret_error)
                         reading->origin, reading->location, shown);
 }
 
-static int no_group(const struct reading *reading, const char *name, size_t size,
+static int no_group(const struct group_reader *reading, const char *name, size_t size,
                     mu_error *ret_error)
 {
     char shown[MU__QUOTE_BYTES];
@@ -249,8 +249,9 @@ static int no_group(const struct reading *reading, const char *name, size_t size
 }
 
 /* So many, or (0) all that no part before it has. */
-static int take_hosts(const struct reading *reading, struct mu__sagemaker_group *group,
-                      size_t count, mu_error *ret_error, struct part *part)
+static int take_hosts(const struct group_reader *reading,
+                      struct mu__sagemaker_group *group, size_t count,
+                      mu_error *ret_error, struct part *part)
 {
     size_t left = group->hosts.count - group->taken;
     char shown[MU__QUOTE_BYTES];
@@ -297,7 +298,7 @@ static bool split_count(const char *text, size_t *size, size_t *ret_count)
 }
 
 /* "ps=cpu:2". */
-static int read_part(const struct reading *reading, mu_error *ret_error,
+static int read_part(const struct group_reader *reading, mu_error *ret_error,
                      struct part *ret_part)
 {
     const char *equals = memchr(reading->text, '=', reading->size);
@@ -325,8 +326,8 @@ static int read_part(const struct reading *reading, mu_error *ret_error,
     return take_hosts(reading, group, count, ret_error, ret_part);
 }
 
-static int read_parts(struct reading *reading, mu_error *ret_error, struct part *parts,
-                      size_t *ret_count)
+static int read_parts(struct group_reader *reading, mu_error *ret_error,
+                      struct part *parts, size_t *ret_count)
 {
     size_t count = 0;
     int rv;
@@ -391,7 +392,7 @@ int mu__sagemaker_groups_plan(struct mu__sagemaker_groups *groups, const char *t
                               const char *origin, mu_error *ret_error,
                               struct mu__host_list *hosts, struct mu__jobs *ret_jobs)
 {
-    struct reading reading = {.groups = groups, .origin = origin, .text = text};
+    struct group_reader reading = {.groups = groups, .origin = origin, .text = text};
     struct part parts[MU__SAGEMAKER_PARTS_MAX];
     struct mu__jobs jobs = {.rows_count = 0};
     size_t count = 0;

@@ -31,7 +31,7 @@ struct selector {
 };
 
 /* All that an query goes by. */
-struct plan {
+struct pods_query {
     struct selector selectors[SELECTORS_MAX];
     size_t selectors_count;
     const char *name_space;
@@ -93,7 +93,7 @@ static int read_selector(const char *origin, size_t position, const char *text,
 
 static int read_selectors(struct mu__requests *requests,
                           const struct mu__settings *settings, mu_error *ret_error,
-                          struct plan *plan)
+                          struct pods_query *plan)
 {
     const char *text = mu__setting(requests, settings, MU__KUBE_SET_SELECTORS);
     const char *at = text;
@@ -147,19 +147,19 @@ static int check_tasks(struct mu__requests *requests, const struct mu__settings 
     for (const char *at = text; at != NULL && *at != '\0'; at += *at == ',') {
         size_t size = strcspn(at, ",");
         char type[16];
-        size_t wanted = 0;
+        size_t expected = 0;
         size_t found;
         int rv = read_count(origin, (size_t)(at - text) + 1, at, size, ret_error, type,
-                            &wanted);
+                            &expected);
 
         if (rv != 0)
             return rv;
         found = mu_cluster_task_count(resolution->cluster, type);
-        if (found != wanted)
+        if (found != expected)
             return mu_error_set(ret_error,
-                                found < wanted ? -MU_EUNAVAILABLE : -MU_EPRECONDITION,
+                                found < expected ? -MU_EUNAVAILABLE : -MU_EPRECONDITION,
                                 "%s: expected %zu pods of %s, but there are %zu", origin,
-                                wanted, type, found);
+                                expected, type, found);
         at += size;
     }
     return 0;
@@ -186,7 +186,7 @@ static int read_address(struct mu__requests *requests,
 
 static int read_name_space(struct mu__requests *requests,
                            const struct mu__settings *settings, mu_error *ret_error,
-                           struct plan *plan)
+                           struct pods_query *plan)
 {
     const char *text = mu__setting(requests, settings, MU__KUBE_SET_NAMESPACE);
     char shown[MU__QUOTE_BYTES];
@@ -212,7 +212,7 @@ static int read_name_space(struct mu__requests *requests,
 
 static int read_settings(struct mu__requests *requests,
                          const struct mu__settings *settings, mu_error *ret_error,
-                         struct plan *plan)
+                         struct pods_query *plan)
 {
     int rv = read_selectors(requests, settings, ret_error, plan);
 
@@ -244,7 +244,7 @@ static bool append_encoded(char *url, const char *text)
     return true;
 }
 
-static int make_url(const struct plan *plan, const struct selector *selector,
+static int make_url(const struct pods_query *plan, const struct selector *selector,
                     const char *next, mu_error *ret_error, char *url)
 {
     int size = snprintf(url, URL_BYTES, "%s/api/v1/namespaces/%s/pods?limit=%d",
@@ -319,13 +319,13 @@ static int read_page(const struct selector *selector, const struct mu__answer *a
 }
 
 /* Pods over all pages. */
-struct list {
+struct pod_list {
     const struct mu__pod **pods;
     size_t count;
     size_t bytes;
 };
 
-static int append(struct list *list, const struct mu__pods *page, const char *source,
+static int append(struct pod_list *list, const struct mu__pods *page, const char *source,
                   mu_error *ret_error)
 {
     const struct mu__pod **pods =
@@ -349,9 +349,9 @@ static int too_large(const struct selector *selector, mu_error *ret_error)
 
 /* All pages of one round. *ret_status is the last answer's: 410 says that the list has
  * expired meanwhile, 401 that the token has. */
-static int read_pages(struct mu__requests *requests, const struct plan *plan,
+static int read_pages(struct mu__requests *requests, const struct pods_query *plan,
                       const struct selector *selector, unsigned again,
-                      mu_error *ret_error, struct list *list, int *ret_status)
+                      mu_error *ret_error, struct pod_list *list, int *ret_status)
 {
     char url[URL_BYTES];
     struct mu__request request = {.kind = MU__REQUEST_HTTP,
@@ -392,9 +392,9 @@ static int read_pages(struct mu__requests *requests, const struct plan *plan,
 }
 
 /* `token` is how often the token was read anew. */
-static int read_list(struct mu__requests *requests, const struct plan *plan,
+static int read_list(struct mu__requests *requests, const struct pods_query *plan,
                      const struct selector *selector, unsigned token, mu_error *ret_error,
-                     struct list *list, int *ret_status)
+                     struct pod_list *list, int *ret_status)
 {
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
         int rv = read_pages(requests, plan, selector, token * ROUNDS_MAX + round,
@@ -424,7 +424,7 @@ static bool is_self(const struct mu__pod *pod, const struct self *self)
 }
 
 /* The pod that is the only one with this text. */
-static bool find_self(const struct plan *plan, const struct list *lists,
+static bool find_self(const struct pods_query *plan, const struct pod_list *lists,
                       const size_t *firsts, const struct self *self,
                       mu_resolution *resolution)
 {
@@ -451,8 +451,8 @@ static bool find_self(const struct plan *plan, const struct list *lists,
 }
 
 /* Names are only unique within the own namespace; addresses everywhere. */
-static void who_am_i(struct mu__requests *requests, const struct plan *plan,
-                     const struct list *lists, const size_t *firsts,
+static void who_am_i(struct mu__requests *requests, const struct pods_query *plan,
+                     const struct pod_list *lists, const size_t *firsts,
                      mu_resolution *resolution)
 {
     const struct mu__request host = {.kind = MU__REQUEST_HOST_NAME};
@@ -491,8 +491,8 @@ static void explain_left_out(struct mu__requests *requests,
                              selector->source, count);
 }
 
-static int add_all(struct mu__requests *requests, const struct plan *plan,
-                   struct list *lists, size_t *firsts, mu_error *ret_error,
+static int add_all(struct mu__requests *requests, const struct pods_query *plan,
+                   struct pod_list *lists, size_t *firsts, mu_error *ret_error,
                    mu_resolution *resolution)
 {
     for (size_t i = 0; i < plan->selectors_count; i++) {
@@ -513,8 +513,8 @@ static int add_all(struct mu__requests *requests, const struct plan *plan,
 }
 
 /* All lists; MU__LATER when one is not there yet, after all were asked for. */
-static int read_lists(struct mu__requests *requests, const struct plan *plan,
-                      unsigned token, mu_error *ret_error, struct list *lists,
+static int read_lists(struct mu__requests *requests, const struct pods_query *plan,
+                      unsigned token, mu_error *ret_error, struct pod_list *lists,
                       bool *ret_refused)
 {
     int result = 0;
@@ -533,7 +533,7 @@ static int read_lists(struct mu__requests *requests, const struct plan *plan,
     return result;
 }
 
-static void prepare(struct plan *plan)
+static void prepare(struct pods_query *plan)
 {
     const struct mu__kube_access *tls = &plan->access.tls;
 
@@ -552,11 +552,11 @@ static void prepare(struct plan *plan)
 
 /* With a token that is fresh, or that was read anew. */
 static int resolve_with(struct mu__requests *requests,
-                        const struct mu__settings *settings, struct plan *plan,
+                        const struct mu__settings *settings, struct pods_query *plan,
                         unsigned token, mu_error *ret_error, mu_resolution *resolution,
                         bool *ret_refused)
 {
-    struct list lists[SELECTORS_MAX] = {{0}};
+    struct pod_list lists[SELECTORS_MAX] = {{0}};
     size_t firsts[SELECTORS_MAX] = {0};
     int rv = read_name_space(requests, settings, ret_error, plan);
 
@@ -588,7 +588,7 @@ int mu__pods_resolve(struct mu__requests *requests, const struct mu__settings *s
         .kubeconfig = mu__setting(requests, settings, MU__KUBE_SET_KUBECONFIG),
         .context = mu__setting(requests, settings, MU__KUBE_SET_CONTEXT),
     };
-    struct plan plan = {.port = 8470};
+    struct pods_query plan = {.port = 8470};
     bool again = true;
     int rv = read_settings(requests, settings, ret_error, &plan);
 
