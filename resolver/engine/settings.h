@@ -20,6 +20,14 @@ struct mu__setting_spec {
     const char *help;       /* one line */
 };
 
+/* Rows of a table: a text, a number from `low` to `high`, a switch. */
+#define MU__SETTING(at, name, variable, initial, help)                                  \
+    [at] = {name, MU__SETTING_TEXT, variable, initial, 0, 0, help}
+#define MU__SETTING_WITHIN(at, name, variable, initial, low, high, help)                \
+    [at] = {name, MU__SETTING_NUMBER, variable, initial, low, high, help}
+#define MU__SETTING_FLAG(at, name, variable, initial, help)                             \
+    [at] = {name, MU__SETTING_SWITCH, variable, initial, 0, 1, help}
+
 /* What was set by hand, in the order of the specs. */
 struct mu__settings {
     const char *resolver;   /* for messages */

@@ -12,14 +12,13 @@
 enum { PATH, TASKS, TTL, TASK_TYPE, TASK_INDEX, SOURCE_BYTES = 320, WATCH_MS = 5000 };
 
 static const struct mu__setting_spec settings_of[] = {
-    [PATH] = {.name = "path", .variable = "MUSTER_CLUSTER_DIRECTORY",
-              .help = "the folder, which all tasks see"},
-    [TASKS] = {.name = "tasks", .variable = "MUSTER_TASKS",
-               .help = "who is expected, \"chief=1,worker=3,ps=2\"; without it, who is "
-                       "there is the cluster"},
-    [TTL] = {.name = "ttl", .form = MU__SETTING_NUMBER,
-             .variable = "MUSTER_DIRECTORY_TTL", .initial = "30", .low = 3, .high = 86400,
-             .help = "seconds after which a task that is not heard of counts as gone"},
+    MU__SETTING(PATH, "path", "MUSTER_CLUSTER_DIRECTORY", NULL,
+                "the folder, which all tasks see"),
+    MU__SETTING(TASKS, "tasks", "MUSTER_TASKS", NULL,
+                "who is expected, \"chief=1,worker=3,ps=2\"; without it, who is there is "
+                "the cluster"),
+    MU__SETTING_WITHIN(TTL, "ttl", "MUSTER_DIRECTORY_TTL", "30", 3, 86400,
+                       "seconds after which a task that is not heard of counts as gone"),
     MU__TASK_SETTINGS(TASK_TYPE, TASK_INDEX),
     {.name = NULL},
 };

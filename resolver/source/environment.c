@@ -12,17 +12,17 @@
 enum { JOBS, PORT, BIND_ADDRESS, RPC_LAYER };
 
 static const struct mu__setting_spec settings_of[] = {
-    [JOBS] = {.name = "jobs", .variable = "MUSTER_JOBS",
-              .help = "what the processes are, by number: \"chief=1,ps=2,worker=*\"; "
-                      "without it all are workers where the hosts are listed, else the "
-                      "chief and workers"},
-    [PORT] = {.name = "port", .variable = "MUSTER_PORT_BASE", .initial = "8888",
-              .help = "port of a process whose host has none; the next processes of the "
-                      "same host follow"},
-    [BIND_ADDRESS] = {.name = "bind_address", .variable = "MUSTER_BIND_ADDRESS",
-                      .help = "where this process listens, HOST:PORT"},
-    [RPC_LAYER] = {.name = "rpc_layer", .variable = "MUSTER_RPC_LAYER", .initial = "grpc",
-                   .help = "in front of the master"},
+    MU__SETTING(JOBS, "jobs", "MUSTER_JOBS", NULL,
+                "what the processes are, by number: \"chief=1,ps=2,worker=*\"; without "
+                "it all are workers where the hosts are listed, else the chief and "
+                "workers"),
+    MU__SETTING(PORT, "port", "MUSTER_PORT_BASE", "8888",
+                "port of a process whose host has none; the next processes of the same "
+                "host follow"),
+    MU__SETTING(BIND_ADDRESS, "bind_address", "MUSTER_BIND_ADDRESS", NULL,
+                "where this process listens, HOST:PORT"),
+    MU__SETTING(RPC_LAYER, "rpc_layer", "MUSTER_RPC_LAYER", "grpc",
+                "in front of the master"),
     {.name = NULL},
 };
 

@@ -35,16 +35,15 @@ enum {
 
 static const struct mu__setting_spec settings_of[] = {
     MU__TALK_SETTINGS,
-    [PREFIX] = {.name = "prefix", .variable = "MUSTER_ETCD_PREFIX", .initial = "/muster",
-                .help = "what the keys begin with"},
-    [CLUSTER_NAME] = {.name = "cluster_name", .variable = "MUSTER_CLUSTER_NAME",
-                      .initial = "muster", .help = "the cluster's name"},
-    [TASKS] = {.name = "tasks", .variable = "MUSTER_TASKS",
-               .help = "who is expected, \"chief=1,worker=3,ps=2\"; without it, who is "
-                       "there is the cluster"},
-    [TTL] = {.name = "ttl", .form = MU__SETTING_NUMBER, .variable = "MUSTER_ETCD_TTL",
-             .initial = "10", .low = 2, .high = 3600,
-             .help = "seconds after which a task that is not heard of is gone"},
+    MU__SETTING(PREFIX, "prefix", "MUSTER_ETCD_PREFIX", "/muster",
+                "what the keys begin with"),
+    MU__SETTING(CLUSTER_NAME, "cluster_name", "MUSTER_CLUSTER_NAME", "muster",
+                "the cluster's name"),
+    MU__SETTING(TASKS, "tasks", "MUSTER_TASKS", NULL,
+                "who is expected, \"chief=1,worker=3,ps=2\"; without it, who is there is "
+                "the cluster"),
+    MU__SETTING_WITHIN(TTL, "ttl", "MUSTER_ETCD_TTL", "10", 2, 3600,
+                       "seconds after which a task that is not heard of is gone"),
     MU__TASK_SETTINGS(TASK_TYPE, TASK_INDEX),
     {.name = NULL},
 };

@@ -10,8 +10,8 @@
 enum { PATH, TASK_TYPE, TASK_INDEX, SOURCE_BYTES = 280, WATCH_MS = 5000 };
 
 static const struct mu__setting_spec settings_of[] = {
-    [PATH] = {.name = "path", .variable = "MUSTER_CLUSTER_FILE",
-              .help = "the file: JSON of a cluster, or all that TF_CONFIG may have"},
+    MU__SETTING(PATH, "path", "MUSTER_CLUSTER_FILE", NULL,
+                "the file: JSON of a cluster, or all that TF_CONFIG may have"),
     MU__TASK_SETTINGS(TASK_TYPE, TASK_INDEX),
     {.name = NULL},
 };

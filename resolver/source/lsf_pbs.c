@@ -13,31 +13,29 @@ enum { JOBS, HOSTS, PORT_BASE, BIND_ADDRESS, RPC_LAYER };
 
 /* Rows of the table, with the variables of a resolver: MUSTER_<PREFIX>_... */
 #define SETTINGS(PREFIX) \
-    [JOBS] = {.name = "jobs", .variable = "MUSTER_" PREFIX "_JOBS",                      \
-              .help = "what the tasks are, by rank: \"chief=1,ps=2,worker=*\"; without " \
-                      "it all are workers"},                                             \
-    [PORT_BASE] = {.name = "port_base", .variable = "MUSTER_" PREFIX "_PORT_BASE",       \
-                   .initial = "auto",                                                    \
-                   .help = "port of the first task of a host, the next ones follow; "    \
-                           "\"auto\": made of the job's id"},                            \
-    [BIND_ADDRESS] = {.name = "bind_address",                                            \
-                      .variable = "MUSTER_" PREFIX "_BIND_ADDRESS",                      \
-                      .help = "where this task listens, HOST:PORT"},                     \
-    [RPC_LAYER] = {.name = "rpc_layer", .variable = "MUSTER_" PREFIX "_RPC_LAYER",       \
-                   .initial = "grpc", .help = "in front of the master"}
+    MU__SETTING(JOBS, "jobs", "MUSTER_" PREFIX "_JOBS", NULL,                           \
+                "what the tasks are, by rank: \"chief=1,ps=2,worker=*\"; without it "   \
+                "all are workers"),                                                     \
+    MU__SETTING(PORT_BASE, "port_base", "MUSTER_" PREFIX "_PORT_BASE", "auto",          \
+                "port of the first task of a host, the next ones follow; \"auto\": "    \
+                "made of the job's id"),                                                \
+    MU__SETTING(BIND_ADDRESS, "bind_address", "MUSTER_" PREFIX "_BIND_ADDRESS", NULL,   \
+                "where this task listens, HOST:PORT"),                                  \
+    MU__SETTING(RPC_LAYER, "rpc_layer", "MUSTER_" PREFIX "_RPC_LAYER", "grpc",          \
+                "in front of the master")
 
 static const struct mu__setting_spec lsf_settings[] = {
-    [HOSTS] = {.name = "hosts", .variable = "MUSTER_LSF_HOSTS",
-               .help = "one host for each task, as for blaunch -z; without it those of "
-                       "LSB_MCPU_HOSTS, a task for each slot"},
+    MU__SETTING(HOSTS, "hosts", "MUSTER_LSF_HOSTS", NULL,
+                "one host for each task, as for blaunch -z; without it those of "
+                "LSB_MCPU_HOSTS, a task for each slot"),
     SETTINGS("LSF"),
     {.name = NULL},
 };
 
 static const struct mu__setting_spec pbs_settings[] = {
-    [HOSTS] = {.name = "hostfile", .variable = "MUSTER_PBS_HOSTFILE",
-               .help = "a copy of the file PBS_NODEFILE that all tasks can read; an "
-                       "absolute path"},
+    MU__SETTING(HOSTS, "hostfile", "MUSTER_PBS_HOSTFILE", NULL,
+                "a copy of the file PBS_NODEFILE that all tasks can read; an absolute "
+                "path"),
     SETTINGS("PBS"),
     {.name = NULL},
 };

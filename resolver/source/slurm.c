@@ -15,44 +15,29 @@
 enum { GPUS_MAX = 1024 };
 
 static const struct mu__setting_spec settings_of[] = {
-    [MU__SLURM_JOBS] = {.name = "jobs",
-                        .variable = "MUSTER_SLURM_JOBS",
-                        .help = "what the tasks are, by rank: \"chief=1,ps=2,worker=*\"; "
-                                "without it all are workers"},
-    [MU__SLURM_PORT_BASE] = {.name = "port_base",
-                             .variable = "MUSTER_SLURM_PORT_BASE",
-                             .initial = "8888",
-                             .help = "port of the first task of a node, the next ones "
-                                     "follow; \"auto\": made of the job's id"},
-    [MU__SLURM_GPUS_PER_NODE] = {.name = "gpus_per_node",
-                                 .form = MU__SETTING_NUMBER,
-                                 .variable = "MUSTER_SLURM_GPUS_PER_NODE",
-                                 .high = GPUS_MAX,
-                                 .help =
-                                     "GPUs of each node; without it they are counted"},
-    [MU__SLURM_GPUS_PER_TASK] = {.name = "gpus_per_task",
-                                 .form = MU__SETTING_NUMBER,
-                                 .variable = "MUSTER_SLURM_GPUS_PER_TASK",
-                                 .high = GPUS_MAX,
-                                 .help = "GPUs of each task; without it the node's "
-                                         "through the tasks of the fullest node"},
-    [MU__SLURM_TASKS_PER_NODE] = {.name = "tasks_per_node",
-                                  .variable = "MUSTER_SLURM_TASKS_PER_NODE",
-                                  .help = "tasks of each node, a number or "
-                                          "\"host=count,...\"; without it what Slurm "
-                                          "says"},
-    [MU__SLURM_AUTO_SET_GPU] = {.name = "auto_set_gpu",
-                                .form = MU__SETTING_SWITCH,
-                                .variable = "MUSTER_SLURM_AUTO_SET_GPU",
-                                .initial = "1",
-                                .help = "whether each task sees its own GPUs alone"},
-    [MU__SLURM_RPC_LAYER] = {.name = "rpc_layer",
-                             .variable = "MUSTER_SLURM_RPC_LAYER",
-                             .initial = "grpc",
-                             .help = "in front of the master"},
-    [MU__SLURM_HOST_SUFFIX] = {.name = "host_suffix",
-                               .variable = "MUSTER_SLURM_HOST_SUFFIX",
-                               .help = "behind each host's name: \"-ib\", \".cluster\""},
+    MU__SETTING(MU__SLURM_JOBS, "jobs", "MUSTER_SLURM_JOBS", NULL,
+                "what the tasks are, by rank: \"chief=1,ps=2,worker=*\"; without it all "
+                "are workers"),
+    MU__SETTING(MU__SLURM_PORT_BASE, "port_base", "MUSTER_SLURM_PORT_BASE", "8888",
+                "port of the first task of a node, the next ones follow; \"auto\": made "
+                "of the job's id"),
+    MU__SETTING_WITHIN(MU__SLURM_GPUS_PER_NODE, "gpus_per_node",
+                       "MUSTER_SLURM_GPUS_PER_NODE", NULL, 0, GPUS_MAX,
+                       "GPUs of each node; without it they are counted"),
+    MU__SETTING_WITHIN(MU__SLURM_GPUS_PER_TASK, "gpus_per_task",
+                       "MUSTER_SLURM_GPUS_PER_TASK", NULL, 0, GPUS_MAX,
+                       "GPUs of each task; without it the node's through the tasks of "
+                       "the fullest node"),
+    MU__SETTING(MU__SLURM_TASKS_PER_NODE, "tasks_per_node", "MUSTER_SLURM_TASKS_PER_NODE",
+                NULL,
+                "tasks of each node, a number or \"host=count,...\"; without it what "
+                "Slurm says"),
+    MU__SETTING_FLAG(MU__SLURM_AUTO_SET_GPU, "auto_set_gpu", "MUSTER_SLURM_AUTO_SET_GPU",
+                     "1", "whether each task sees its own GPUs alone"),
+    MU__SETTING(MU__SLURM_RPC_LAYER, "rpc_layer", "MUSTER_SLURM_RPC_LAYER", "grpc",
+                "in front of the master"),
+    MU__SETTING(MU__SLURM_HOST_SUFFIX, "host_suffix", "MUSTER_SLURM_HOST_SUFFIX", NULL,
+                "behind each host's name: \"-ib\", \".cluster\""),
     {.name = NULL},
 };
 

@@ -7,8 +7,7 @@
 enum { VARIABLE };
 
 static const struct mu__setting_spec settings_of[] = {
-    [VARIABLE] = {.name = "variable", .initial = "TF_CONFIG",
-                  .help = "the variable to read"},
+    MU__SETTING(VARIABLE, "variable", NULL, "TF_CONFIG", "the variable to read"),
     {.name = NULL},
 };
 
