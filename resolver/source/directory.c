@@ -4,6 +4,7 @@
 #include "resolver/engine/expected.h"
 #include "resolver/source/entry.h"
 #include "resolver/spec/cluster.h"
+#include "runtime/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -132,7 +133,7 @@ static void record_removed(struct look *look, const char *path,
     if (look->removed++ > 0 && since_s >= look->removed_s)
         return;
     look->removed_s = since_s;
-    (void)snprintf(look->removed_path, sizeof look->removed_path, "%s", path);
+    MU__COPY_TEXT(look->removed_path, path);
 }
 
 /* What is not there any more, or is still empty, is nobody. */
@@ -324,7 +325,7 @@ static int refuse(const struct look *look, const char *path,
                             : entry->who[0] == '\0'
                                 ? ", as somebody wrote by hand: remove the file"
                                 : ", which lives");
-    (void)snprintf(own->holder, sizeof own->holder, "%s", entry->who);
+    MU__COPY_TEXT(own->holder, entry->who);
     own->holder_until_s = entry->until_s;
     return mu_error_set(look->error, -MU_EUNAVAILABLE,
                         "%s: is another process's, at %s: it is not known yet whether "
@@ -347,8 +348,8 @@ static int write_location(const struct look *look, const char *path,
     };
     const struct mu__answer *answer;
 
-    (void)snprintf(entry.address, sizeof entry.address, "%s", announcement->address);
-    (void)snprintf(entry.who, sizeof entry.who, "%s", announcement->incarnation);
+    MU__COPY_TEXT(entry.address, announcement->address);
+    MU__COPY_TEXT(entry.who, announcement->incarnation);
     mu__entry_write(&entry, text);
     request.body_size = strlen(text);
     answer = mu__requests_get(look->requests, &request);

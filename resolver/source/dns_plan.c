@@ -36,11 +36,8 @@ const struct mu__setting_spec mu__dns_settings[] = {
 static int bad_item(const char *source, unsigned position, const char *text, size_t size,
                     const char *expected, mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, text, size);
-    return mu_error_set(ret_error, -MU_EINVALID, "%s: item %u: expected %s, got %s",
-                        source, position, expected, shown);
+    return mu__refuse(ret_error, text, size, "%s: item %u: expected %s", source, position,
+                      expected);
 }
 
 /* The number of a type in the plan. There is room: each row has one, and this task. */
@@ -51,7 +48,7 @@ static int number_type(struct mu__dns_plan *plan, const char *name)
     while (i < plan->types_count && strcmp(plan->types[i], name) != 0)
         i++;
     if (i == plan->types_count) {
-        (void)snprintf(plan->types[i], sizeof plan->types[i], "%s", name);
+        MU__COPY_TEXT(plan->types[i], name);
         plan->tasks[i] = MU__DNS_ANY;
         plan->types_count++;
     }
@@ -193,7 +190,6 @@ static int read_word(struct mu__requests *requests, const struct mu__settings *s
                      mu_error *ret_error, int *ret_number)
 {
     const char *text = mu__setting(requests, settings, setting);
-    char shown[MU__QUOTE_BYTES];
     char source[128];
 
     if (text == NULL)
@@ -204,9 +200,7 @@ static int read_word(struct mu__requests *requests, const struct mu__settings *s
             return 0;
         }
     mu__setting_origin(requests, settings, setting, source);
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID, "%s: expected %s, got %s", source,
-                        expected, shown);
+    return mu__refuse(ret_error, text, strlen(text), "%s: expected %s", source, expected);
 }
 
 static int read_own_type(struct mu__requests *requests,

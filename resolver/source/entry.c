@@ -15,11 +15,8 @@ static const char until[] = "until ";
 static int bad_line(const char *source, unsigned line, const char *expected,
                     const char *text, size_t size, mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, text, size);
-    return mu_error_set(ret_error, -MU_EINVALID, "%s: line %u: expected %s, got %s",
-                        source, line, expected, shown);
+    return mu__refuse(ret_error, text, size, "%s: line %u: expected %s", source, line,
+                      expected);
 }
 
 /* Letters that can be seen, as all that is written here. */

@@ -192,7 +192,6 @@ static int take_devices(struct mu__requests *requests, const char *variable,
                         mu_error *ret_error, mu_resolution *resolution)
 {
     const char *text = variable == NULL ? NULL : mu__request_variable(requests, variable);
-    char shown[MU__QUOTE_BYTES];
 
     if (text == NULL || strcmp(text, "all") == 0)
         return 0;
@@ -201,10 +200,8 @@ static int take_devices(struct mu__requests *requests, const char *variable,
         memcpy(resolution->visible_devices, text, strlen(text) + 1);
         return 0;
     }
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected numbers with commas between, or \"all\", got %s",
-                        variable, shown);
+    return mu__refuse(ret_error, text, strlen(text),
+                      "%s: expected numbers with commas between, or \"all\"", variable);
 }
 
 static int take_partition(struct mu__requests *requests, const struct family *family,

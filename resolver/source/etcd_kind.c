@@ -443,9 +443,8 @@ static void write_take(const struct slot *slot, struct mu__etcd_body *body)
     struct mu__task_entry entry = {.until_s = 0};
     char text[MU__ENTRY_BYTES_MAX];
 
-    (void)snprintf(entry.address, sizeof entry.address, "%s",
-                   slot->announcement->address);
-    (void)snprintf(entry.who, sizeof entry.who, "%s", slot->announcement->incarnation);
+    MU__COPY_TEXT(entry.address, slot->announcement->address);
+    MU__COPY_TEXT(entry.who, slot->announcement->incarnation);
     mu__entry_write(&entry, text);
     mu__etcd_txn_begin(body);
     mu__etcd_txn_compare(body, MU__ETCD_CREATE, key, 0);

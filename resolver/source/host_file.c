@@ -20,12 +20,9 @@ struct host_file {
 
 static int bad_line(const struct host_file *reader, const char *at, size_t size)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, at, size);
-    return mu_error_set(reader->error, -MU_EINVALID,
-                        "%s: line %zu: expected HOST, HOST:N or HOST slots=N, got %s",
-                        reader->source, reader->line, shown);
+    return mu__refuse(reader->error, at, size,
+                      "%s: line %zu: expected HOST, HOST:N or HOST slots=N",
+                      reader->source, reader->line);
 }
 
 static bool read_slots(const char *text, size_t size, unsigned *ret_slots)

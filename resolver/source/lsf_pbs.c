@@ -81,12 +81,9 @@ static int lsf_detect(struct mu__requests *requests, const struct mu__settings *
 static int bad_pair(const char *source, const char *text, const char *at,
                     mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, at, strlen(at));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: at %zu: expected HOST and how many slots it has, got %s",
-                        source, (size_t)(at - text) + 1, shown);
+    return mu__refuse(ret_error, at, strlen(at),
+                      "%s: at %zu: expected HOST and how many slots it has", source,
+                      (size_t)(at - text) + 1);
 }
 
 /* "n1 4 n2 2" */

@@ -260,7 +260,6 @@ static int lay_out(struct mu__requests *requests, struct slurm_step *plan,
                          {"cyclic", MU__DISTRIBUTION_CYCLIC},
                          {"plane", MU__DISTRIBUTION_PLANE}};
     const char *text = mu__request_variable(requests, "SLURM_DISTRIBUTION");
-    char shown[MU__QUOTE_BYTES];
     size_t size;
 
     if (text == NULL || plan->hosts.count == 1 || plan->het.hosts != NULL)
@@ -273,11 +272,8 @@ static int lay_out(struct mu__requests *requests, struct slurm_step *plan,
                                         ret_error);
     if (size == 9 && memcmp(text, "arbitrary", size) == 0)
         return lay_out_listed(requests, plan, ret_error);
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "SLURM_DISTRIBUTION: expected block, cyclic, plane or arbitrary, "
-                        "got %s",
-                        shown);
+    return mu__refuse(ret_error, text, strlen(text),
+                      "SLURM_DISTRIBUTION: expected block, cyclic, plane or arbitrary");
 }
 
 /* Slurm says where this task is: when it is elsewhere than by the layout, the addresses

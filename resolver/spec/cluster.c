@@ -101,7 +101,7 @@ static int need_job(mu_cluster *cluster, const char *type, mu_error *ret_error,
     job = calloc(1, sizeof *job);
     if (job == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    (void)snprintf(job->type, sizeof job->type, "%s", type);
+    MU__COPY_TEXT(job->type, type);
     memmove(&cluster->jobs[i + 1], &cluster->jobs[i],
             (cluster->jobs_count - i) * sizeof(struct cluster_job *));
     cluster->jobs[i] = job;

@@ -5,6 +5,7 @@
 #include <muster/cluster.h>
 
 #include <errno.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -288,6 +289,21 @@ void mu__json_describe(const cJSON *item, char *out, size_t size)
         (void)snprintf(out, size, "text ");
         mu__quote(out + 5, size - 5, item->valuestring, strlen(item->valuestring));
     }
+}
+
+int mu__json_refuse(mu_error *ret_error, int code, const cJSON *item, const char *format,
+                    ...)
+{
+    char got[MU__QUOTE_BYTES] = "nothing";
+    mu_error expected;
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(expected.message, sizeof expected.message, format, arguments);
+    va_end(arguments);
+    if (item != NULL)
+        mu__json_describe(item, got, sizeof got);
+    return mu_error_set(ret_error, code, "%s, got %s", expected.message, got);
 }
 
 int mu__index_parse(const char *text, int *ret_index)

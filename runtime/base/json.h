@@ -38,6 +38,11 @@ int mu__json_check_keys(const cJSON *object, const char *path, mu_error *ret_err
  * `out` has MU__QUOTE_BYTES or more. */
 void mu__json_describe(const cJSON *item, char *out, size_t size);
 
+/* An error of `code`: what the format says, which ends with what was expected, and
+ * ", got" with what the item is. */
+int mu__json_refuse(mu_error *ret_error, int code, const cJSON *item, const char *format,
+                    ...) MU_PRINTF(4, 5);
+
 /* Read an index: a whole number, or the same as text without sign, spaces and leading
  * zeros. Returns -MU_EINVALID when it is none, -MU_ERANGE when it is negative or above
  * MU_CLUSTER_INDEX_MAX. */

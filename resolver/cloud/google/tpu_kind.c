@@ -156,18 +156,15 @@ static int add_list(struct tpu_run *found, mu_error *ret_error)
 static int take_own(struct tpu_run *found, const char *source, const char *text,
                     mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
     int own = -1;
 
     if (mu__index_parse(text, &own) == 0 && (size_t)own < found->endpoints.count) {
         found->own = own;
         return 0;
     }
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected a number below %zu, the number of hosts in %s, got "
-                        "%s",
-                        source, found->endpoints.count, found->choice.origin, shown);
+    return mu__refuse(ret_error, text, strlen(text),
+                      "%s: expected a number below %zu, the number of hosts in %s",
+                      source, found->endpoints.count, found->choice.origin);
 }
 
 /* A slice tells its own hosts alone. */
@@ -347,8 +344,7 @@ static int add_coordinator(struct tpu_run *found, mu_error *ret_error,
     }
     if (rv != 0 || found->own >= 0)
         return rv;
-    (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
-                   name);
+    MU__COPY_TEXT(ret_resolution->task_type, name);
     ret_resolution->task_index = 0;
     return 0;
 }
@@ -360,11 +356,10 @@ static void fill_noncloud(const struct tpu_run *found, mu_resolution *ret_resolu
 {
     const char *tpu = found->choice.text;
 
-    (void)snprintf(ret_resolution->environment, sizeof ret_resolution->environment, "%s",
-                   "google");
+    MU__COPY_TEXT(ret_resolution->environment, "google");
     ret_resolution->master_fixed = 1;
     if (strcmp(tpu, "local") != 0)
-        (void)snprintf(ret_resolution->master, sizeof ret_resolution->master, "%s", tpu);
+        MU__COPY_TEXT(ret_resolution->master, tpu);
 }
 
 static void fill_accelerators(const struct tpu_run *found, mu_resolution *ret_resolution)
@@ -373,8 +368,7 @@ static void fill_accelerators(const struct tpu_run *found, mu_resolution *ret_re
     size_t tasks = found->endpoints.count / nodes;
     int devices = -1;
 
-    (void)snprintf(ret_resolution->accelerator, sizeof ret_resolution->accelerator, "%s",
-                   "TPU");
+    MU__COPY_TEXT(ret_resolution->accelerator, "TPU");
     if (found->accelerator_type == NULL || tasks * nodes != found->endpoints.count)
         return;
     devices = mu__tpu_devices(found->accelerator_type, tasks);
@@ -409,8 +403,7 @@ static int fill(const struct tpu_run *found, mu_error *ret_error,
 
     if (rv != 0)
         return rv;
-    (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
-                   "grpc");
+    MU__COPY_TEXT(ret_resolution->rpc_layer, "grpc");
     (void)snprintf(master, sizeof master, "grpc://%s%s%s:%u", is_v6 ? "[" : "",
                    first->host, is_v6 ? "]" : "", first->port);
     if (strlen(master) >= sizeof ret_resolution->master)
@@ -419,8 +412,7 @@ static int fill(const struct tpu_run *found, mu_error *ret_error,
                             found->choice.origin);
     memcpy(ret_resolution->master, master, strlen(master) + 1);
     if (found->own >= 0) {
-        (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
-                       text_of(found, MU__TPU_SET_JOB_NAME));
+        MU__COPY_TEXT(ret_resolution->task_type, text_of(found, MU__TPU_SET_JOB_NAME));
         ret_resolution->task_index = found->own;
     }
     fill_accelerators(found, ret_resolution);

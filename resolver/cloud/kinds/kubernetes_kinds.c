@@ -58,7 +58,6 @@ int mu__kubernetes_is_within(struct mu__requests *requests, const char *location
                              mu_error *ret_error, bool *ret_within)
 {
     bool has_service = mu__request_variable(requests, "KUBERNETES_SERVICE_HOST") != NULL;
-    char shown[MU__QUOTE_BYTES];
 
     if (strcmp(location, "auto") == 0) {
         *ret_within = has_service;
@@ -72,11 +71,9 @@ int mu__kubernetes_is_within(struct mu__requests *requests, const char *location
         *ret_within = true;
         return 0;
     }
-    mu__quote(shown, sizeof shown, location, strlen(location));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "executable_location: expected \"auto\", \"within_cluster\" or "
-                        "\"off_cluster\", got %s",
-                        shown);
+    return mu__refuse(
+        ret_error, location, strlen(location),
+        "executable_location: expected \"auto\", \"within_cluster\" or \"off_cluster\"");
 }
 
 /* Every pod has KUBERNETES_SERVICE_HOST, whatever it is: only with selectors is it known

@@ -241,7 +241,6 @@ static int refuse(const struct named_part *part, const char *const (*rows)[2],
 static int check_server(const struct named_part *part, mu_error *ret_error, char *server)
 {
     size_t size = server == NULL ? 0 : strlen(server);
-    char shown[MU__QUOTE_BYTES];
 
     if (size == 0)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -253,11 +252,10 @@ static int check_server(const struct named_part *part, mu_error *ret_error, char
             server[--size] = '\0';
         return 0;
     }
-    mu__quote(shown, sizeof shown, server, strchr(server, '@') == NULL ? size : 0);
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: server: expected a url, \"https://host:port\" without user "
-                        "and query, got %s",
-                        part->where, shown);
+    return mu__refuse(
+        ret_error, server, strchr(server, '@') == NULL ? size : 0,
+        "%s: server: expected a url, \"https://host:port\" without user and query",
+        part->where);
 }
 
 static int read_cluster(const struct named_part *part, mu_error *ret_error,

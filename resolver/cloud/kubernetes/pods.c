@@ -173,14 +173,10 @@ static int read_items(const cJSON *items, const char *source, mu_error *ret_erro
 static int read_list(const char *source, mu_error *ret_error, struct mu__pods *pods)
 {
     const cJSON *items = get(pods->root, "items");
-    char shown[MU__QUOTE_BYTES] = "nothing";
 
-    if (strcmp(get_text(pods->root, "kind"), "PodList") != 0) {
-        if (get(pods->root, "kind") != NULL)
-            mu__json_describe(get(pods->root, "kind"), shown, sizeof shown);
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "%s: kind: expected \"PodList\", got %s", source, shown);
-    }
+    if (strcmp(get_text(pods->root, "kind"), "PodList") != 0)
+        return mu__json_refuse(ret_error, -MU_EINVALID, get(pods->root, "kind"),
+                               "%s: kind: expected \"PodList\"", source);
     if (items != NULL && !cJSON_IsArray(items) && !cJSON_IsNull(items))
         return mu_error_set(ret_error, -MU_EINVALID, "%s: items: expected a list",
                             source);

@@ -62,13 +62,10 @@ static int read_type(const char *origin, size_t position, const char *text, size
 static int bad_selector(const char *origin, size_t position, const char *text,
                         size_t size, mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, text, size);
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: at %zu: expected TYPE:LABELS, as in "
-                        "\"worker:app=a,role=w;ps:app=b\", got %s",
-                        origin, position, shown);
+    return mu__refuse(
+        ret_error, text, size,
+        "%s: at %zu: expected TYPE:LABELS, as in \"worker:app=a,role=w;ps:app=b\"",
+        origin, position);
 }
 
 /* "worker:app=a" or "worker=app=a": the type ends at the first of both. */
@@ -172,16 +169,14 @@ static int read_address(struct mu__requests *requests,
                         bool *ret_host)
 {
     const char *text = mu__setting(requests, settings, MU__KUBE_SET_ADDRESS);
-    char shown[MU__QUOTE_BYTES];
     char origin[128];
 
     *ret_host = strcmp(text, "host_ip") == 0;
     if (*ret_host || strcmp(text, "pod_ip") == 0)
         return 0;
     mu__setting_origin(requests, settings, MU__KUBE_SET_ADDRESS, origin);
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected \"pod_ip\" or \"host_ip\", got %s", origin, shown);
+    return mu__refuse(ret_error, text, strlen(text),
+                      "%s: expected \"pod_ip\" or \"host_ip\"", origin);
 }
 
 static int read_name_space(struct mu__requests *requests,
@@ -189,7 +184,6 @@ static int read_name_space(struct mu__requests *requests,
                            struct pods_query *plan)
 {
     const char *text = mu__setting(requests, settings, MU__KUBE_SET_NAMESPACE);
-    char shown[MU__QUOTE_BYTES];
 
     if (text == NULL)
         text = plan->access.name_space;
@@ -199,13 +193,11 @@ static int read_name_space(struct mu__requests *requests,
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "namespace: the pod has no service account that tells it; "
                             "set the setting namespace");
-    mu__quote(shown, sizeof shown, text, strlen(text));
     if (text[0] == '\0' || strlen(text) > 63 ||
         text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-")] != '\0')
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "namespace: expected a namespace's name (small letters, "
-                            "digits and \"-\"), got %s",
-                            shown);
+        return mu__refuse(
+            ret_error, text, strlen(text),
+            "namespace: expected a namespace's name (small letters, digits and \"-\")");
     plan->name_space = text;
     return 0;
 }
@@ -445,7 +437,7 @@ static bool find_self(const struct pods_query *plan, const struct pod_list *list
     }
     if (type == NULL)
         return false;
-    (void)snprintf(resolution->task_type, sizeof resolution->task_type, "%s", type->type);
+    MU__COPY_TEXT(resolution->task_type, type->type);
     resolution->task_index = (int)index;
     return true;
 }
@@ -592,8 +584,8 @@ int mu__pods_resolve(struct mu__requests *requests, const struct mu__settings *s
     bool again = true;
     int rv = read_settings(requests, settings, ret_error, &plan);
 
-    (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
-                   mu__setting(requests, settings, MU__KUBE_SET_RPC_LAYER));
+    MU__COPY_TEXT(ret_resolution->rpc_layer,
+                  mu__setting(requests, settings, MU__KUBE_SET_RPC_LAYER));
     for (unsigned token = 0; rv == 0 && token < 2 && again; token++) {
         again = false;
         rv = mu__kubernetes_access(requests, &wish, token, ret_error, &plan.access);
