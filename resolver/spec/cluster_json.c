@@ -21,7 +21,7 @@ struct job_reader {
     const char *type;
     mu_cluster *cluster;
     mu_error *error;
-    mu__cluster_report_fn *report; /* takes errors, and the reader goes on; NULL: it ends */
+    mu__cluster_report_fn *report; /* takes errors, and all is read; NULL: it ends */
     void *user;
 };
 
