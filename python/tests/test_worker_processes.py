@@ -657,7 +657,7 @@ def test_registered_functions_run_in_processes(own_cluster, tmp_path, monkeypatc
 
 def environment(**variables):
     """In which a process can import the functions of these tests."""
-    return {**os.environ, "PYTHONPATH": os.path.dirname(__file__), **variables}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **variables}
 
 
 def serve_cluster(command, **variables):
