@@ -1,13 +1,13 @@
 /* Nodes: one task of a cluster, inside this process. */
+#include "nodes/node.h"
+
 #include "services/services.h"
 
 #include <structmember.h>
 
 #include <pthread.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 PyTypeObject *mupy_node_type;
 
@@ -131,29 +131,6 @@ static PyObject *find_node(const mu_node *node)
     return object;
 }
 
-/* ---- the cluster ---- */
-
-/* JSON text, a dict, or an object with as_dict() (a ClusterSpec). */
-static mu_cluster *cluster_of(PyObject *object)
-{
-    static PyObject *to_json;
-    PyObject *text;
-    mu_cluster *cluster = NULL;
-    const char *json;
-    Py_ssize_t size;
-    mu_error error;
-
-    if (mupy_import(&to_json, "muster._functions", "cluster_json") == NULL)
-        return NULL;
-    text = PyObject_CallFunctionObjArgs(to_json, object, NULL);
-    json = text == NULL ? NULL : PyUnicode_AsUTF8AndSize(text, &size);
-    if (json != NULL &&
-        mu_cluster_parse(json, (size_t)size, "cluster", &error, &cluster) != 0)
-        (void)mupy_raise(&error, NULL);
-    Py_XDECREF(text);
-    return cluster;
-}
-
 /* ---- life ---- */
 
 static void run_open(struct mupy_call *call)
@@ -174,97 +151,6 @@ static void drop_opened(struct mupy_call *call)
     Py_BEGIN_ALLOW_THREADS
     (void)mu_node_close(node, 0, NULL);
     Py_END_ALLOW_THREADS
-}
-
-static int set_resolver(struct mupy_setup *setup, PyObject *kwargs)
-{
-    PyObject *resolver = PyDict_GetItemString(kwargs, "resolver");
-
-    if (resolver == NULL || resolver == Py_None)
-        return 0;
-    return mupy_resolver_of(resolver, &setup->options.resolver, &setup->resolver);
-}
-
-/* processes=N, or MUSTER_PROCESSES: as many threads, each with a process. */
-static int set_processes(struct mupy_setup *setup, PyObject *kwargs)
-{
-    PyObject *given = kwargs == NULL ? NULL : PyDict_GetItemString(kwargs, "processes");
-    PyObject *threads = kwargs == NULL ? NULL : PyDict_GetItemString(kwargs, "threads");
-    const char *text = getenv("MUSTER_PROCESSES");
-    PyObject *number;
-    long count;
-
-    if (text == NULL || text[0] == '\0')
-        text = "0";
-    if (given == NULL || given == Py_None)
-        number = PyLong_FromString(text, NULL, 10);
-    else
-        number = PyNumber_Long(given);
-    count = number == NULL ? -1 : PyLong_AsLong(number);
-    Py_XDECREF(number);
-    if (PyErr_Occurred())
-        return -1;
-    if (count < 0 || count > 1024) {
-        PyErr_Format(PyExc_ValueError, "processes is %ld, expected 0 to 1024", count);
-        return -1;
-    }
-    if (count > 0 && given != NULL && threads != NULL && threads != Py_None) {
-        PyErr_SetString(PyExc_ValueError, "threads and processes were given: a worker "
-                        "has one thread for each of its processes");
-        return -1;
-    }
-    setup->processes = (unsigned)count;
-    if (count > 0)
-        setup->options.threads = (unsigned)count;
-    return 0;
-}
-
-int mupy_setup_apply(unsigned processes, mu_node *node)
-{
-    char text[16];
-
-    if (processes == 0)
-        return 0;
-    (void)snprintf(text, sizeof text, "%u", processes);
-    if (mu_node_set_setting(node, "python.processes", text) == 0)
-        return 0;
-    PyErr_NoMemory();
-    return -1;
-}
-
-struct mupy_setup *mupy_setup_new(PyObject *cluster, PyObject *kwargs)
-{
-    struct mupy_setup *setup = calloc(1, sizeof *setup);
-    mu_error error;
-
-    if (setup == NULL) {
-        PyErr_NoMemory();
-        return NULL;
-    }
-    mu_node_options_init(&setup->options);
-    setup->options.log_level = MU_LOG_WARN;
-    setup->options.log = mupy_notice_log;
-    if (mu_node_options_from_environment(&setup->options, &error) != 0)
-        (void)mupy_raise(&error, NULL);
-    if (!PyErr_Occurred() && cluster != Py_None)
-        setup->cluster = cluster_of(cluster);
-    setup->options.cluster = setup->cluster;
-    if (!PyErr_Occurred() && kwargs != NULL &&
-        mupy_node_options(&setup->options, kwargs) == 0)
-        (void)set_resolver(setup, kwargs);
-    if (!PyErr_Occurred())
-        (void)set_processes(setup, kwargs);
-    if (!PyErr_Occurred() && mupy_notice_start() == 0)
-        return setup;
-    mupy_setup_free(setup);
-    return NULL;
-}
-
-void mupy_setup_free(struct mupy_setup *setup)
-{
-    mu_cluster_free(setup->cluster);
-    Py_XDECREF(setup->resolver);
-    free(setup);
 }
 
 static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
@@ -416,7 +302,7 @@ static void run_close(struct mupy_call *call)
     call->rv = mu_node_close(call->object, call->timeout_ms, &call->error);
 }
 
-static PyObject *close_it(PyObject *object, PyObject *args, PyObject *kwargs)
+PyObject *mupy_node_close(PyObject *object, PyObject *args, PyObject *kwargs)
 {
     static char *names[] = {"timeout", NULL};
     struct mupy_node *self = self_of(object);
@@ -477,7 +363,7 @@ static void dealloc(PyObject *object)
     Py_DECREF(type);
 }
 
-static PyObject *enter(PyObject *self, PyObject *unused)
+PyObject *mupy_node_enter(PyObject *self, PyObject *unused)
 {
     (void)unused;
     if (mupy_node_of(self) == NULL)
@@ -486,7 +372,7 @@ static PyObject *enter(PyObject *self, PyObject *unused)
     return self;
 }
 
-static PyObject *leave(PyObject *self, PyObject *args)
+PyObject *mupy_node_leave(PyObject *self, PyObject *args)
 {
     PyObject *none;
     PyObject *result;
@@ -497,293 +383,9 @@ static PyObject *leave(PyObject *self, PyObject *args)
         Py_RETURN_NONE;
     }
     none = PyTuple_New(0);
-    result = none == NULL ? NULL : close_it(self, none, NULL);
+    result = none == NULL ? NULL : mupy_node_close(self, none, NULL);
     Py_XDECREF(none);
     return result;
-}
-
-/* ---- calls that wait ---- */
-
-static struct mupy_call *call_of(PyObject *self, PyObject *timeout,
-                                 void (*run)(struct mupy_call *call))
-{
-    mu_node *node = mupy_node_of(self);
-    struct mupy_call *call;
-    int64_t timeout_ms;
-
-    if (node == NULL || mupy_timeout(timeout, &timeout_ms) != 0)
-        return NULL;
-    call = mupy_call_new(run);
-    if (call == NULL)
-        return NULL;
-    call->object = node;
-    call->timeout_ms = timeout_ms;
-    mupy_call_keep(call, self);
-    return call;
-}
-
-static struct mupy_call *timed_call(PyObject *self, PyObject *args, PyObject *kwargs,
-                                    void (*run)(struct mupy_call *call))
-{
-    static char *names[] = {"timeout", NULL};
-    PyObject *timeout = NULL;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O", names, &timeout))
-        return NULL;
-    return call_of(self, timeout, run);
-}
-
-static void run_status(struct mupy_call *call)
-{
-    mu_value *status = NULL;
-
-    call->rv = mu_node_status(call->object, call->timeout_ms, &call->error, &status);
-    call->made = status;
-}
-
-static PyObject *status(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    struct mupy_call *call = timed_call(self, args, kwargs, run_status);
-
-    if (call == NULL)
-        return NULL;
-    return mupy_call_value(call);
-}
-
-static void run_explain(struct mupy_call *call)
-{
-    mu_value *reasons = NULL;
-
-    call->rv = mu_node_explain(call->object, call->number,
-                               call->text[0] == '\0' ? NULL : call->text,
-                               call->timeout_ms, &call->error, &reasons);
-    call->made = reasons;
-}
-
-static PyObject *explain(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"closure", "timeout", NULL};
-    PyObject *timeout = NULL;
-    PyObject *closure;
-    struct mupy_call *call;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:explain", names, &closure,
-                                     &timeout))
-        return NULL;
-    call = call_of(self, timeout, run_explain);
-    if (call == NULL)
-        return NULL;
-    if (PyUnicode_Check(closure)) {
-        const char *text = PyUnicode_AsUTF8AndSize(closure, NULL);
-
-        if (text != NULL)
-            (void)strncpy(call->text, text, sizeof call->text - 1);
-    } else {
-        call->number = PyLong_AsUnsignedLongLong(closure);
-    }
-    if (!PyErr_Occurred())
-        return mupy_call_value(call);
-    mupy_call_free(call);
-    return NULL;
-}
-
-static void run_wait_job(struct mupy_call *call)
-{
-    call->rv = mu_node_wait_job(call->object, call->timeout_ms, &call->error);
-    if (call->rv == 0 && call->error.code != 0)
-        call->rv = call->error.code;
-}
-
-static PyObject *wait_job(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    struct mupy_call *call = timed_call(self, args, kwargs, run_wait_job);
-
-    return call == NULL ? NULL : mupy_call_finish(call);
-}
-
-static void run_drain(struct mupy_call *call)
-{
-    call->rv = mu_node_drain(call->object, call->timeout_ms, &call->error);
-}
-
-static PyObject *drain(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    struct mupy_call *call = timed_call(self, args, kwargs, run_drain);
-
-    return call == NULL ? NULL : mupy_call_finish(call);
-}
-
-static void run_main(struct mupy_call *call)
-{
-    call->rv = mu_node_main(call->object, &call->error);
-}
-
-static PyObject *main_of(PyObject *self, PyObject *unused)
-{
-    struct mupy_call *call = call_of(self, NULL, run_main);
-
-    (void)unused;
-    return call == NULL ? NULL : mupy_call_finish(call);
-}
-
-static void run_job_done(struct mupy_call *call)
-{
-    call->rv = mu_node_finish_job(call->object, (int)call->real, call->text,
-                                call->timeout_ms, &call->error);
-}
-
-static PyObject *job_done(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"code", "message", "timeout", NULL};
-    const char *message = "";
-    PyObject *timeout = NULL;
-    struct mupy_call *call;
-    int code = 0;
-
-    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|isO:job_done", names, &code,
-                                     &message, &timeout))
-        return NULL;
-    call = call_of(self, timeout, run_job_done);
-    if (call == NULL)
-        return NULL;
-    call->real = code > 0 ? -code : code;
-    (void)strncpy(call->text, message, sizeof call->text - 1);
-    return mupy_call_finish(call);
-}
-
-static void run_load(struct mupy_call *call)
-{
-    call->rv = mu_node_load_plugin(call->object, call->data, &call->error);
-}
-
-static PyObject *load(PyObject *self, PyObject *path)
-{
-    const char *text = PyUnicode_Check(path) ? PyUnicode_AsUTF8AndSize(path, NULL) : NULL;
-    struct mupy_call *call;
-
-    if (text == NULL)
-        return PyErr_Format(PyExc_TypeError, "the path of a plugin is a str, got %R",
-                            path);
-    call = call_of(self, NULL, run_load);
-    if (call == NULL)
-        return NULL;
-    call->data = text;
-    mupy_call_keep(call, path);
-    return mupy_call_finish(call);
-}
-
-/* ---- calls that do not ---- */
-
-static PyObject *report(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-    static char *names[] = {"name", "number", "step", NULL};
-    mu_node *node = mupy_node_of(self);
-    unsigned long long step = 0;
-    const char *name;
-    double number;
-    int rv;
-
-    if (node == NULL || !PyArg_ParseTupleAndKeywords(args, kwargs, "sd|K:report", names,
-                                                     &name, &number, &step))
-        return NULL;
-    rv = mu_node_report_metric(node, name, number, step);
-    if (rv != 0)
-        return mupy_fail(rv, "\"%.60s\" cannot be reported: %s", name, mu_strerror(rv));
-    Py_RETURN_NONE;
-}
-
-static PyObject *metric(PyObject *self, PyObject *args)
-{
-    mu_node *node = mupy_node_of(self);
-    const char *name;
-    double number;
-    uint64_t step;
-    int rv;
-
-    if (node == NULL || !PyArg_ParseTuple(args, "s:metric", &name))
-        return NULL;
-    rv = mu_node_get_metric(node, name, &number, &step);
-    if (rv != 0)
-        return mupy_fail(rv, "no number was reported as \"%.60s\"", name);
-    return Py_BuildValue("dK", number, (unsigned long long)step);
-}
-
-static PyObject *task_count(PyObject *self, PyObject *args)
-{
-    mu_node *node = mupy_node_of(self);
-    const char *type;
-
-    if (node == NULL || !PyArg_ParseTuple(args, "s:task_count", &type))
-        return NULL;
-    return PyLong_FromSize_t(mu_node_task_count(node, type));
-}
-
-static PyObject *set(PyObject *self, PyObject *args)
-{
-    mu_node *node = mupy_node_of(self);
-    const char *key;
-    const char *value;
-    int rv;
-
-    if (node == NULL || !PyArg_ParseTuple(args, "ss:set", &key, &value))
-        return NULL;
-    rv = mu_node_set_setting(node, key, value);
-    if (rv != 0)
-        return mupy_fail(rv, "the setting \"%.60s\" was not set: %s", key,
-                         mu_strerror(rv));
-    Py_RETURN_NONE;
-}
-
-static PyObject *setting(PyObject *self, PyObject *args)
-{
-    mu_node *node = mupy_node_of(self);
-    const char *key;
-    const char *value;
-
-    if (node == NULL || !PyArg_ParseTuple(args, "s:setting", &key))
-        return NULL;
-    value = mu_node_get_setting(node, key);
-    if (value == NULL)
-        Py_RETURN_NONE;
-    return PyUnicode_FromString(value);
-}
-
-static PyObject *serve(PyObject *self, PyObject *unused)
-{
-    mu_node *node = mupy_node_of(self);
-    int rv;
-
-    (void)unused;
-    if (node == NULL)
-        return NULL;
-    Py_BEGIN_ALLOW_THREADS
-    rv = mu_node_serve(node);
-    Py_END_ALLOW_THREADS
-    if (rv != 0)
-        return mupy_fail(rv, "the node cannot serve: %s", mu_strerror(rv));
-    Py_RETURN_NONE;
-}
-
-static PyObject *register_function(PyObject *self, PyObject *args)
-{
-    mu_node *node = mupy_node_of(self);
-    PyObject *function;
-    const char *name;
-    int rv;
-
-    if (node == NULL || !PyArg_ParseTuple(args, "sO:register", &name, &function))
-        return NULL;
-    if (!PyCallable_Check(function))
-        return PyErr_Format(PyExc_TypeError, "a function is callable, got %R", function);
-    if (PyList_Append(self_of(self)->functions, function) != 0)
-        return NULL;
-    Py_INCREF(function);    /* the library has it as long as the process lives */
-    rv = mupy_run_register_function(node, name, function);
-    if (rv == 0)
-        Py_RETURN_NONE;
-    Py_DECREF(function);
-    return mupy_fail(rv, "the function \"%.60s\" cannot be registered: %s", name,
-                     rv == -MU_EEXISTS ? "there is one of that name" : mu_strerror(rv));
 }
 
 /* ---- what it is ---- */
@@ -820,53 +422,6 @@ static PyObject *repr(PyObject *self)
                                 mu_node_address(node));
 }
 
-static PyMethodDef methods[] = {
-    {"close", MUPY_METHOD(close_it), METH_VARARGS | METH_KEYWORDS,
-     "close(timeout=5.0)\n--\n\n"
-     "Stop the node; waits at most timeout seconds for functions that run. Calls of\n"
-     "other threads raise ClosedError. DeadlineExceededError names a function that did\n"
-     "not end."},
-    {"__enter__", enter, METH_NOARGS, "The node itself."},
-    {"__exit__", leave, METH_VARARGS, "Closes the node."},
-    {"status", MUPY_METHOD(status), METH_VARARGS | METH_KEYWORDS,
-     "status(timeout=None)\n--\n\n"
-     "The cluster as the chief sees it: a dict: tasks, closures, variables, metrics."},
-    {"explain", MUPY_METHOD(explain), METH_VARARGS | METH_KEYWORDS,
-     "explain(closure, timeout=None)\n--\n\n"
-     "Why a closure has not run; closure is its number or its name."},
-    {"wait_job", MUPY_METHOD(wait_job), METH_VARARGS | METH_KEYWORDS,
-     "wait_job(timeout=None)\n--\n\n"
-     "Serve until the chief says that the job is done. Raises the job's own error."},
-    {"job_done", MUPY_METHOD(job_done), METH_VARARGS | METH_KEYWORDS,
-     "job_done(code=0, message=\"\", timeout=None)\n--\n\n"
-     "Chief: tell all tasks that the job is done."},
-    {"drain", MUPY_METHOD(drain), METH_VARARGS | METH_KEYWORDS,
-     "drain(timeout=None)\n--\n\nWorker: finish what there is, and get nothing more."},
-    {"main", main_of, METH_NOARGS,
-     "main()\n--\n\nRun the task's program, or else serve until the job is done."},
-    {"serve", serve, METH_NOARGS,
-     "serve()\n--\n\nWorker: functions are registered; offer it to the chief."},
-    {"register", register_function, METH_VARARGS,
-     "register(name, function)\n--\n\n"
-     "Make a function known under a name of at most 63 bytes, for Python and C. It gets\n"
-     "the closure's arguments as plain values. Before the node serves."},
-    {"program", mupy_node_program, METH_VARARGS,
-     "program(task_type, function)\n--\n\n"
-     "Set what main() runs on tasks of a type: function(node)."},
-    {"load", load, METH_O,
-     "load(path)\n--\n\nLoad a plugin, a shared object with functions in C."},
-    {"report", MUPY_METHOD(report), METH_VARARGS | METH_KEYWORDS,
-     "report(name, number, step=0)\n--\n\nSend a number to the chief's status."},
-    {"metric", metric, METH_VARARGS,
-     "metric(name)\n--\n\nChief: the last (number, step) reported under a name."},
-    {"task_count", task_count, METH_VARARGS,
-     "task_count(type)\n--\n\nNumber of tasks of a type."},
-    {"set", set, METH_VARARGS, "set(key, value)\n--\n\nA setting for plugins."},
-    {"setting", setting, METH_VARARGS,
-     "setting(key)\n--\n\nA setting, None when it is absent."},
-    {NULL, NULL, 0, NULL},
-};
-
 int mupy_node_init(PyObject *module)
 {
     static PyGetSetDef getset[] = {
@@ -886,7 +441,7 @@ int mupy_node_init(PyObject *module)
         {Py_tp_init, init},
         {Py_tp_dealloc, dealloc},
         {Py_tp_traverse, traverse},
-        {Py_tp_methods, methods},
+        {Py_tp_methods, mupy_node_methods},
         {Py_tp_getset, getset},
         {Py_tp_repr, repr},
         {Py_tp_doc, "Node(cluster=None, **options)\n--\n\n"

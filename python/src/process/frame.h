@@ -32,6 +32,13 @@ void mupy_frame_value(struct mupy_frame *frame, const mu_value *value, mu_run *r
 
 void mupy_frame_free(struct mupy_frame *frame);
 
+/* The value of a frame that was received; `shared` is the memory of its arrays, -1: none,
+ * -ENOMEM: or it makes no sense. */
+int mupy_frame_read(const unsigned char *data, size_t size, int shared,
+                    mu_value **ret_value);
+
+/* ---- socket.c ---- */
+
 /* Asked whenever the socket's limit is over and nothing went through it; false: give up.
  * NULL: never. */
 struct mupy_patience {

@@ -1,5 +1,5 @@
 /* Key-values of the coordination service: calls that wait, and those that do not. The
- * classes that programs see are in muster/coordination.py. */
+ * classes that programs see are in muster/_key_values.py. */
 #include "services/services.h"
 
 #include <limits.h>
