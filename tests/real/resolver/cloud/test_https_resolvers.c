@@ -1,5 +1,5 @@
 /* Kubernetes over real TLS, and redirects of all clouds. */
-#include "tests/real/resolver/https_rows.h"
+#include "tests/real/resolver/cloud/https_rows.h"
 
 /* ---- Kubernetes ---- */
 

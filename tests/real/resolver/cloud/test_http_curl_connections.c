@@ -1,6 +1,6 @@
 /* The door to HTTP: its connections, requests that are cancelled or left when it closes,
  * and a library that cannot be loaded. */
-#include "tests/real/resolver/http_curl_fixture.h"
+#include "tests/real/resolver/cloud/http_curl_fixture.h"
 
 #include <sys/prctl.h>
 #include <sys/wait.h>

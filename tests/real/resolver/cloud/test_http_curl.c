@@ -1,5 +1,5 @@
 /* The door to HTTP: what it sends, what comes back, and what it refuses. */
-#include "tests/real/resolver/http_curl_fixture.h"
+#include "tests/real/resolver/cloud/http_curl_fixture.h"
 
 static void test_answers(void **state)
 {

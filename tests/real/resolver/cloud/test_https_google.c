@@ -1,5 +1,5 @@
 /* TPU and GCE over real TLS, and what their tokens are made of. */
-#include "tests/real/resolver/https_rows.h"
+#include "tests/real/resolver/cloud/https_rows.h"
 
 /* ---- TPU and GCE ---- */
 
