@@ -1,6 +1,5 @@
 """How workers with processes end: crashes, cancels, kills, and what they leave."""
 
-import ctypes
 import os
 import signal
 import subprocess
@@ -12,7 +11,7 @@ import pytest
 
 import jobs
 import muster
-from children import children_of, is_gone, spin
+from children import children_of, hang, hang_first, is_gone, spin
 from conftest import wait_until
 
 
@@ -145,12 +144,6 @@ def test_a_function_sees_that_it_is_cancelled(lanes):
     assert time.monotonic() - start < 10
 
 
-def hang(folder):
-    """Does not look whether it is cancelled, and holds the GIL."""
-    open(os.path.join(folder, str(os.getpid())), "w").close()
-    ctypes.PyDLL(None).sleep(60)
-
-
 def test_one_that_is_cancelled_and_hangs_is_killed_with_its_process(own_cluster,
                                                                     tmp_path):
     cluster = own_cluster(workers=1, processes=1)
@@ -183,12 +176,6 @@ def test_a_run_that_takes_too_long_is_ended_and_runs_again(own_cluster, tmp_path
         assert value.fetch(30) > 1
         first = int(os.listdir(tmp_path)[0])
         assert wait_until(lambda: is_gone(first), 20)
-
-
-def hang_first(folder):
-    if muster.current_run().attempt > 1:
-        return muster.current_run().attempt
-    return hang(folder)
 
 
 def test_a_worker_that_is_killed_leaves_no_processes(own_cluster):
