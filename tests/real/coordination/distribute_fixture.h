@@ -199,8 +199,6 @@ static inline int run(const mu_distribute_options *o, mu_value **ret_results)
     return rv;
 }
 
-/* ---- the environment ---- */
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 #endif

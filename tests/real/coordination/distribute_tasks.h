@@ -262,8 +262,6 @@ static inline const char *text_of(const struct process *p, const char *task,
     return text;
 }
 
-/* ---- servers of somebody else ---- */
-
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 #endif

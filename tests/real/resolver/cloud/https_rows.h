@@ -191,33 +191,9 @@ static inline void check_rows(const char *resolver, const char *const *usual,
 #define ONE_POD "{\"worker\":[\"10.2.0.1:8470\"]}"
 #define ROUTE(...) "{" PODS ", 'answers': [" __VA_ARGS__ "]}"
 
-/* ---- TPU and GCE ---- */
-
-static const char *const tpu[] = {"tpu=n",
-                                  "project=p",
-                                  "zone=z",
-                                  "api_endpoint=https://127.0.0.1:%P",
-                                  "ca_file=%F/ca.pem",
-                                  NULL};
-
-/* ---- GCE ---- */
-
-#define GROUP                    \
-    "{'method': 'POST', 'path':" \
-    " '/compute/v1/projects/p/zones/z/instanceGroups/g/listInstances', 'answers': ["
-#define MEMBER "{'instance': 'https://x/zones/z/instances/a', 'status': 'RUNNING'}"
-#define INSTANCES                                                               \
-    "{'path': '/compute/v1/projects/p/zones/z/instances', 'answers': [{'body':" \
-    " {'items': [{'name': 'a', 'networkInterfaces': [{'networkIP': '10.0.0.9'}]}]}}]}"
-
-static const char *const gce[] = {"project=p",
-                                  "zone=z",
-                                  "instance_group=g",
-                                  "task_index=0",
-                                  "access_token=secret-6",
-                                  "api_endpoint=https://127.0.0.1:%P/compute/v1",
-                                  "ca_file=%F/ca.pem",
-                                  NULL};
+static const char *const in_cluster[] = {"api_server=https://127.0.0.1:%P",
+                                         "namespace=training", "token_file=%F/token",
+                                         "ca_file=%F/ca.pem", NULL};
 
 /* ---- The folder of all tests ---- */
 

@@ -5,8 +5,6 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-/* ---- Tests ---- */
-
 static bool never(const struct fixture *f)
 {
     (void)f;

@@ -1,4 +1,4 @@
-/* TPU and GCE over real TLS, and what their tokens are made of. */
+/* TPU and GCE over real TLS, what their tokens are made of, and redirects. */
 #include "tests/real/resolver/cloud/https_rows.h"
 
 /* ---- TPU and GCE ---- */
@@ -13,6 +13,13 @@
 #define JWT_ROUTE(...) \
     "{'method': 'POST', 'path': '/token', 'answers': [" __VA_ARGS__ "]}"
 #define TWO_TPUS "{\"worker\":[\"10.0.0.2:8470\",\"10.0.0.3:8470\"]}"
+
+static const char *const tpu[] = {"tpu=n",
+                                  "project=p",
+                                  "zone=z",
+                                  "api_endpoint=https://127.0.0.1:%P",
+                                  "ca_file=%F/ca.pem",
+                                  NULL};
 
 static const struct row tpu_rows[] = {
     {"a given token",
@@ -245,6 +252,23 @@ static void test_metadata_server(void **state)
 
 /* ---- GCE ---- */
 
+#define GROUP                    \
+    "{'method': 'POST', 'path':" \
+    " '/compute/v1/projects/p/zones/z/instanceGroups/g/listInstances', 'answers': ["
+#define MEMBER "{'instance': 'https://x/zones/z/instances/a', 'status': 'RUNNING'}"
+#define INSTANCES                                                               \
+    "{'path': '/compute/v1/projects/p/zones/z/instances', 'answers': [{'body':" \
+    " {'items': [{'name': 'a', 'networkInterfaces': [{'networkIP': '10.0.0.9'}]}]}}]}"
+
+static const char *const gce[] = {"project=p",
+                                  "zone=z",
+                                  "instance_group=g",
+                                  "task_index=0",
+                                  "access_token=secret-6",
+                                  "api_endpoint=https://127.0.0.1:%P/compute/v1",
+                                  "ca_file=%F/ca.pem",
+                                  NULL};
+
 static const struct row gce_rows[] = {
     {"a group",
      GROUP "{'needs': {'Authorization': 'Bearer secret-6'}, 'body': {'items': [" MEMBER
@@ -267,6 +291,53 @@ static void test_gce(void **state)
 }
 
 /* ---- Redirects ---- */
+
+/* To a server that would be trusted: it hears nothing at all, and so no token. */
+static void test_redirects(void **state)
+{
+    static const struct {
+        const char *resolver;
+        const char *const *settings;
+        const char *more[2];
+        const char *route; /* up to its answers */
+    } rows[] = {
+        {"kubernetes", in_cluster, {NULL}, "{" PODS ", 'answers': ["},
+        {"gce", gce, {NULL}, GROUP},
+        {"tpu", tpu, {"access_token=secret-2"},
+         "{'path': '/v2/projects/p/locations/z/nodes/n', 'answers': ["},
+    };
+    static const int statuses[] = {301, 302, 303, 307, 308};
+    static struct outcome outcome;
+    struct https second;
+
+    (void)state;
+    https_write(folder, "token", "secret-1\n");
+    https_start(&second, folder, "second",
+                "{" TLS " 'routes': [{'path': '/taken', 'answers': [{'body': {}}]}]}");
+    for (size_t i = 0; i < COUNT(rows) * COUNT(statuses); i++) {
+        size_t which = i / COUNT(statuses);
+        struct https first;
+        char script[1024];
+        int status = statuses[i % COUNT(statuses)];
+        char name[32];
+
+        (void)snprintf(name, sizeof name, "first%zu", i);
+        (void)snprintf(script, sizeof script,
+                       "{%s 'routes': [%s{'status': %d, 'headers': {'Location': "
+                       "'https://127.0.0.1:%d/taken'}, 'body': ''}]}]}",
+                       TLS, rows[which].route, status, second.port);
+        https_start(&first, folder, name, script);
+        request(rows[which].resolver, &first, rows[which].settings, rows[which].more, 0,
+                &outcome);
+        https_stop(&first);
+        assert_int_equal(outcome.rv, -MU_EINVALID);
+        if (strstr(outcome.error.message, "a redirect, which is not followed") == NULL)
+            fail_msg("%s: %s", name, outcome.error.message);
+        assert_int_equal(https_asked(&first, "Bearer", NULL), 1);
+    }
+    https_stop(&second);
+    assert_int_equal(https_asked(&second, "method", NULL), 0);
+}
 
 /* What a refresh token is sent with is not sent anywhere else, either. */
 static void test_redirected_refresh_token(void **state)
@@ -301,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_metadata_server),
         cmocka_unit_test(test_gce),
         cmocka_unit_test(test_refresh_token),
+        cmocka_unit_test(test_redirects),
         cmocka_unit_test(test_revoked_refresh_token),
         cmocka_unit_test(test_redirected_refresh_token),
     };

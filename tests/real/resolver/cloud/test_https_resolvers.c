@@ -1,11 +1,5 @@
-/* Kubernetes over real TLS, and redirects of all clouds. */
+/* The resolver kubernetes over real TLS. */
 #include "tests/real/resolver/cloud/https_rows.h"
-
-/* ---- Kubernetes ---- */
-
-static const char *const in_cluster[] = {"api_server=https://127.0.0.1:%P",
-                                         "namespace=training", "token_file=%F/token",
-                                         "ca_file=%F/ca.pem", NULL};
 
 static const struct row kubernetes_rows[] = {
     {"it is told who asks",
@@ -197,55 +191,6 @@ static void test_client_certificate(void **state)
         assert_int_equal(outcome.rv, -MU_EUNAUTHENTICATED);
 }
 
-/* ---- Redirects ---- */
-
-/* To a server that would be trusted: it hears nothing at all, and so no token. */
-static void test_redirects(void **state)
-{
-    static const struct {
-        const char *resolver;
-        const char *const *settings;
-        const char *more[2];
-        const char *route; /* up to its answers */
-    } rows[] = {
-        {"kubernetes", in_cluster, {NULL}, "{" PODS ", 'answers': ["},
-        {"gce", gce, {NULL}, GROUP},
-        {"tpu", tpu, {"access_token=secret-2"},
-         "{'path': '/v2/projects/p/locations/z/nodes/n', 'answers': ["},
-    };
-    static const int statuses[] = {301, 302, 303, 307, 308};
-    static struct outcome outcome;
-    struct https second;
-
-    (void)state;
-    https_write(folder, "token", "secret-1\n");
-    https_start(&second, folder, "second",
-                "{" TLS " 'routes': [{'path': '/taken', 'answers': [{'body': {}}]}]}");
-    for (size_t i = 0; i < COUNT(rows) * COUNT(statuses); i++) {
-        size_t which = i / COUNT(statuses);
-        struct https first;
-        char script[1024];
-        int status = statuses[i % COUNT(statuses)];
-        char name[32];
-
-        (void)snprintf(name, sizeof name, "first%zu", i);
-        (void)snprintf(script, sizeof script,
-                       "{%s 'routes': [%s{'status': %d, 'headers': {'Location': "
-                       "'https://127.0.0.1:%d/taken'}, 'body': ''}]}]}",
-                       TLS, rows[which].route, status, second.port);
-        https_start(&first, folder, name, script);
-        request(rows[which].resolver, &first, rows[which].settings, rows[which].more, 0,
-                &outcome);
-        https_stop(&first);
-        assert_int_equal(outcome.rv, -MU_EINVALID);
-        if (strstr(outcome.error.message, "a redirect, which is not followed") == NULL)
-            fail_msg("%s: %s", name, outcome.error.message);
-        assert_int_equal(https_asked(&first, "Bearer", NULL), 1);
-    }
-    https_stop(&second);
-    assert_int_equal(https_asked(&second, "method", NULL), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -254,7 +199,6 @@ int main(void)
         cmocka_unit_test(test_in_cluster),
         cmocka_unit_test(test_certificates),
         cmocka_unit_test(test_client_certificate),
-        cmocka_unit_test(test_redirects),
     };
 
     if (https_missing() != NULL)
