@@ -158,7 +158,7 @@ static void test_what_the_head_says(void **state)
     struct fixture *f = *state;
     struct mu__http_request *request = prepare(f, 0, "/typed");
 
-    request->wanted_header = "X-Wanted";
+    request->header_name = "X-Wanted";
     (void)ask(f, request);
     expect_answer(request, 200, "{}");
     assert_string_equal(request->content_type, "application/json");
@@ -166,7 +166,7 @@ static void test_what_the_head_says(void **state)
     assert_int_equal(request->retry_after_ms, 0);
 
     request = prepare(f, 1, "/busy");
-    request->wanted_header = "X-Wanted";
+    request->header_name = "X-Wanted";
     (void)ask(f, request);
     expect_answer(request, 429, "");
     assert_string_equal(request->content_type, "");

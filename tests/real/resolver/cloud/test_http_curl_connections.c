@@ -96,7 +96,7 @@ static void test_tell_then_close(void **state)
     (void)snprintf(url, 64, "http://127.0.0.1:%u/echo", f->server.port);
     memcpy(body, "bye", 4);
     f->door->ops->send(f->door, request);
-    f->door->ops->tell(f->door, &words);
+    f->door->ops->notify(f->door, &words);
     free(url);
     free(body);
     mu__http_client_close(f->http, on_closed, &f->http_closed);
@@ -131,7 +131,7 @@ static void test_tell_nobody(void **state)
     uint64_t before_ms = uv_now(&f->loop);
 
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/slow", f->server.port);
-    f->door->ops->tell(f->door, &words);
+    f->door->ops->notify(f->door, &words);
     mu__http_client_close(f->http, on_closed, &f->http_closed);
     mu__world_uv_close(f->world, on_closed, &f->world_closed);
     run_until(f, all_closed, WAIT_MS);
