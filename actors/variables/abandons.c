@@ -1,10 +1,8 @@
 /* What was begun on a server and is not wanted any more: the server is told, now or as
  * soon as its link has room. */
-#include "actors/variables/internal.h"
+#include "actors/variables/actions.h"
 
 #include "actors/ps/variable_store.h"
-#include "actors/variables/abandons.h"
-#include "actors/variables/operations.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

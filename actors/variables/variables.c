@@ -3,17 +3,10 @@
  * alone, since it is the one that has to be fast. */
 #include "actors/variables/variables.h"
 
-#include "actors/variables/internal.h"
+#include "actors/variables/actions.h"
 
 #include "actors/keep.h"
 #include "actors/ps/variable_store.h"
-#include "actors/variables/abandons.h"
-#include "actors/variables/failures.h"
-#include "actors/variables/flights.h"
-#include "actors/variables/opens.h"
-#include "actors/variables/operations.h"
-#include "actors/variables/reopen.h"
-#include "actors/variables/servers.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -75,7 +68,7 @@ static void unlist(struct variables *v, struct operation *op)
     while (*link != op)
         link = &(*link)->next;
     *link = op->next;
-    mu__vars_disown_flights(v, op);
+    mu__vars_disown_flights(v, op, NULL);
 }
 
 /* Out of all lists, with what it has begun for itself. */
@@ -146,10 +139,11 @@ static bool may_send(struct variables *v, const struct op_part *part)
 
 static struct op_part *next_part(struct variables *v, uint32_t server)
 {
-    struct op_part *part = v->servers[server].first;
+    const struct mu__list *queue = &v->servers[server].queue;
+    struct op_part *part = MU__LIST_FIRST(queue, struct op_part, node);
 
     while (part != NULL && !may_send(v, part))
-        part = part->next;
+        part = MU__LIST_NEXT(part, struct op_part, node);
     return part;
 }
 
