@@ -1,6 +1,5 @@
-#include "actors/client/internal.h"
+#include "actors/client/actions.h"
 
-#include "actors/client/admitting.h"
 #include "actors/client/holds.h"
 #include "actors/packing.h"
 #include "runtime/message/value_layout.h"

@@ -1,5 +1,5 @@
 /* Futures: what becomes of them, who waits for them, and results that workers keep. */
-#include "actors/client/internal.h"
+#include "actors/client/actions.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>

@@ -4,7 +4,7 @@
  *
  * The chief is told what this client lacks when that begins, and when half of what is
  * allowed is free and nothing waits: never once for each closure. */
-#include "actors/client/internal.h"
+#include "actors/client/actions.h"
 
 #include "actors/client/holds.h"
 #include "actors/packing.h"
