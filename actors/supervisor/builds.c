@@ -307,7 +307,7 @@ void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
 static bool uses_slow(const struct supervisor *s, const struct closure_extra *extra,
                       uint32_t number)
 {
-    for (uint32_t i = 0; i < extra->inputs_count; i++) {
+    for (uint32_t i = 0; i < extra->inputs.count; i++) {
         const struct per_worker *pw =
             mu__map_get(&s->per_worker.by_number, mu__closure_extra_inputs(extra)[i]);
 
@@ -334,7 +334,7 @@ static void take_back_users(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
     for (; closure != NULL && left > 0; left--) {
         const struct closure_extra *extra = mu__sup_extra(s, closure);
 
-        if (extra != NULL && extra->worker == 0 && uses_slow(s, extra, number)) {
+        if (extra != NULL && extra->options.worker == 0 && uses_slow(s, extra, number)) {
             mu__sup_abandon(ctx, s, closure);
             s->counts.retried++;
             mu__sup_queue_first(ctx, s, closure);

@@ -327,14 +327,14 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
 
     if (extra == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    extra->flags = body->flags;
-    extra->priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
+    extra->options.flags = body->flags;
+    extra->options.priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
                                          : (uint8_t)(body->priority - 1);
-    extra->attempts_max = (uint16_t)body->attempts_max;
-    extra->worker = body->worker;
-    extra->not_worker = body->not_worker;
+    extra->options.attempts_max = (uint16_t)body->attempts_max;
+    extra->options.worker = body->worker;
+    extra->options.not_worker = body->not_worker;
     mu__sup_take_role(s, extra, body->worker_type);
-    extra->run_timeout_ms = mu__run_timeout(body->run_timeout_ms);
+    extra->options.run_timeout_ms = mu__run_timeout(body->run_timeout_ms);
     if (body->deadline_ms != 0)
         extra->deadline_ms = mu__now_ms(ctx) + body->deadline_ms;
     if (body->name.size > 0) {
@@ -363,7 +363,7 @@ static void begin(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
     extra = mu__sup_extra(s, closure);
     if (extra->deadline_ms != 0)
         mu__sup_arm(ctx, s, closure);
-    if (extra->inputs_missing > 0)
+    if (extra->inputs.missing > 0)
         mu__sup_hold(s, closure);
     else
         mu__sup_queue_last(ctx, s, closure);
@@ -423,10 +423,10 @@ static void ask_to_stop(struct mu__ctx *ctx, struct supervisor *s,
     if (worker != NULL)
         mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure),
                             closure->attempt);
-    worker = extra == NULL ? NULL : mu__membership_get(&s->members, extra->backup_worker);
+    worker = extra == NULL ? NULL : mu__membership_get(&s->members, extra->backup.worker);
     if (worker != NULL)
         mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure),
-                            extra->backup_attempt);
+                            extra->backup.attempt);
 }
 
 void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

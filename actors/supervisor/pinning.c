@@ -70,13 +70,13 @@ static void serve_waiting(struct mu__ctx *ctx, struct supervisor *s,
         struct mu__closure *closure = mu__closures_find(&s->closures, waiting[i]);
         struct closure_extra *extra = closure == NULL ? NULL : mu__sup_extra(s, closure);
 
-        if (extra == NULL || extra->inputs_missing == 0)
+        if (extra == NULL || extra->inputs.missing == 0)
             continue;
-        extra->inputs_missing--;
+        extra->inputs.missing--;
         if (outcome != NULL) {
-            extra->inputs_missing = 0;
+            extra->inputs.missing = 0;
             mu__sup_resolve(ctx, s, closure, outcome);
-        } else if (extra->inputs_missing == 0 && closure->list == MU__LIST_HELD) {
+        } else if (extra->inputs.missing == 0 && closure->list == MU__LIST_HELD) {
             mu__sup_queue_first(ctx, s, closure);
         }
     }

@@ -32,7 +32,8 @@ struct task_text mu__sup_task(const struct supervisor *s,
 
 uint32_t mu__sup_role(const struct closure_extra *extra)
 {
-    return extra == NULL || extra->role == 0 ? MU__ROLE_ANY : extra->role - 1U;
+    return extra == NULL || extra->options.role == 0 ? MU__ROLE_ANY
+                                                     : extra->options.role - 1U;
 }
 
 struct mu__worker_id mu__sup_named_worker(const struct supervisor *s,
@@ -51,30 +52,31 @@ bool mu__sup_role_suits(const struct supervisor *s, const struct closure_extra *
 {
     if (extra == NULL)
         return true;
-    if (extra->role != 0 && worker->role != extra->role - 1U)
+    if (extra->options.role != 0 && worker->role != extra->options.role - 1U)
         return false;
-    return extra->not_worker != worker->index + 1 ||
+    return extra->options.not_worker != worker->index + 1 ||
            worker->role != mu__sup_named_worker(s, extra, worker->index).role;
 }
 
 void mu__sup_take_role(const struct supervisor *s, struct closure_extra *extra,
                        struct mu__view type)
 {
-    extra->role = 0;
-    if (type.size > 0)
-        extra->role = (uint8_t)(mu__worker_types_find(&s->config.types, type) + 1);
+    uint32_t role = mu__worker_types_find(&s->config.types, type);
+
+    extra->options.role = type.size == 0 ? 0 : (uint8_t)(role + 1);
 }
 
 int mu__sup_check_role(const struct supervisor *s, const struct closure_extra *extra,
                        mu_error *ret_error)
 {
+    const struct closure_options *options = &extra->options;
     char types[MU__WORKER_TYPES_TEXT_MAX];
 
-    if ((extra->role == 0 && extra->worker == 0 && extra->not_worker == 0) ||
+    if ((options->role == 0 && options->worker == 0 && options->not_worker == 0) ||
         mu__sup_named_worker(s, extra, 0).role < s->config.types.count)
         return 0;
     mu__worker_types_text(&s->config.types, types, sizeof types);
-    if (extra->role != 0)
+    if (options->role != 0)
         return mu_error_set(ret_error, -MU_EINVALID, "the task type that the closure is "
                             "for runs no closures: option worker_types of the chief is "
                             "\"%s\"", types);

@@ -240,7 +240,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         break;
     case TIMER_CLOSURE:
         extra = mu__closure_extras_at(&s->extras, (uint32_t)rest);
-        if (extra != NULL && extra->timer == body->timer)
+        if (extra != NULL && extra->closure != 0 && extra->timer == body->timer)
             mu__sup_closure_timer(ctx, s, extra);
         break;
     case TIMER_BUILD:
