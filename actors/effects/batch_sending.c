@@ -80,16 +80,11 @@ static int send_piece(struct mu__ctx *ctx, struct effects *e, struct write_batch
 /* An abandoned batch's pieces need not stay with their server. */
 static int send_abandon(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__EFFECT_WRITE);
+    const struct mu__effect_write body = {
+        .token = batch->token, .batch = batch->token, .operation = MU__WRITE_ABANDON};
 
-    if (msg != NULL) {
-        struct mu__effect_write *body = mu__body(msg);
-
-        body->token = batch->token;
-        body->batch = batch->token;
-        body->operation = MU__WRITE_ABANDON;
-    }
-    return mu__send(ctx, mu__effects_pid_of(e, batch->server), msg);
+    return mu__send_body(ctx, mu__effects_pid_of(e, batch->server), MU__EFFECT_WRITE,
+                         &body, sizeof body);
 }
 
 /* Send the next piece of a batch, or that it is abandoned. */

@@ -3,6 +3,7 @@
 
 #include "actors/keep.h"
 #include "actors/effects/internal.h"
+#include "actors/packing.h"
 #include "actors/variables/opened_variable.h"
 #include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
@@ -140,15 +141,9 @@ static int add_slot(struct effects *e, struct write_batch *batch)
 {
     if (e->slots_count == UINT32_C(1) << SLOT_BITS)
         return -MU_EEXHAUSTED;
-    if (e->slots_count == e->slots_capacity) {
-        uint32_t capacity = e->slots_capacity == 0 ? 64 : 2 * e->slots_capacity;
-        struct write_batch **slots = realloc(e->slots, capacity * sizeof *slots);
-
-        if (slots == NULL)
-            return -MU_ENOMEM;
-        e->slots = slots;
-        e->slots_capacity = capacity;
-    }
+    if (!mu__grow_for_one((void **)&e->slots, &e->slots_capacity, e->slots_count,
+                          sizeof *e->slots))
+        return -MU_ENOMEM;
     batch->slot = e->slots_count;
     e->slots[e->slots_count++] = batch;
     return 0;

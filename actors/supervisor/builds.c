@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
     SLOW_MS = 1000,         /* a build that takes longer has closures run beside it; */
@@ -36,13 +35,9 @@ static struct build *need_build(struct per_worker *pw,
 
     while (size <= worker->number)
         size *= 2;
-    if (size > pw->builds_size) {
-        if (!mu__grow_array((void **)&pw->builds, size, sizeof *pw->builds))
-            return NULL;
-        memset(pw->builds + pw->builds_size, 0,
-               (size - pw->builds_size) * sizeof *pw->builds);
-        pw->builds_size = size;
-    }
+    if (!mu__grow_zeroed((void **)&pw->builds, &pw->builds_size, size,
+                         sizeof *pw->builds))
+        return NULL;
     build = &pw->builds[worker->number];
     if (build->id.index != worker->index || build->id.role != worker->role)
         *build = (struct build){.id = mu__member_id(worker)};

@@ -101,9 +101,8 @@ static void name_effect(const struct supervisor *s, const struct closure_extra *
                         struct mu__run *body)
 {
     body->flags = extra->options.flags;
-    body->name = mu__view_str(extra->name == NULL ? "" : extra->name);
-    if (extra->name == NULL)
-        body->name = (struct mu__view){NULL, 0};
+    if (extra->name != NULL)
+        body->name = mu__view_str(extra->name);
     if (extra->inputs.count > 0)
         body->inputs =
             (struct mu__view){mu__closure_extra_inputs(extra), 8U * extra->inputs.count};
@@ -139,15 +138,9 @@ int mu__sup_send_run(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_send_cancel(struct mu__ctx *ctx, uint32_t node, uint64_t closure,
                          uint32_t attempt)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__CANCEL);
-    struct mu__cancel *body;
+    const struct mu__cancel body = {.closure = closure, .attempt = attempt};
 
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->closure = closure;
-    body->attempt = attempt;
-    (void)mu__send(ctx, (mu__pid){node, MU__WORKER}, msg);
+    (void)mu__send_body(ctx, (mu__pid){node, MU__WORKER}, MU__CANCEL, &body, sizeof body);
 }
 
 /* ---- Giving out ---- */
@@ -174,8 +167,8 @@ static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
     return false;
 }
 
-/* What is to be done before a closure that has an extra can go to a worker. False: it waits
- * elsewhere now. */
+/* What is to be done before a closure that has an extra can go to a worker. False: it
+ * waits elsewhere now. */
 static bool prepare(struct mu__ctx *ctx, struct supervisor *s,
                     struct mu__closure *closure, struct mu__member_worker *worker)
 {
@@ -189,22 +182,11 @@ static bool prepare(struct mu__ctx *ctx, struct supervisor *s,
            mu__sup_bring_inputs(ctx, s, closure, worker) == 0;
 }
 
-/* Backups have numbers too. */
-static uint16_t next_attempt(const struct closure_extra *extra,
-                             const struct mu__closure *closure)
-{
-    uint32_t last = extra != NULL && extra->backup.attempt > closure->attempt
-                        ? extra->backup.attempt
-                        : closure->attempt;
-
-    return (uint16_t)(last + 1);
-}
-
 /* To a worker's list, and into its account. */
 static void charge(struct mu__ctx *ctx, struct supervisor *s,
                    struct mu__closure *closure, uint32_t number)
 {
-    closure->attempt = next_attempt(mu__sup_extra(s, closure), closure);
+    closure->attempt = (uint16_t)(mu__sup_last_attempt(s, closure) + 1U);
     closure->started_ms = (uint32_t)mu__now_ms(ctx);
     closure->marks &= (uint8_t)~MU__MARK_BEGUN;
     closure->cost_us = mu__function_times_cost_us(&s->times, closure->function);
@@ -453,6 +435,16 @@ void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
         mu__sup_dispatch_affine(ctx, s, number);
     if (worker->holds != 0)
         mu__sup_leave_if_idle(ctx, s, number);
+}
+
+uint32_t mu__sup_last_attempt(const struct supervisor *s,
+                              const struct mu__closure *closure)
+{
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
+
+    return extra != NULL && extra->backup.attempt > closure->attempt
+               ? extra->backup.attempt
+               : closure->attempt;
 }
 
 uint32_t mu__sup_window(const struct supervisor *s,

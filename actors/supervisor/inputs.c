@@ -28,11 +28,9 @@ void mu__sup_send_input(struct mu__ctx *ctx, uint32_t node, uint64_t number,
 
 void mu__sup_send_drop(struct mu__ctx *ctx, uint32_t node, uint64_t number)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__DROP);
+    const struct mu__drop body = {.input = number};
 
-    if (msg != NULL)
-        ((struct mu__drop *)mu__body(msg))->input = number;
-    (void)mu__send(ctx, (mu__pid){node, MU__WORKER}, msg);
+    (void)mu__send_body(ctx, (mu__pid){node, MU__WORKER}, MU__DROP, &body, sizeof body);
 }
 
 void mu__sup_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

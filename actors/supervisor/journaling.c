@@ -216,21 +216,6 @@ static void answer_finished(struct mu__ctx *ctx, mu__pid to, uint64_t token,
     (void)mu__send(ctx, to, msg);
 }
 
-static void refuse(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
-                   const char *text)
-{
-    struct mu__msg *msg = mu__msg_new(ctx, MU__RESOLVED);
-
-    if (msg != NULL) {
-        struct mu__resolved *body = mu__body(msg);
-
-        body->token = token;
-        body->code = (uint32_t)-code;
-        body->message = mu__view_str(text);
-    }
-    (void)mu__send(ctx, to, msg);
-}
-
 static void join(struct mu__ctx *ctx, struct supervisor *s,
                  struct supervisor_client *client, const struct mu__schedule *body,
                  struct named_closure *named)
@@ -245,7 +230,8 @@ static void join(struct mu__ctx *ctx, struct supervisor *s,
         return;
     }
     if (!mu__named_closure_join(named, client->pid, body->token))
-        refuse(ctx, client->pid, body->token, -MU_ENOMEM, "out of memory");
+        mu__sup_refuse(ctx, client->pid, body->token, -MU_ENOMEM, MU_ERROR_OTHER,
+                       "out of memory");
 }
 
 bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
@@ -260,8 +246,8 @@ bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
     function = mu__names_view(&s->functions, named->function);
     if (function.size != body->function.size ||
         memcmp(function.data, body->function.data, function.size) != 0)
-        refuse(ctx, client->pid, body->token, -MU_EEXISTS,
-               "the journal has a closure of that name with another function");
+        mu__sup_refuse(ctx, client->pid, body->token, -MU_EEXISTS, MU_ERROR_OTHER,
+                       "the journal has a closure of that name with another function");
     else if (named->closure != 0)
         join(ctx, s, client, body, named);
     else {
@@ -281,17 +267,13 @@ static void answer_joined(struct mu__ctx *ctx, struct supervisor *s,
 {
     for (struct joined_client *at = named->joined; at != NULL; at = at->next) {
         s->counts.scheduled++;
-        if (outcome->code == 0) {
-            s->counts.finished++;
+        mu__sup_count_outcome(s, outcome->code);
+        if (outcome->code == 0)
             answer_finished(ctx, at->pid, at->token, named);
-            continue;
-        }
-        if (outcome->code == -MU_ECANCELLED)
-            s->counts.cancelled++;
         else
-            s->counts.failed++;
-        refuse(ctx, at->pid, at->token, outcome->code,
-               "the closure of that name, which another one had scheduled, failed");
+            mu__sup_refuse(ctx, at->pid, at->token, outcome->code, MU_ERROR_OTHER,
+                           "the closure of that name, which another one had scheduled, "
+                           "failed");
     }
 }
 

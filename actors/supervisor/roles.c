@@ -175,21 +175,12 @@ uint32_t mu__sup_waiting_lists(const struct supervisor *s)
 void mu__sup_refuse_worker(struct mu__ctx *ctx, const struct supervisor *s,
                            mu__pid worker, const char *type, uint32_t index)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__REGISTER_REFUSED);
     char types[MU__WORKER_TYPES_TEXT_MAX];
+    struct mu__register_refused body;
 
     mu__worker_types_text(&s->config.types, types, sizeof types);
+    body.worker_types = mu__view_str(types);
     mu__log(ctx, MU__LOG_WARN, "/job:%s/task:%" PRIu32 " offers to run closures and gets "
             "none: option worker_types of this chief is \"%s\"", type, index, types);
-    if (msg != NULL) {
-        struct mu__register_refused *body = mu__body(msg);
-        struct mu__view text = mu__view_str(types);
-
-        msg->backing = mu__buf_new(text.size);
-        if (msg->backing != NULL) {
-            body->worker_types = text;
-            (void)mu__pack_view(msg->backing->data, &body->worker_types);
-        }
-    }
-    (void)mu__send(ctx, worker, msg);
+    (void)mu__send_body(ctx, worker, MU__REGISTER_REFUSED, &body, sizeof body);
 }

@@ -79,14 +79,6 @@ static bool is_straggler(const struct supervisor *s, const struct mu__closure *c
                              (extra->options.flags & MU__CLOSURE_NO_BACKUP) == 0));
 }
 
-/* Backups have numbers too, and no two attempts of a closure have the same. */
-static uint32_t last_attempt(const struct mu__closure *closure,
-                             const struct closure_extra *extra)
-{
-    return extra->backup.attempt > closure->attempt ? extra->backup.attempt
-                                                   : closure->attempt;
-}
-
 static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure)
 {
@@ -98,11 +90,11 @@ static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
                                                                  may_help, &straggler);
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    if (worker == NULL || last_attempt(closure, extra) >= s->config.retries_max ||
+    if (worker == NULL || mu__sup_last_attempt(s, closure) >= s->config.retries_max ||
         !mu__backups_add(&s->backups, extra->closure))
         return;
     extra->backup.worker = number;
-    extra->backup.attempt = (uint16_t)(last_attempt(closure, extra) + 1U);
+    extra->backup.attempt = (uint16_t)(mu__sup_last_attempt(s, closure) + 1U);
     extra->backup.started_ms = (uint32_t)mu__now_ms(ctx);
     extra->backup.begun = false;
     mu__membership_load(&s->members, number, mu__closure_bytes(closure), 0);

@@ -49,7 +49,7 @@ static const struct mu__handler handlers[] = {
 
 /* ---- The end of a closure ---- */
 
-static void count_outcome(struct supervisor *s, int code)
+void mu__sup_count_outcome(struct supervisor *s, int code)
 {
     if (code == 0)
         s->counts.finished++;
@@ -148,7 +148,7 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
         mu__sup_journal_resolved(ctx, s, closure, outcome))
         settle_effect(s, extra);
     if (client->present) {
-        count_outcome(s, outcome->code);
+        mu__sup_count_outcome(s, outcome->code);
         answer(ctx, s, closure, outcome);
     } else {
         s->counts.forgotten++;

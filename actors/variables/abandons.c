@@ -2,6 +2,7 @@
  * soon as its link has room. */
 #include "actors/variables/actions.h"
 
+#include "actors/keep.h"
 #include "actors/ps/variable_store.h"
 
 #include <inttypes.h>
@@ -19,16 +20,13 @@ struct pending_abandon {
 
 static int try_abandon(struct mu__ctx *ctx, const struct pending_abandon *abandon)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_WRITE);
+    const struct mu__var_write body = {
+        .operation = MU__WRITE_ABANDON,
+        .variable = abandon->variable,
+        .transfer = abandon->transfer,
+    };
 
-    if (msg != NULL) {
-        struct mu__var_write *body = mu__body(msg);
-
-        body->operation = MU__WRITE_ABANDON;
-        body->variable = abandon->variable;
-        body->transfer = abandon->transfer;
-    }
-    return mu__send(ctx, abandon->to, msg);
+    return mu__send_body(ctx, abandon->to, MU__VAR_WRITE, &body, sizeof body);
 }
 
 /* Nothing answers an ABANDON. Without it, others would wait for what we gave up for as

@@ -151,68 +151,59 @@ static int send_open(struct mu__ctx *ctx, struct variables *v, struct op_part *p
                      struct flight *flight)
 {
     const struct mu__variable_call *call = part->op->call;
-    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_OPEN);
     uint8_t dims[MU__DIMS_BYTES_MAX];
-    struct mu__var_open *body;
+    const struct mu__var_open body = {
+        .token = flight->token,
+        .name = mu__view_str(call->name),
+        .dtype = call->shape->dtype,
+        .dims = {dims, mu__shape_pack_dims(call->shape, dims)},
+        .shard = part->shard,
+        .shards = call->shape->shards,
+        .size = part->shard_bytes,
+        .existing = mu__vars_asks_existing(part),
+        .replaces = part->replaces,
+    };
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
     flight->answer = MU__VAR_OPENED;
     part->transfer = flight->token;
-    body = mu__body(msg);
-    body->token = flight->token;
-    body->name = mu__view_str(call->name);
-    body->dtype = call->shape->dtype;
-    body->dims = (struct mu__view){dims, mu__shape_pack_dims(call->shape, dims)};
-    body->shard = part->shard;
-    body->shards = call->shape->shards;
-    body->size = part->shard_bytes;
-    body->existing = mu__vars_asks_existing(part);
-    body->replaces = part->replaces;
-    return mu__send_borrowed(ctx, pid_of(v, part->server), msg);
+    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_OPEN, &body, sizeof body);
 }
 
 static int send_read(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                      struct flight *flight)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_READ);
-    struct mu__var_read *body;
+    const struct mu__var_read body = {
+        .token = flight->token,
+        .variable = part->id,
+        .offset = flight->offset,
+        .size = flight->size,
+    };
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
     flight->answer = MU__VAR_DATA;
-    body = mu__body(msg);
-    body->token = flight->token;
-    body->variable = part->id;
-    body->offset = flight->offset;
-    body->size = flight->size;
-    return mu__send(ctx, pid_of(v, part->server), msg);
+    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_READ, &body, sizeof body);
 }
 
 static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                       struct flight *flight)
 {
     const struct mu__variable_call *call = part->op->call;
-    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_WRITE);
-    struct mu__var_write *body;
+    struct mu__var_write body = {
+        .token = flight->token,
+        .variable = is_open(part->op) ? call->ids[part->shard] : part->id,
+        .operation = part->write,
+        .offset = flight->offset,
+        .rate = call->rate,
+        .momentum = call->momentum,
+    };
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
     flight->answer = MU__VAR_WRITTEN;
     if (!part->begun && !is_open(part->op))
         part->transfer = flight->token;
-    body = mu__body(msg);
-    body->token = flight->token;
-    body->variable = is_open(part->op) ? call->ids[part->shard] : part->id;
-    body->operation = part->write;
-    body->transfer = part->transfer;
-    body->offset = flight->offset;
-    body->rate = call->rate;
-    body->momentum = call->momentum;
+    body.transfer = part->transfer;
     if (flight->size > 0)
-        body->data = (struct mu__view){
+        body.data = (struct mu__view){
             (const uint8_t *)call->source + part->offset + flight->offset, flight->size};
-    return mu__send_borrowed(ctx, pid_of(v, part->server), msg);
+    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_WRITE, &body, sizeof body);
 }
 
 /* Send the next piece of a part. */

@@ -50,14 +50,10 @@ enum {
 
 static void offer(struct mu__ctx *ctx, const struct worker *w, uint32_t chief)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__REGISTER);
-    struct mu__register *body;
+    const struct mu__register body = {.threads = w->config.threads};
 
-    if (msg != NULL) {
-        body = mu__body(msg);
-        body->threads = w->config.threads;
-    }
-    if (mu__send(ctx, (mu__pid){chief, MU__SUPERVISOR}, msg) != 0)
+    if (mu__send_body(ctx, (mu__pid){chief, MU__SUPERVISOR}, MU__REGISTER, &body,
+                      sizeof body) != 0)
         mu__log(ctx, MU__LOG_WARN, "could not offer this worker to the chief");
 }
 
