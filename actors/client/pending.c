@@ -327,7 +327,7 @@ void mu__client_settle(struct mu__ctx *ctx, struct client_actor *c)
 
     while ((closure = first_of(&c->pending.ready)) != NULL)
         launch(ctx, c, closure);
-    if (c->room.waiting > 0 || c->room.lacks_told != 0)
+    if (c->room.waiting > 0 || c->room.lacks_reported != 0)
         mu__client_room_use(ctx, c);
 }
 

@@ -44,7 +44,7 @@ void mu__sup_adopt(struct supervisor *s, struct supervisor_client *client,
                    struct mu__closure *closure, uint64_t token);
 
 /* Whether it is still to be run: somebody waits for it, or the journal has it. */
-bool mu__sup_is_wanted(const struct supervisor *s, const struct mu__closure *closure);
+bool mu__sup_is_awaited(const struct supervisor *s, const struct mu__closure *closure);
 
 /* Answer a SCHEDULE whose closure is not queued here with an error. */
 void mu__sup_refuse(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,

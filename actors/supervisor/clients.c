@@ -52,7 +52,7 @@ struct supervisor_client *mu__sup_client(struct supervisor *s, mu__pid pid)
     return client_new(s, pid);
 }
 
-bool mu__sup_is_wanted(const struct supervisor *s, const struct mu__closure *closure)
+bool mu__sup_is_awaited(const struct supervisor *s, const struct mu__closure *closure)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
 
@@ -394,7 +394,7 @@ static void cancel_waiting(struct mu__ctx *ctx, struct supervisor *s,
                           "cancelled before it ran, after another closure's error");
 }
 
-static void ask_to_stop(struct mu__ctx *ctx, struct supervisor *s,
+static void request_stop(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
@@ -424,7 +424,7 @@ void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     number = (uint32_t)(client - s->clients.items);
     mu__sup_inputs_pause(s);
     visit_waiting(ctx, s, number, cancel_waiting);
-    visit_in_flight(ctx, s, number, ask_to_stop);
+    visit_in_flight(ctx, s, number, request_stop);
     mu__sup_inputs_resume(ctx, s);
 }
 
@@ -454,7 +454,7 @@ void mu__sup_on_cancel_closure(struct mu__ctx *ctx, void *state, struct mu__msg 
     if (closure == NULL)
         return;
     if (mu__list_worker(closure->list) != 0) {
-        ask_to_stop(ctx, s, closure);
+        request_stop(ctx, s, closure);
         closure->marks |= MU__MARK_UNWANTED;
         return;
     }

@@ -160,7 +160,7 @@ static int send_open(struct mu__ctx *ctx, struct variables *v, struct op_part *p
         .shard = part->shard,
         .shards = call->shape->shards,
         .size = part->shard_bytes,
-        .existing = mu__vars_asks_existing(part),
+        .existing = mu__vars_requests_existing(part),
         .replaces = part->replaces,
     };
 

@@ -322,7 +322,7 @@ static void on_keep(struct etcd_store *store, struct mu__ctx *ctx)
     int rv = mu__etcd_read(&store->keep, &error, &answer);
 
     if (rv == 0)
-        rv = mu__etcd_kept(answer, &error, &ttl_s);
+        rv = mu__etcd_lease_ttl(answer, &error, &ttl_s);
     mu__etcd_answer_free(answer);
     if (store->keep.void_answer)
         return;
@@ -435,7 +435,7 @@ static void let_go(struct etcd_store *store)
         .timeout_ms = LIMIT_MIN_MS,
         .tls = tls_of(store),
     };
-    store->http->ops->tell(store->http, &flight->http);
+    store->http->ops->notify(store->http, &flight->http);
 }
 
 static void op_close(struct mu__store *base, struct mu__ctx *ctx)

@@ -195,7 +195,7 @@ static void free_list(struct mu__etcd_batch *batch)
 }
 
 /* Everything that the work began with is safe. The owner may write meanwhile. */
-static void tell_committed(struct etcd_store *store, struct mu__ctx *ctx)
+static void report_committed(struct etcd_store *store, struct mu__ctx *ctx)
 {
     struct mu__etcd_batch *merged = store->work.merged;
 
@@ -235,7 +235,7 @@ static void applied(struct etcd_store *store, struct mu__ctx *ctx)
     else
         go_on(store, stage->next);
     if (stage->is_safe)
-        tell_committed(store, ctx);
+        report_committed(store, ctx);
 }
 
 int mu__etcd_write_answered(struct etcd_store *store, struct mu__ctx *ctx,
