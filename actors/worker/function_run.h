@@ -6,6 +6,7 @@
 #include "actors/messages.h"
 #include "actors/effects/effects.h"
 #include "actors/worker/pinned.h"
+#include "runtime/base/text_map.h"
 #include "runtime/kernel/world.h"
 #include "runtime/message/codec.h"
 
@@ -23,12 +24,10 @@ enum { MU__RUN_LINES_MAX = 256 };
 /* A function, and all that its runs need of their worker: it stays in memory for a run
  * that does not end. */
 struct mu__registered {
-    struct mu__registered *next;
+    struct mu__text_node named;     /* first: in the table of functions */
     mu_function_fn function;
     void *user;
     unsigned flags;
-    uint32_t hash;
-    uint32_t name_size;
     int worker;                     /* task index, */
     const char *worker_type;        /* and type */
     mu__post_fn post;               /* NULL: lines go into the errors' detail only */

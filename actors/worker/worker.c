@@ -297,7 +297,7 @@ static void refuse_unknown(struct mu__ctx *ctx, struct worker *w, struct mu__msg
                    "no function \"%.*s\" on %s, which knows %" PRIu32
                    " (is its plugin loaded there?)",
                    (int)body->function.size, (const char *)body->function.data,
-                   w->config.task, w->functions.count);
+                   w->config.task, (uint32_t)w->functions.by_name.table.count);
     (void)mu__worker_send_refusal(ctx, msg->from, body, -MU_ENOTFOUND, text);
     mu__worker_fail_unknown(ctx, w, msg->from, body, text);
 }
