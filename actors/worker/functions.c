@@ -79,18 +79,18 @@ int mu__functions_add(struct function_table *functions,
     return out_of_memory(call);
 }
 
-static bool is_running(const struct mu__run_list *running,
+static bool is_running(const struct mu__list *running,
                        const struct mu__registered *f)
 {
-    const struct mu_run *run = running->first;
+    const struct mu_run *run = mu__run_first(running);
 
     while (run != NULL && run->registered != f)
-        run = run->next;
+        run = mu__run_next(run);
     return run != NULL;
 }
 
 void mu__functions_done(struct function_table *functions,
-                        const struct mu__run_list *running)
+                        const struct mu__list *running)
 {
     struct mu__text_node *next = mu__text_map_next(&functions->by_name, NULL);
 

@@ -23,6 +23,6 @@ int mu__functions_add(struct function_table *functions,
 /* Frees those that no run of `running` has: the others are left to the threads that run
  * them. */
 void mu__functions_done(struct function_table *functions,
-                        const struct mu__run_list *running);
+                        const struct mu__list *running);
 
 #endif

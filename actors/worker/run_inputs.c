@@ -21,7 +21,7 @@ void mu__worker_forget_inputs(struct worker *w, struct mu_run *run)
         mu__pinned_unwait(&w->pinned, &inputs->items[i].wait);
 }
 
-static void move_run(struct mu__run_list *list, struct mu_run *run)
+static void move_run(struct mu__list *list, struct mu_run *run)
 {
     mu__worker_unlist_run(run);
     mu__worker_list_run(list, run);

@@ -119,39 +119,24 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- The lists and the memory of runs ---- */
 
-void mu__worker_list_run(struct mu__run_list *list, struct mu_run *run)
+void mu__worker_list_run(struct mu__list *list, struct mu_run *run)
 {
     run->list = list;
-    run->next = NULL;
-    run->prev = list->last;
-    if (list->last == NULL)
-        list->first = run;
-    else
-        list->last->next = run;
-    list->last = run;
+    mu__list_append(list, &run->listed);
 }
 
 void mu__worker_unlist_run(struct mu_run *run)
 {
-    struct mu__run_list *list = run->list;
-
-    if (run->prev == NULL)
-        list->first = run->next;
-    else
-        run->prev->next = run->next;
-    if (run->next == NULL)
-        list->last = run->prev;
-    else
-        run->next->prev = run->prev;
+    mu__list_remove(run->list, &run->listed);
     run->list = NULL;
 }
 
 static struct mu_run *run_new(struct worker *w)
 {
-    struct mu_run *run = w->spare;
+    struct mu_run *run = mu__run_first(&w->spare);
 
     if (run != NULL) {
-        w->spare = run->next;
+        (void)mu__list_pop(&w->spare);
         w->spare_count--;
     } else if (!mu__grow_array((void **)&run, 1, sizeof *run)) {
         return NULL;
@@ -169,8 +154,7 @@ static void run_free(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
         mu__free_array(run);
         return;
     }
-    run->next = w->spare;
-    w->spare = run;
+    mu__list_prepend(&w->spare, &run->listed);
     w->spare_count++;
 }
 
@@ -279,7 +263,7 @@ void mu__worker_start_ready(struct mu__ctx *ctx, struct worker *w)
 {
     struct mu_run *run;
 
-    while ((run = w->ready.first) != NULL) {
+    while ((run = mu__run_first(&w->ready)) != NULL) {
         mu__worker_unlist_run(run);
         if (run->code != 0)
             finish(ctx, w, run);
@@ -343,7 +327,7 @@ static void on_work_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__worker_unlist_run(run);
     end_or_send(ctx, w, run);
     mu__worker_start_ready(ctx, w);
-    if (w->running.first != NULL)
+    if (mu__run_first(&w->running) != NULL)
         watch_begun(ctx, w);
 }
 
@@ -366,14 +350,22 @@ static bool is_run(const struct mu_run *run, const struct mu__msg *msg,
            mu__pid_equal(run->requester, msg->from);
 }
 
+static struct mu_run *find_run(const struct mu__list *list, const struct mu__msg *msg,
+                               const struct mu__cancel *target)
+{
+    struct mu_run *run = mu__run_first(list);
+
+    while (run != NULL && !is_run(run, msg, target))
+        run = mu__run_next(run);
+    return run;
+}
+
 /* One that waits for inputs has not begun, and never will. */
 static void cancel_waiting(struct mu__ctx *ctx, struct worker *w,
                            const struct mu__msg *msg, const struct mu__cancel *target)
 {
-    struct mu_run *run = w->waiting.first;
+    struct mu_run *run = find_run(&w->waiting, msg, target);
 
-    while (run != NULL && !is_run(run, msg, target))
-        run = run->next;
     if (run == NULL)
         return;
     cancel(run);
@@ -386,10 +378,8 @@ static void cancel_waiting(struct mu__ctx *ctx, struct worker *w,
 static void cancel_running(struct mu__ctx *ctx, struct worker *w,
                            const struct mu__msg *msg, const struct mu__cancel *target)
 {
-    struct mu_run *run = w->running.first;
+    struct mu_run *run = find_run(&w->running, msg, target);
 
-    while (run != NULL && !is_run(run, msg, target))
-        run = run->next;
     if (run == NULL)
         return;
     cancel(run);
@@ -406,7 +396,8 @@ static void on_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__cancel *body = mu__body(msg);
 
     cancel_running(ctx, w, msg, body);
-    for (struct mu_run *run = w->sending.first; run != NULL; run = run->next)
+    for (struct mu_run *run = mu__run_first(&w->sending); run != NULL;
+         run = mu__run_next(run))
         if (is_run(run, msg, body))
             cancel(run);
     cancel_waiting(ctx, w, msg, body);
@@ -481,9 +472,9 @@ static void on_run_log(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- a lost chief ---- */
 
-static void cancel_of(struct mu__run_list *list, uint32_t node)
+static void cancel_of(struct mu__list *list, uint32_t node)
 {
-    for (struct mu_run *run = list->first; run != NULL; run = run->next)
+    for (struct mu_run *run = mu__run_first(list); run != NULL; run = mu__run_next(run))
         if (run->requester.node == node)
             cancel(run);
 }
@@ -496,15 +487,15 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu_run *next;
 
     note_chief(w, body->node, 0);
-    for (struct mu_run *run = w->running.first; run != NULL; run = next) {
-        next = run->next;
+    for (struct mu_run *run = mu__run_first(&w->running); run != NULL; run = next) {
+        next = mu__run_next(run);
         if (run->requester.node == body->node && mu__withdraw(ctx, &run->work))
             drop_run(ctx, w, run);
     }
     cancel_of(&w->running, body->node);
     cancel_of(&w->sending, body->node);
-    for (struct mu_run *run = w->waiting.first; run != NULL; run = next) {
-        next = run->next;
+    for (struct mu_run *run = mu__run_first(&w->waiting); run != NULL; run = next) {
+        next = mu__run_next(run);
         if (run->requester.node != body->node)
             continue;
         mu__worker_unlist_run(run);
@@ -525,7 +516,7 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
 bool mu__worker_running(const void *state, char *out, size_t size)
 {
-    const struct mu_run *run = ((const struct worker *)state)->running.first;
+    const struct mu_run *run = mu__run_first(&((const struct worker *)state)->running);
 
     out[0] = '\0';
     if (run != NULL)
@@ -542,7 +533,8 @@ void mu__worker_cancel_all(void *state)
 {
     struct worker *w = state;
 
-    for (struct mu_run *run = w->running.first; run != NULL; run = run->next)
+    for (struct mu_run *run = mu__run_first(&w->running); run != NULL;
+         run = mu__run_next(run))
         cancel(run);
 }
 
@@ -556,10 +548,10 @@ static void forget_run(struct worker *w, struct mu__pool *pool, struct mu_run *r
 }
 
 static void forget_list(struct worker *w, struct mu__pool *pool,
-                        struct mu__run_list *list)
+                        struct mu__list *list)
 {
-    while (list->first != NULL)
-        forget_run(w, pool, list->first);
+    while (mu__run_first(list) != NULL)
+        forget_run(w, pool, mu__run_first(list));
 }
 
 void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__work *unstarted)
@@ -603,11 +595,11 @@ static void done(struct mu__ctx *ctx, void *state)
     forget_list(w, mu__kernel_pool(ctx->kernel), &w->sending);
     mu__pinned_done(&w->pinned);
     mu__functions_done(&w->functions, &w->running);
-    while (w->spare != NULL) {
-        struct mu_run *next = w->spare->next;
+    while (!mu__list_is_empty(&w->spare)) {
+        struct mu_run *run = mu__run_first(&w->spare);
 
-        mu__free_array(w->spare);
-        w->spare = next;
+        (void)mu__list_pop(&w->spare);
+        mu__free_array(run);
     }
 }
 
