@@ -18,4 +18,8 @@ int mu__send_borrowed(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg);
 int mu__send_body(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
                   size_t size);
 
+/* Whether a message that was refused may be accepted later. The loss of a node is told
+ * soon. */
+bool mu__send_is_transient(int rv);
+
 #endif

@@ -11,13 +11,6 @@
 
 /* ---- Sending ---- */
 
-/* Whether a refused message may be accepted later. The loss of a server is told soon. */
-static bool is_transient(int rv)
-{
-    return rv == -MU_EEXHAUSTED || rv == -MU_EUNAVAILABLE || rv == -MU_EAGAIN ||
-           rv == -MU_ENOMEM;
-}
-
 static uint32_t piece_size(const struct write_batch *batch)
 {
     uint64_t left = batch->at->size - batch->offset;
@@ -109,20 +102,18 @@ static int send_next(struct mu__ctx *ctx, struct effects *e, struct write_batch 
 /* The batch whose turn it is. */
 static struct write_batch *next_of(struct effect_server *server, enum size size)
 {
-    struct write_batch *active = server->active.first;
     uint32_t count = 0;
 
     if (server->under_way[size] >= MU__WINDOW_BYTES)
         return NULL;
     if (size == SINGLE)
-        return server->waiting[SINGLE].first;
-    while (active != NULL) {
-        active = active->next;
+        return mu__effects_first(&server->waiting[SINGLE]);
+    for (struct mu__list_node *at = server->active.first; at != NULL; at = at->next)
         count++;
-    }
-    if (count < ACTIVE_MAX && server->waiting[LARGE].first != NULL)
-        mu__effects_put_first(&server->active, server->waiting[LARGE].first);
-    return server->active.first;
+    if (count < ACTIVE_MAX && !mu__list_is_empty(&server->waiting[LARGE]))
+        mu__effects_put_first(&server->active,
+                              mu__effects_first(&server->waiting[LARGE]));
+    return mu__effects_first(&server->active);
 }
 
 void mu__effects_pump(struct mu__ctx *ctx, struct effects *e, uint32_t index)
@@ -139,7 +130,7 @@ void mu__effects_pump(struct mu__ctx *ctx, struct effects *e, uint32_t index)
         size = size == SINGLE ? LARGE : SINGLE;
         if (rv == 0)
             continue;
-        if (is_transient(rv)) {
+        if (mu__send_is_transient(rv)) {
             mu__effects_arm(ctx, e, RETRY, RETRY_MS);
             return;
         }

@@ -19,7 +19,6 @@ static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
     {MU__VAR_OPEN, on_open},
@@ -30,7 +29,7 @@ static const struct mu__handler handlers[] = {
     {MU__STATUS_GET, on_status_get},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__NODE_TROUBLE, mu__ignore},
 };
 
 /* What it remembers. */
@@ -358,14 +357,6 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     (void)ctx;
     if (mu__view_is(body->type, "chief"))
         note_chief(state, 0, body->node);
-}
-
-/* Who cannot be reached is no concern of a server that only answers. */
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    (void)ctx;
-    (void)state;
-    (void)msg;
 }
 
 /* ---- Status ---- */

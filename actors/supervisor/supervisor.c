@@ -17,7 +17,6 @@ enum {
 /* What it hears. */
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
@@ -43,7 +42,7 @@ static const struct mu__handler handlers[] = {
     {MU__CLUSTER_REMOVED, mu__sup_on_cluster_removed},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__NODE_TROUBLE, mu__ignore},
     {MU__TIMER, on_timer},
 };
 
@@ -215,14 +214,6 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
             mu__sup_forget_client(ctx, s, &s->clients.items[i]);
     if (worker != NULL)
         mu__sup_lose_worker(ctx, s, worker);
-}
-
-/* Whoever waits for a link says why it is not up; this actor waits for none. */
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    (void)ctx;
-    (void)state;
-    (void)msg;
 }
 
 /* ---- Timers ---- */

@@ -38,7 +38,7 @@ void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
     struct pending_abandon *stored;
     int rv = try_abandon(ctx, &abandon);
 
-    if (!mu__vars_is_transient(rv) || rv == -MU_EUNAVAILABLE)
+    if (!mu__send_is_transient(rv) || rv == -MU_EUNAVAILABLE)
         return;
     stored = v->abandons_count < ABANDONS_MAX ? malloc(sizeof *stored) : NULL;
     if (stored == NULL) {

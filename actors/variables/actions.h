@@ -13,8 +13,7 @@ int mu__vars_plan(struct mu__ctx *ctx, struct variables *v,
 /* It may be over, and gone, when this returns. */
 void mu__vars_begin(struct mu__ctx *ctx, struct variables *v, struct operation *op);
 
-/* Whether a refused message may be accepted later. The loss of a server is told soon. */
-bool mu__vars_is_transient(int rv);
+/* Send again soon what a link had no room for. */
 void mu__vars_retry_later(struct mu__ctx *ctx, struct variables *v);
 
 /* A part has nothing left to do in this phase, or at all. */

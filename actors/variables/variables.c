@@ -14,13 +14,9 @@
 
 /* What it hears. */
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
@@ -48,12 +44,6 @@ static const struct rule rules[] = {
 };
 
 /* ---- Completing ---- */
-
-bool mu__vars_is_transient(int rv)
-{
-    return rv == -MU_EEXHAUSTED || rv == -MU_EUNAVAILABLE || rv == -MU_EAGAIN ||
-           rv == -MU_ENOMEM;
-}
 
 void mu__vars_retry_later(struct mu__ctx *ctx, struct variables *v)
 {
@@ -247,7 +237,7 @@ static void pump(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 
         mu__vars_dequeue(v, part);
         rv = send_piece(ctx, v, part);
-        if (rv != 0 && !mu__vars_is_transient(rv)) {
+        if (rv != 0 && !mu__send_is_transient(rv)) {
             mu__vars_fail(ctx, v, part->op, server, rv, "a message could not be sent");
             continue;
         }

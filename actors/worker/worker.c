@@ -21,7 +21,6 @@ static void on_register_refused(struct mu__ctx *ctx, void *state, struct mu__msg
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
     {MU__RUN, on_run},
@@ -38,7 +37,7 @@ static const struct mu__handler handlers[] = {
     {MU__CALL, on_call},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__NODE_TROUBLE, mu__ignore},
 };
 
 enum {
@@ -502,14 +501,6 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         run_free(ctx, w, run);
     }
     mu__pinned_drop_owner(&w->pinned, body->node);
-}
-
-/* Whoever waits for a link says why it is not up; this actor waits for none. */
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    (void)ctx;
-    (void)state;
-    (void)msg;
 }
 
 /* ---- life ---- */
