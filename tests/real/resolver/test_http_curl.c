@@ -4,7 +4,7 @@
 #include "resolver/engine/uv/http_client.h"
 #include "runtime/kernel/kernel.h"
 #include "runtime/message/pool.h"
-#include "runtime/uv/world.h"
+#include "runtime/uv/loop_world.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

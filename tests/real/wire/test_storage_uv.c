@@ -2,7 +2,7 @@
  * locks, links, permissions, full disks, kills. */
 #include "actors/coordination/store/journal.h"
 #include "actors/messages.h"
-#include "runtime/uv/storage.h"
+#include "runtime/uv/file_storage.h"
 
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* The contract of worlds, over the libuv one. */
-#include "runtime/uv/world.h"
+#include "runtime/uv/loop_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,7 +10,7 @@
  * that was not empty had exactly one such push, so the loop counts those lists, the
  * threads count the wakes they have sent, and closing waits until the numbers agree: a
  * matter of nanoseconds, once in the life of a world. */
-#include "runtime/uv/world.h"
+#include "runtime/uv/loop_world.h"
 
 #include "muster/error.h"
 #include "runtime/kernel/inbox.h"
@@ -28,6 +28,13 @@
 
 /* When there is no memory for a WORK_DONE message, it is tried again after this time. */
 enum { MEMORY_RETRY_MS = 20 };
+
+struct turn_handles {
+    uv_timer_t trim;            /* of mu__blocks, while anything is cached there */
+    uv_timer_t timer;
+    uv_idle_t idle;
+    uv_check_t check;
+};
 
 struct mu__world_uv {
     struct mu__world door;      /* first: operations cast */
@@ -47,10 +54,7 @@ struct mu__world_uv {
     struct mu__work *finished;  /* taken from the executor, not delivered yet */
     unsigned busy;
 
-    uv_timer_t trim;            /* of mu__blocks, while anything is kept there */
-    uv_timer_t timer;
-    uv_idle_t idle;
-    uv_check_t check;
+    struct turn_handles handles;
     uint64_t due_ms;            /* of the next turn, or NO_TURN */
     uint64_t timer_due_ms;      /* what the timer is set to, when it is active */
     bool stepping;              /* inside hooks: do not move the handles */
@@ -132,8 +136,8 @@ static void on_trim(uv_timer_t *trim)
 static void trim_later(struct mu__world_uv *world)
 {
     if (mu__block_pool_cached(&mu__blocks) > 0 &&
-        !uv_is_active((uv_handle_t *)&world->trim))
-        (void)uv_timer_start(&world->trim, on_trim, MU__BLOCKS_TRIM_MS, 0);
+        !uv_is_active((uv_handle_t *)&world->handles.trim))
+        (void)uv_timer_start(&world->handles.trim, on_trim, MU__BLOCKS_TRIM_MS, 0);
 }
 
 /* Bring the handles in line with due_ms. Starting and stopping do not fail: the handles
@@ -145,18 +149,18 @@ static void arm(struct mu__world_uv *world)
     bool later = !soon && world->due_ms != NO_TURN;
 
     if (soon) {
-        (void)uv_idle_start(&world->idle, on_idle);
-        (void)uv_check_start(&world->check, on_check);
+        (void)uv_idle_start(&world->handles.idle, on_idle);
+        (void)uv_check_start(&world->handles.check, on_check);
     } else {
-        (void)uv_idle_stop(&world->idle);
-        (void)uv_check_stop(&world->check);
+        (void)uv_idle_stop(&world->handles.idle);
+        (void)uv_check_stop(&world->handles.check);
     }
     if (!later) {
-        (void)uv_timer_stop(&world->timer);
-    } else if (!uv_is_active((uv_handle_t *)&world->timer) ||
+        (void)uv_timer_stop(&world->handles.timer);
+    } else if (!uv_is_active((uv_handle_t *)&world->handles.timer) ||
                world->timer_due_ms != world->due_ms) {
         world->timer_due_ms = world->due_ms;
-        (void)uv_timer_start(&world->timer, on_timer, world->due_ms - now_ms, 0);
+        (void)uv_timer_start(&world->handles.timer, on_timer, world->due_ms - now_ms, 0);
     }
 }
 
@@ -340,15 +344,15 @@ static int seed(struct mu__world_uv *world)
 /* These four do not fail. */
 static void init_turn_handles(struct mu__world_uv *world)
 {
-    (void)uv_timer_init(world->loop, &world->trim);
-    uv_unref((uv_handle_t *)&world->trim);
-    (void)uv_timer_init(world->loop, &world->timer);
-    (void)uv_idle_init(world->loop, &world->idle);
-    (void)uv_check_init(world->loop, &world->check);
-    world->trim.data = world;
-    world->timer.data = world;
-    world->idle.data = world;
-    world->check.data = world;
+    (void)uv_timer_init(world->loop, &world->handles.trim);
+    uv_unref((uv_handle_t *)&world->handles.trim);
+    (void)uv_timer_init(world->loop, &world->handles.timer);
+    (void)uv_idle_init(world->loop, &world->handles.idle);
+    (void)uv_check_init(world->loop, &world->handles.check);
+    world->handles.trim.data = world;
+    world->handles.timer.data = world;
+    world->handles.idle.data = world;
+    world->handles.check.data = world;
     world->wake.data = world;
     world->open_handles = 5;
 }
@@ -459,10 +463,10 @@ static void end(struct mu__world_uv *world)
 {
     world->executor = NULL;
     uv_close((uv_handle_t *)&world->wake, on_handle_closed);
-    uv_close((uv_handle_t *)&world->trim, on_handle_closed);
-    uv_close((uv_handle_t *)&world->timer, on_handle_closed);
-    uv_close((uv_handle_t *)&world->idle, on_handle_closed);
-    uv_close((uv_handle_t *)&world->check, on_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.trim, on_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.timer, on_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.idle, on_handle_closed);
+    uv_close((uv_handle_t *)&world->handles.check, on_handle_closed);
 }
 
 static void end_if_all_ended(struct mu__world_uv *world)
@@ -484,10 +488,10 @@ void mu__world_uv_close(struct mu__world_uv *world, void (*closed)(void *arg), v
     world->closing = true;
     world->closed = closed;
     world->closed_arg = arg;
-    (void)uv_timer_stop(&world->trim);
-    (void)uv_timer_stop(&world->timer);
-    (void)uv_idle_stop(&world->idle);
-    (void)uv_check_stop(&world->check);
+    (void)uv_timer_stop(&world->handles.trim);
+    (void)uv_timer_stop(&world->handles.timer);
+    (void)uv_idle_stop(&world->handles.idle);
+    (void)uv_check_stop(&world->handles.check);
     close_inbox(world);
     for (struct mu__work *work = world->finished; work != NULL; work = work->next)
         world->busy--;

@@ -14,7 +14,7 @@
  * What is reserved stays on the disk behind `length`, also over lives, and is not part of
  * the file's size. */
 #define _GNU_SOURCE     /* fallocate */
-#include "runtime/uv/storage.h"
+#include "runtime/uv/file_storage.h"
 
 #include <uv.h>
 

@@ -85,7 +85,7 @@ static bool is_unanswered(const struct mu__links *links, const struct mu__link *
 {
     return (link->state == MU__LINK_DIALLING || link->state == MU__LINK_GREETING) &&
            link->why == NULL &&
-           mu__links_now(links) >= link->since_ms + MU__LINK_ANSWER_MS;
+           mu__links_now(links) >= link->times.since_ms + MU__LINK_ANSWER_MS;
 }
 
 /* What the wire says of the present attempt; NULL: nothing. */
@@ -115,16 +115,16 @@ void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
     const char *why = why_missing(links, link);
 
     if (!mu__link_is_retained(link) || link->left || links->leaving ||
-        now_ms < link->waiting_note_ms)
+        now_ms < link->missing.note_ms)
         return;
     mu__links_log(links, MU__LOG_WARN,
                   "waiting for /job:%s/task:%" PRIu32 " at %s for %" PRIu64 " s (%s%s%s)",
                   link->type, link->index, link->url,
-                  (now_ms - link->missing_since_ms) / 1000, state_names[link->state],
+                  (now_ms - link->missing.since_ms) / 1000, state_names[link->state],
                   why[0] == '\0' ? "" : "; ", why);
-    link->waiting_note_ms = now_ms + link->waiting_step_ms;
-    if (link->waiting_step_ms < WAITING_MAX_MS)
-        link->waiting_step_ms *= 2;
+    link->missing.note_ms = now_ms + link->missing.step_ms;
+    if (link->missing.step_ms < WAITING_MAX_MS)
+        link->missing.step_ms *= 2;
 }
 
 void mu__link_report_failing(struct mu__links *links, struct mu__link *link)
@@ -167,10 +167,10 @@ void mu__links_each(const struct mu__links *links,
             .url = link->url,
             .state = state_names[link->state],
             .why = is_up ? "" : why_missing(links, link),
-            .for_ms = now_ms - (is_up ? link->since_ms : link->missing_since_ms),
+            .for_ms = now_ms - (is_up ? link->times.since_ms : link->missing.since_ms),
             .node = link->node,
             .is_retained = mu__link_is_retained(link),
-            .is_taken = link->taken_since_ms != 0,
+            .is_taken = link->missing.taken_since_ms != 0,
         };
 
         if (!mu__link_is_ending(link))
