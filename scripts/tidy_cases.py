@@ -52,7 +52,7 @@ CASES = [
     ("wall", "runtime/base/a.h", '#include "runtime/message/message.h"\n'),
     ("wall", "runtime/kernel/a.c", '#include "runtime/uv/thread.h"\n'),
     ("wall", "transport/link/a.c", '#include "transport/wire/uv/in.h"\n'),
-    ("wall", "resolver/spec/a.c", '#include "resolver/engine/requests.h"\n'),
+    ("wall", "resolver/spec/a.c", '#include "resolver/engine/request_table.h"\n'),
     ("wall", "resolver/engine/a.c", '#include "resolver/source/mpi.h"\n'),
     ("wall", "resolver/source/a.c", '#include "resolver/cloud/google/gce.h"\n'),
     ("wall", "node/a.c", '#include "api/coordinator.h"\n'),

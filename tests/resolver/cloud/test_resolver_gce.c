@@ -320,7 +320,7 @@ static void test_bad_groups(void **state)
         const char *words;
     } rows[] = {
         {"", -MU_EINVALID, "the text is empty"},
-        {"{\"items\": [", -MU_EINVALID, "line 1, column 12: expected a value"},
+        {"{\"items\": [", -MU_EINVALID, "line 1, column 12: expected JSON"},
         {"{\"items\": 7}", -MU_EINVALID, "items: expected a list"},
         {"{\"items\": [7]}", -MU_EINVALID, "items[0]: expected an object"},
         {"{\"items\": [{}]}", -MU_EINVALID, "items[0]: instance is missing"},

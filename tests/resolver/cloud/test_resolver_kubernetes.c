@@ -413,7 +413,7 @@ static void test_bad_answers(void **state)
          "Kubernetes API: expected application/json, got \"text/html\"; is there another "
          "server in between?"},
         {ANSWER(DEFAULT, "{\"kind\":\"PodList\",\"items\":["), -MU_EINVALID,
-         "job-name=tensorflow: line 1, column 28: expected a value, got the end of the "
+         "job-name=tensorflow: line 1, column 28: expected JSON, got the end of the "
          "text"},
         {ANSWER(DEFAULT, "{\"kind\":\"Status\"}"), -MU_EINVALID,
          "kind: expected \"PodList\", got text \"Status\""},

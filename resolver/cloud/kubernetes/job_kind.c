@@ -6,7 +6,8 @@
  *     Indexed Job, StatefulSet    NAME-INDEX.SERVICE
  *     JobSet                      JOBSET-REPLICATED_JOB-JOB_INDEX-INDEX.SERVICE */
 #include "resolver/cloud/resolvers.h"
-#include "resolver/cloud/kubernetes/job.h"
+#include "resolver/cloud/kubernetes/job_kind.h"
+#include "runtime/base/text.h"
 
 #include <muster/resolver.h>
 
@@ -123,7 +124,7 @@ static int add_pod(struct mu__requests *requests, const struct mu__kube_job_plan
     find_index(cursor, group, resolution, &type, &index);
     if (group == &plan->groups[plan->own_group] &&
         i == plan->own_replica * group->tasks + plan->own_index) {
-        (void)snprintf(resolution->task_type, sizeof resolution->task_type, "%s", type);
+        MU__COPY_TEXT(resolution->task_type, type);
         resolution->task_index = index;
     }
     if (plan->by_ip)
@@ -235,8 +236,7 @@ static int add_lines(const char *lines, const char *own, const struct mu__jobs *
         if (rv != 0)
             return rv;
         if (has_line(own, at, size)) {
-            (void)snprintf(resolution->task_type, sizeof resolution->task_type, "%s",
-                           type);
+            MU__COPY_TEXT(resolution->task_type, type);
             resolution->task_index = index;
         }
         at += size;
@@ -279,8 +279,8 @@ int mu__kube_job_resolve(struct mu__requests *requests,
     struct mu__kube_job_plan plan = {.own_group = 0};
     int rv = mu__kube_job_read(requests, settings, ret_error, &plan);
 
-    (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
-                   mu__setting(requests, settings, MU__KUBE_JOB_RPC_LAYER));
+    MU__COPY_TEXT(ret_resolution->rpc_layer,
+                  mu__setting(requests, settings, MU__KUBE_JOB_RPC_LAYER));
     if (rv != 0)
         return rv;
     if (plan.mode == MU__KUBE_MODE_SERVICE)

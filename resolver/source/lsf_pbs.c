@@ -13,44 +13,42 @@ enum { JOBS, HOSTS, PORT_BASE, BIND_ADDRESS, RPC_LAYER };
 
 /* Rows of the table, with the variables of a resolver: MUSTER_<PREFIX>_... */
 #define SETTINGS(PREFIX) \
-    [JOBS] = {.name = "jobs", .variable = "MUSTER_" PREFIX "_JOBS",                      \
-              .help = "what the tasks are, by rank: \"chief=1,ps=2,worker=*\"; without " \
-                      "it all are workers"},                                             \
-    [PORT_BASE] = {.name = "port_base", .variable = "MUSTER_" PREFIX "_PORT_BASE",       \
-                   .initial = "auto",                                                    \
-                   .help = "port of the first task of a host, the next ones follow; "    \
-                           "\"auto\": made of the job's id"},                            \
-    [BIND_ADDRESS] = {.name = "bind_address",                                            \
-                      .variable = "MUSTER_" PREFIX "_BIND_ADDRESS",                      \
-                      .help = "where this task listens, HOST:PORT"},                     \
-    [RPC_LAYER] = {.name = "rpc_layer", .variable = "MUSTER_" PREFIX "_RPC_LAYER",       \
-                   .initial = "grpc", .help = "in front of the master"}
+    MU__SETTING(JOBS, "jobs", "MUSTER_" PREFIX "_JOBS", NULL,                           \
+                "what the tasks are, by rank: \"chief=1,ps=2,worker=*\"; without it "   \
+                "all are workers"),                                                     \
+    MU__SETTING(PORT_BASE, "port_base", "MUSTER_" PREFIX "_PORT_BASE", "auto",          \
+                "port of the first task of a host, the next ones follow; \"auto\": "    \
+                "made of the job's id"),                                                \
+    MU__SETTING(BIND_ADDRESS, "bind_address", "MUSTER_" PREFIX "_BIND_ADDRESS", NULL,   \
+                "where this task listens, HOST:PORT"),                                  \
+    MU__SETTING(RPC_LAYER, "rpc_layer", "MUSTER_" PREFIX "_RPC_LAYER", "grpc",          \
+                "in front of the master")
 
 static const struct mu__setting_spec lsf_settings[] = {
-    [HOSTS] = {.name = "hosts", .variable = "MUSTER_LSF_HOSTS",
-               .help = "one host for each task, as for blaunch -z; without it those of "
-                       "LSB_MCPU_HOSTS, a task for each slot"},
+    MU__SETTING(HOSTS, "hosts", "MUSTER_LSF_HOSTS", NULL,
+                "one host for each task, as for blaunch -z; without it those of "
+                "LSB_MCPU_HOSTS, a task for each slot"),
     SETTINGS("LSF"),
     {.name = NULL},
 };
 
 static const struct mu__setting_spec pbs_settings[] = {
-    [HOSTS] = {.name = "hostfile", .variable = "MUSTER_PBS_HOSTFILE",
-               .help = "a copy of the file PBS_NODEFILE that all tasks can read; an "
-                       "absolute path"},
+    MU__SETTING(HOSTS, "hostfile", "MUSTER_PBS_HOSTFILE", NULL,
+                "a copy of the file PBS_NODEFILE that all tasks can read; an absolute "
+                "path"),
     SETTINGS("PBS"),
     {.name = NULL},
 };
 
 /* One host for each task. */
-struct found {
+struct batch_job {
     const char *source;
     char origin[MU__ORIGIN_BYTES];
     struct mu__host_list hosts;
     unsigned rank;
 };
 
-static int add_hosts(struct found *found, const char *name, unsigned count,
+static int add_hosts(struct batch_job *found, const char *name, unsigned count,
                      mu_error *ret_error)
 {
     int rv = 0;
@@ -83,16 +81,13 @@ static int lsf_detect(struct mu__requests *requests, const struct mu__settings *
 static int bad_pair(const char *source, const char *text, const char *at,
                     mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, at, strlen(at));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: at %zu: expected HOST and how many slots it has, got %s",
-                        source, (size_t)(at - text) + 1, shown);
+    return mu__refuse(ret_error, at, strlen(at),
+                      "%s: at %zu: expected HOST and how many slots it has", source,
+                      (size_t)(at - text) + 1);
 }
 
 /* "n1 4 n2 2" */
-static int read_pairs(const char *text, mu_error *ret_error, struct found *found)
+static int read_pairs(const char *text, mu_error *ret_error, struct batch_job *found)
 {
     const char *at = text + strspn(text, " ");
     int rv = 0;
@@ -117,7 +112,7 @@ static int read_pairs(const char *text, mu_error *ret_error, struct found *found
 }
 
 static int lsf_find(struct mu__requests *requests, const struct mu__settings *settings,
-                    mu_error *ret_error, struct found *found)
+                    mu_error *ret_error, struct batch_job *found)
 {
     static const char hint[] = ": blaunch sets it for each task";
     const char *text = mu__setting(requests, settings, HOSTS);
@@ -171,7 +166,7 @@ static int pbs_detect(struct mu__requests *requests, const struct mu__settings *
 }
 
 static int read_file(struct mu__requests *requests, const char *path, mu_error *ret_error,
-                     struct found *found)
+                     struct batch_job *found)
 {
     const struct mu__answer *answer = mu__request_file(requests, path);
     struct mu__host_list hosts = {0};
@@ -196,7 +191,7 @@ static int read_file(struct mu__requests *requests, const char *path, mu_error *
     return rv;
 }
 
-static int check_unique(const struct found *found, mu_error *ret_error)
+static int check_unique(const struct batch_job *found, mu_error *ret_error)
 {
     struct mu__layout layout = {0};
     int rv = mu__layout_listed(&found->hosts, &found->hosts, found->source, ret_error,
@@ -213,7 +208,7 @@ static int check_unique(const struct found *found, mu_error *ret_error)
 }
 
 static int pbs_find(struct mu__requests *requests, const struct mu__settings *settings,
-                    mu_error *ret_error, struct found *found)
+                    mu_error *ret_error, struct batch_job *found)
 {
     const char *path = mu__setting(requests, settings, HOSTS);
     const char *rank = pbs_rank;
@@ -246,7 +241,7 @@ static int pbs_find(struct mu__requests *requests, const struct mu__settings *se
 /* ---- Both ---- */
 
 /* The machine knows its own name, which the list may have in another form. */
-static int compare(struct mu__requests *requests, const struct found *found,
+static int compare(struct mu__requests *requests, const struct batch_job *found,
                    mu_error *ret_error)
 {
     const struct mu__request own = {
@@ -267,7 +262,7 @@ static int compare(struct mu__requests *requests, const struct found *found,
 }
 
 static int conclude(struct mu__requests *requests, const struct mu__settings *settings,
-                    const struct found *found, const char *job, mu_error *ret_error,
+                    const struct batch_job *found, const char *job, mu_error *ret_error,
                     mu_resolution *resolution)
 {
     const char *bind = mu__setting(requests, settings, BIND_ADDRESS);
@@ -295,13 +290,13 @@ static int conclude(struct mu__requests *requests, const struct mu__settings *se
 }
 
 typedef int (*find_fn)(struct mu__requests *requests, const struct mu__settings *settings,
-                       mu_error *ret_error, struct found *found);
+                       mu_error *ret_error, struct batch_job *found);
 
 static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    find_fn find, const char *job, mu_error *ret_error,
                    mu_resolution *resolution)
 {
-    struct found found = {.source = NULL};
+    struct batch_job found = {.source = NULL};
     int rv = find(requests, settings, ret_error, &found);
 
     if (rv == 0)

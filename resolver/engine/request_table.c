@@ -1,5 +1,5 @@
 /* The requests of one query. */
-#include "resolver/engine/requests.h"
+#include "resolver/engine/exchange.h"
 
 #include "resolver/engine/request.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 
 enum {
-    ROOM_FIRST = 16, /* a power of two, as all that follow */
+    ROOM_FIRST = 16,
     LATE_MAX = 1000, /* who asks for more after the end is not answered */
     SAID_MAX = 256,
     SAID_BYTES = 320
@@ -21,10 +21,10 @@ struct mu__requests {
     struct mu__requester *requester;
     void (*answered)(void *owner, struct mu__exchange *exchange);
     void *owner;
-    struct mu__exchange **items;
+    struct mu__exchange **items;   /* in the order of requesting */
     size_t count;
     size_t room;
-    struct mu__exchange **buckets; /* by what was asked; twice as many as there is room */
+    struct mu__hash_table table;   /* of the items, by what was requested */
     bool has_ended;                /* nothing more is asked */
     unsigned late;                 /* how often somebody wanted to */
     bool is_out_of_memory;         /* there was no memory for a request of this run */
@@ -52,7 +52,7 @@ static void answer_done(struct mu__answer *answer)
     *answer = (struct mu__answer){0};
 }
 
-/* What was kept of an answer is freed by the function in front of it. */
+/* What was parsed of an answer is freed by the function in front of it. */
 struct parsed_answer {
     void *parsed;
     void (*done)(void *parsed);
@@ -72,36 +72,25 @@ static void exchange_free(struct mu__exchange *exchange)
 
 /* ---- Finding ---- */
 
-static struct mu__exchange **bucket_of(const struct mu__requests *requests,
-                                       const struct mu__request *request)
-{
-    return &requests->buckets[mu__request_hash(request) & (2 * requests->room - 1)];
-}
-
 static struct mu__exchange *find(const struct mu__requests *requests,
                                  const struct mu__request *request)
 {
-    struct mu__exchange *exchange =
-        requests->room == 0 ? NULL : *bucket_of(requests, request);
+    struct mu__hash_node *node =
+        mu__hash_table_find(&requests->table, mu__request_hash(request));
 
-    while (exchange != NULL && !mu__request_same(&exchange->request, request))
-        exchange = exchange->next;
-    return exchange;
-}
+    for (; node != NULL; node = mu__hash_next(node)) {
+        struct mu__exchange *exchange = (struct mu__exchange *)node;
 
-static void put_in_bucket(struct mu__requests *requests, struct mu__exchange *exchange)
-{
-    struct mu__exchange **bucket = bucket_of(requests, &exchange->request);
-
-    exchange->next = *bucket;
-    *bucket = exchange;
+        if (mu__request_same(&exchange->request, request))
+            return exchange;
+    }
+    return NULL;
 }
 
 /* Room for one more. */
 static bool reserve(struct mu__requests *requests)
 {
     size_t room = requests->room == 0 ? ROOM_FIRST : 2 * requests->room;
-    struct mu__exchange **buckets;
     struct mu__exchange **items;
 
     if (requests->count < requests->room)
@@ -110,35 +99,29 @@ static bool reserve(struct mu__requests *requests)
     if (items == NULL)
         return false;
     requests->items = items;
-    buckets = calloc(2 * room, sizeof *buckets);
-    if (buckets == NULL)
-        return false;
-    free(requests->buckets);
-    requests->buckets = buckets;
     requests->room = room;
-    for (size_t i = 0; i < requests->count; i++)
-        put_in_bucket(requests, items[i]);
     return true;
 }
 
 static struct mu__exchange *add(struct mu__requests *requests,
                                 const struct mu__request *request)
 {
-    struct mu__exchange *exchange;
+    struct mu__exchange *exchange = calloc(1, sizeof *exchange);
 
-    if (!reserve(requests))
-        return NULL;
-    exchange = calloc(1, sizeof *exchange);
     if (exchange == NULL)
         return NULL;
-    if (mu__request_copy(request, &exchange->request) != 0) {
+    if (!reserve(requests) || mu__request_copy(request, &exchange->request) != 0) {
         free(exchange);
+        return NULL;
+    }
+    if (mu__hash_table_add(&requests->table, mu__request_hash(request),
+                           &exchange->node) != 0) {
+        exchange_free(exchange);
         return NULL;
     }
     exchange->requests = requests;
     exchange->who = requests->who;
     requests->items[requests->count++] = exchange;
-    put_in_bucket(requests, exchange);
     requests->pending++;
     return exchange;
 }
@@ -314,7 +297,7 @@ void mu__requests_free(struct mu__requests *requests)
         exchange_free(requests->items[i]);
     drop_explanation(requests);
     free(requests->explanation);
-    free(requests->buckets);
+    mu__hash_table_done(&requests->table);
     free(requests->items);
     free(requests);
 }

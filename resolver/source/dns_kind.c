@@ -145,8 +145,7 @@ static int add_addresses(const struct mu__dns_plan *plan, const struct mu__dns_r
     if (tasks->count == first)
         return no_address(what, ret_error);
     if (plan->as_name && tasks->count == first + 1)
-        (void)snprintf(tasks->items[first].name, sizeof tasks->items[first].name, "%s",
-                       row->name);
+        MU__COPY_TEXT(tasks->items[first].name, row->name);
     return 0;
 }
 
@@ -176,7 +175,6 @@ static bool read_service(const char *text, size_t size, struct task *task)
 static int add_services(const struct mu__dns_row *row, const struct mu__answer *answer,
                         mu_error *ret_error, struct tasks *tasks)
 {
-    char shown[MU__QUOTE_BYTES];
     char what[320];
     size_t size;
 
@@ -190,10 +188,8 @@ static int add_services(const struct mu__dns_row *row, const struct mu__answer *
         if (read_service(at, size, task) && task->port > 0 && task->port <= 65535 &&
             strcmp(task->name, ".") != 0)
             continue;
-        mu__quote(shown, sizeof shown, at, size);
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "%s: expected a record with a port and a target, got %s",
-                            what, shown);
+        return mu__refuse(ret_error, at, size,
+                          "%s: expected a record with a port and a target", what);
     }
     return 0;
 }
@@ -470,8 +466,7 @@ static int check_own(const struct mu__dns_plan *plan, const struct tasks *tasks,
 
 static void be_task(mu_resolution *resolution, const char *type, int index)
 {
-    (void)snprintf(resolution->task_type, sizeof resolution->task_type, "%s",
-                   type);
+    MU__COPY_TEXT(resolution->task_type, type);
     resolution->task_index = index;
 }
 

@@ -4,7 +4,7 @@
 
 #include "resolver/engine/dns_records.h"
 #include "resolver/engine/request.h"
-#include "resolver/engine/uv/requester_internal.h"
+#include "resolver/engine/uv/internal.h"
 #include "runtime/uv/look_up.h"
 
 #include <locale.h>
@@ -16,30 +16,30 @@
 
 enum { NAME_BYTES_MAX = 255 };
 
-struct look_up {
+struct address_look_up {
     struct mu__request_work *task;
     const char *name;
     struct mu__dns_records records; /* what was found */
 };
 
-static int fails(struct look_up *look_up, int code, const char *words)
+static int fails(struct address_look_up *look_up, int code, const char *words)
 {
     return mu_error_set(&look_up->task->error, code, "%.260s: %s", look_up->name, words);
 }
 
-static int out_of_memory(struct look_up *look_up)
+static int out_of_memory(struct address_look_up *look_up)
 {
     return mu__work_fail(look_up->task, -MU_ENOMEM, "out of memory");
 }
 
 /* ---- The system's look-up ---- */
 
-static int fail_system(struct look_up *look_up, int status)
+static int fail_system(struct address_look_up *look_up, int status)
 {
     return fails(look_up, mu__look_up_code(status), gai_strerror(status));
 }
 
-static int add_found(struct look_up *look_up, const struct addrinfo *found)
+static int add_found(struct address_look_up *look_up, const struct addrinfo *found)
 {
     int rv = 0;
 
@@ -107,7 +107,7 @@ static int get_addresses_of_name(const char *name, struct addrinfo **ret_found)
 }
 #endif
 
-static int request_system(struct look_up *look_up)
+static int request_system(struct address_look_up *look_up)
 {
     struct addrinfo *found = NULL;
     int rv = get_addresses_of_name(look_up->name, &found);
@@ -121,7 +121,7 @@ static int request_system(struct look_up *look_up)
 
 /* ---- The task ---- */
 
-static int write_records(struct look_up *look_up)
+static int write_records(struct address_look_up *look_up)
 {
     size_t bytes_max = mu__request_bytes_max(&look_up->task->request);
     size_t size;
@@ -142,7 +142,7 @@ static int write_records(struct look_up *look_up)
 
 int mu__work_names(struct mu__request_work *task)
 {
-    struct look_up look_up = {.task = task, .name = task->request.name};
+    struct address_look_up look_up = {.task = task, .name = task->request.name};
     int rv;
 
     if (look_up.name[0] == '\0')

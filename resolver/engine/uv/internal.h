@@ -1,7 +1,7 @@
 /* What the parts of the requester share; for resolver/engine/uv/ only.
  *
- * A request that is not answered at once is a task of a thread (asker_task_uv.c) or a
- * request over HTTP (asker_http_uv.c). */
+ * A request that is not answered at once is a task of a thread (requester_task_uv.c) or a
+ * request over HTTP (requester_http_uv.c). */
 #ifndef MU_RESOLVER_ENGINE_UV_REQUESTER_INTERNAL_H
 #define MU_RESOLVER_ENGINE_UV_REQUESTER_INTERNAL_H
 

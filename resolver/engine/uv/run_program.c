@@ -1,7 +1,7 @@
 /* Programs that resolvers have run. */
 #define _GNU_SOURCE /* posix_spawn_file_actions_addclosefrom_np */
 
-#include "resolver/engine/uv/run.h"
+#include "resolver/engine/uv/run_program.h"
 
 #include "runtime/base/text.h"
 

@@ -19,12 +19,11 @@
  *
  * Who answers is a requester: resolver/engine/uv/requester.c in the real world,
  * tests/support/script.h from a table. */
-#ifndef MU_RESOLVER_REQUESTS_H
-#define MU_RESOLVER_REQUESTS_H
+#ifndef MU_RESOLVER_REQUEST_TABLE_H
+#define MU_RESOLVER_REQUEST_TABLE_H
 
 #include <muster/error.h>
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -71,6 +70,8 @@ enum {
     MU__REQUEST_BYTES_MAX = 8 << 20 /* of one answer */
 };
 
+struct mu__request_call;
+
 /* How an https server is known, and how it knows us; each may be NULL. Texts of PEM. */
 struct mu__request_tls {
     const char *ca;          /* trusted instead of the system's */
@@ -79,34 +80,6 @@ struct mu__request_tls {
     const char *server_name; /* that its certificate must have instead of the url's */
     bool insecure;           /* whoever it is: only when a person asked for it */
 };
-
-/* A function of the program's own, which may block: with what it needs, and room for what
- * it finds. Counted, since its thread may go on when nobody waits for it any more. */
-struct mu__request_call {
-    void (*run)(struct mu__request_call *call);
-    void (*free)(struct mu__request_call *call); /* the last one has let go; any thread */
-    atomic_uint refs;
-    atomic_int phase; /* of ask_call.c */
-};
-
-/* One holder, who lets go of it with mu__request_call_unref. Any thread, as all of
- * these. */
-void mu__request_call_init(struct mu__request_call *call,
-                           void (*run)(struct mu__request_call *call),
-                           void (*free)(struct mu__request_call *call));
-void mu__request_call_ref(struct mu__request_call *call);
-void mu__request_call_unref(struct mu__request_call *call);
-
-/* The requester's: run it, unless it was called off. */
-void mu__request_call_run(struct mu__request_call *call);
-
-/* Nobody wants it: if it has not begun, it never does. True: it runs now. */
-bool mu__request_call_cancel(struct mu__request_call *call);
-
-/* Whether it has begun, and not returned; whether it has returned: only then what it has
- * found may be looked at. */
-bool mu__request_call_is_running(const struct mu__request_call *call);
-bool mu__request_call_has_returned(const struct mu__request_call *call);
 
 /* All texts are the caller's, during the call. Two requests are the same, and have one
  * answer, when all of their fields are: also headers and what else is secret, and how
@@ -158,7 +131,6 @@ struct mu__answer {
 };
 
 struct mu__requests;
-struct mu__exchange;
 
 /* The answer, owned by the requests and valid as long as they are; NULL: not known yet.
  * When there is no memory it answers with -MU_ENOMEM, and so it does then for all that
@@ -184,98 +156,8 @@ void mu__answer_set_parsed(const struct mu__answer *answer, void *parsed,
 void mu__requests_explain(struct mu__requests *requests, const char *format, ...)
     MU_PRINTF(2, 3);
 
-/* ---- For those who run resolvers ---- */
-
-/* Who answers. `ask` may call mu__exchange_answer within it, and does so for those that
- * are answered at once; else later, on the same thread. */
-struct mu__requester {
-    const struct mu__requester_ops *ops;
-};
-
-struct mu__requester_ops {
-    void (*request)(struct mu__requester *requester, struct mu__exchange *exchange);
-
-    /* Nobody wants the answer any more; mu__exchange_answer is not called for it. Of
- * those * that were asked and are not answered. */
-    void (*cancel)(struct mu__requester *requester, struct mu__exchange *exchange);
-};
-
-/* One request and its answer. */
-struct mu__exchange {
-    struct mu__request request; /* a copy, with all its texts */
-    struct mu__answer answer;
-    bool settled;              /* the answer is final */
-    bool in_flight;            /* it is with the requester */
-    unsigned tries;            /* how often it was answered */
-    uint64_t due_ms;           /* the query's: when it is asked again; 0: not */
-    uint64_t answered_ms;      /* the query's: when it was answered last */
-    char reason[160];          /* why the last try failed that was not the final one */
-    const char *who;           /* the resolver that asked first, static */
-    struct mu__exchange *next; /* in its bucket */
-    void *own;                 /* the requester's */
-    struct mu__requests *requests;
-};
-
-/* `requester` is borrowed. `answered` is called with each answer of those kinds that
- * may come later, and decides: mu__exchange_settle, at once or later, or
- * mu__exchange_retry to try again. NULL: all answers are final. */
-int mu__requests_new(struct mu__requester *requester,
-                     void (*answered)(void *owner, struct mu__exchange *exchange),
-                     void *owner, struct mu__requests **ret_requests);
-
-/* Cancels what is under way. NULL is fine. */
-void mu__requests_free(struct mu__requests *requests);
-
-/* The requester's: fill in exchange->answer first (data from malloc, now the
- * exchange's). */
-void mu__exchange_answer(struct mu__exchange *exchange);
-
-/* The answer is final: resolvers see it. */
-void mu__exchange_settle(struct mu__exchange *exchange);
-
-/* Ask once more; the answer so far is dropped. Of a exchange that is not settled. */
-void mu__exchange_retry(struct mu__exchange *exchange);
-
-/* No more time: what is under way is cancelled, and the exchange settled with the
- * answer that it has, else with -MU_EDEADLINE and the reason of the last failure. */
-void mu__exchange_give_up(struct mu__exchange *exchange);
-
-/* The same of all, and of each that is asked from now on: it reaches no requester. Who
- * then asks on and on hears that the answer is not known yet. */
-void mu__requests_end(struct mu__requests *requests);
-
-/* Why a try failed, without the name of what was asked: "Connection refused",
- * "status 503". */
-void mu__exchange_reason(const struct mu__exchange *exchange, char *out, size_t size);
-
-/* Before each run of a resolver: what was said is forgotten, what is asked from now on is
- * asked by `who` (static). */
-void mu__requests_begin_pass(struct mu__requests *requests, const char *who);
-
-/* Whether there was no memory for a request of this run, or for what is answered at
- * once: then what came of it counts for nothing, since a variable that could not be asked
- * for looks as if it were not set. */
-bool mu__requests_out_of_memory(const struct mu__requests *requests);
-
-/* How often a run has begun with these requests (mu__requests_begin_pass with NULL). */
-unsigned mu__requests_runs(const struct mu__requests *requests);
-
-/* How many are not settled; the i-th exchange in the order of asking, NULL past the
- * end. */
-size_t mu__requests_pending(const struct mu__requests *requests);
-struct mu__exchange *mu__requests_at(const struct mu__requests *requests, size_t i);
-
-/* What the resolvers have said since mu__requests_begin_pass with NULL; each line is
- * "WHO: words". NULL past the end. */
-const char *mu__requests_explanation(const struct mu__requests *requests, size_t i);
-
-/* Write what a exchange asked and how it ended, for people: `variable TF_CONFIG: not
- * set`, `https://host/path: status 403, 211 bytes, after 3 tries`. Nothing secret: of
- * urls no user and no query. */
-void mu__exchange_describe(const struct mu__exchange *exchange, char *out, size_t size);
-
-/* The same of what is asked alone: "variable TF_CONFIG", "file /x",
- * "https://host/path". */
+/* What is requested, for people: "variable TF_CONFIG", "file /x", "https://host/path".
+ * Nothing secret: of urls no user and no query. */
 void mu__request_describe(const struct mu__request *request, char *out, size_t size);
 
 /* A problem with an answer, as an error of the resolver: if answer->code is not 0, that
