@@ -1,4 +1,5 @@
-#include "actors/agent/internal.h"
+#include "actors/agent/agent.h"
+#include "actors/agent/operations.h"
 #include "actors/packing.h"
 
 #include <assert.h>

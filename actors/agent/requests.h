@@ -8,26 +8,7 @@
 #ifndef MU_AGENT_REQUESTS_H
 #define MU_AGENT_REQUESTS_H
 
-#include "actors/agent/agent.h"
-
-#include "actors/messages.h"
-#include "runtime/base/map.h"
-
-enum {
-    AGENT_QUEUES = 16,          /* of timeouts: one for each length that programs use */
-    AGENT_ANSWER_MS = 1000,     /* for what the service says at the end of a timeout */
-#ifdef MUSTER_TINY
-    AGENT_RING_FIRST = 4,
-    AGENT_RING_MAX = 16,
-    AGENT_IN_FLIGHT_BYTES = 256,
-#else
-    AGENT_RING_FIRST = 1 << 8,
-    AGENT_RING_MAX = 1 << 17,   /* tokens that are found by one look */
-    AGENT_IN_FLIGHT_BYTES = 16 << 20, /* of requests that the service has not answered */
-#endif
-};
-
-struct agent;
+#include "actors/agent/internal.h"
 
 /* What is done with a request. */
 struct mu__agent_request_kind {
@@ -67,31 +48,6 @@ struct mu__agent_request_kind {
 
     /* It may wait for what others do, without anybody being able to say who. */
     bool is_open;
-};
-
-/* Requests with a timeout of one length: the next one to pass comes first. */
-struct agent_timeout_queue {
-    int64_t timeout_ms;
-    struct mu__agent_request *first;
-    struct mu__agent_request *last;
-    uint64_t timer;
-    uint64_t timer_due_ms;
-};
-
-struct agent_requests {
-    uint64_t token_next;
-    struct mu__agent_request *first;  /* all that waits, in the order of tokens */
-    struct mu__agent_request *last;
-    struct mu__agent_request *unsent; /* the first to be looked at for sending */
-    bool resend;                /* something is to be sent once more, at the next tick */
-    uint64_t in_flight_bytes;   /* sent and not answered */
-    struct mu__key_request *changes;    /* in the order of tokens */
-    struct mu__key_request *changes_last;
-    struct mu__agent_request **ring;  /* by token */
-    uint32_t ring_size;
-    struct mu__map overflow;    /* by token: those that the ring has no place for */
-    struct mu__map ids;         /* requests that can be cancelled */
-    struct agent_timeout_queue queues[AGENT_QUEUES];
 };
 
 /* Give it a token and a timeout (negative: none), and send it when its turn comes.

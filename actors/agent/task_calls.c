@@ -1,5 +1,6 @@
 /* Calls about tasks. */
-#include "actors/agent/internal.h"
+#include "actors/agent/agent.h"
+#include "actors/agent/operations.h"
 
 #include "actors/packing.h"
 #include "runtime/message/codec.h"

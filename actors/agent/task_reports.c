@@ -1,6 +1,6 @@
 /* An error of another task that this one reports or resets, and the reset of this task by
  * another. */
-#include "actors/agent/internal.h"
+#include "actors/agent/operations.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* What waits for long, in the log. */
-#include "actors/agent/internal.h"
+#include "actors/agent/operations.h"
 
 #include <stdio.h>
 

@@ -1,13 +1,10 @@
 /* Tasks that leave: each as it likes, or with option leave_ms those that share their fate
  * together. Then the first who wants to leave begins a barrier, and whoever waits in it
  * is `leaving`. */
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/internal.h"
-#include "actors/coordination/leave.h"
-#include "actors/coordination/registration.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/task_requests.h"
-#include "actors/coordination/task_states.h"
 
 #include <inttypes.h>
 #include <stdio.h>

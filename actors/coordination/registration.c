@@ -4,18 +4,14 @@
  * another. It is CONNECTED from its registration until it is dead, says that it failed,
  * leaves or is reset. All times are by mu__coord_clock, so that a pause of this host
  * makes nobody dead. */
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/keys.h"
-#include "actors/coordination/leave.h"
-#include "actors/coordination/preemption.h"
-#include "actors/coordination/registration.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/task_requests.h"
-#include "actors/coordination/task_states.h"
 #include "runtime/message/codec.h"
 
 #include <inttypes.h>
@@ -38,7 +34,7 @@ static int admit(struct mu__ctx *ctx, struct coordination *c,
                             task->error.message);
     if (!mu__coord_task_is_connected(task) || task->incarnation == peer->incarnation)
         return 0;
-    if (c->tasks->gathering || mu__coord_request_waits(c, task, COORD_REQUEST_REGISTER)) {
+    if (c->tasks.gathering || mu__coord_request_waits(c, task, COORD_REQUEST_REGISTER)) {
         (void)mu_error_set(&replaced, -MU_EEXISTS,
                            "%s has registered with another incarnation, which takes the "
                            "place of this one", task->name);
@@ -87,7 +83,7 @@ static int link_up(struct mu__ctx *ctx, struct coordination *c,
     int rv = mu__roster_link_up(c->roster, task, node, mu__coord_clock(ctx, c));
 
     if (rv == 0 && was_suspect)
-        mu__coord_task_moved(ctx, c, task, true);
+        mu__coord_requests_changed(ctx, c, task, true);
     return rv;
 }
 
@@ -106,8 +102,8 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_leave_left(c, task, false);
     task->incarnation = peer->incarnation;
     task->notified = false;
-    task->notified_count = c->tasks->notified_count;
-    c->tasks->fresh++;
+    task->notified_count = c->tasks.notified_count;
+    c->tasks.fresh++;
     task->progress = 0;
     task->progress_ms = mu__coord_clock(ctx, c);
     mu__coord_task_move(ctx, c, task, MU__TASK_CONNECTED, NULL);
@@ -116,7 +112,7 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_preempt_task_joined(ctx, c, task);
     mu__coord_wake_at(ctx, c, task->heard_ms + c->config.suspect_ms);
     if (c->roster->connected == c->roster->coordinated)
-        c->tasks->gathering = false;
+        c->tasks.gathering = false;
     return 0;
 }
 
@@ -190,7 +186,7 @@ void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         return;
     }
     if (c->roster->connected < c->roster->coordinated)
-        c->tasks->gathering = true;
+        c->tasks.gathering = true;
     mu__coord_request_add(ctx, c, mu__roster_at_node(c->roster, peer->node),
                           &(struct coord_request){
                                .kind = COORD_REQUEST_REGISTER,
@@ -206,7 +202,7 @@ static void heard(struct mu__ctx *ctx, struct coordination *c,
                   struct mu__roster_task *task)
 {
     if (mu__roster_heard(c->roster, task, mu__coord_clock(ctx, c)))
-        mu__coord_task_moved(ctx, c, task, true);
+        mu__coord_requests_changed(ctx, c, task, true);
 }
 
 /* Why what comes from a node, which is perhaps that of another incarnation of its task,
@@ -435,7 +431,7 @@ void mu__coord_tasks_node_up(struct mu__ctx *ctx, struct coordination *c,
     if (link_up(ctx, c, task, news->node) != 0)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: %s goes unnoticed", task->name);
     else if (mu__coord_task_is_connected(task) && !task->notified &&
-             task->notified_count < c->tasks->notified_count)
+             task->notified_count < c->tasks.notified_count)
         mu__coord_task_notify(ctx, c, task);
 }
 
@@ -457,7 +453,7 @@ void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint
     if (!mu__coord_task_is_connected(task))
         return;
     mu__log(ctx, MU__LOG_INFO, "%s: suspect: its link is down: %s", task->name, reason);
-    mu__coord_task_moved(ctx, c, task, true);
+    mu__coord_requests_changed(ctx, c, task, true);
     mu__coord_wake_at(ctx, c, now_ms + c->config.reconnect_ms);
 }
 
@@ -489,7 +485,7 @@ static void suspect_silent(struct mu__ctx *ctx, struct coordination *c,
     mu__roster_suspect(c->roster, task);
     mu__log(ctx, MU__LOG_INFO, "%s: suspect: not heard for %" PRIu32 " ms", task->name,
             c->config.suspect_ms);
-    mu__coord_task_moved(ctx, c, task, true);
+    mu__coord_requests_changed(ctx, c, task, true);
 }
 
 /* The lists are in order of time: only what is due is looked at. */
@@ -532,10 +528,9 @@ int mu__coord_tasks_init(struct mu__ctx *ctx, struct coordination *c)
     (void)ctx;
     if (rv != 0)
         return rv;
-    c->tasks = calloc(1, sizeof *c->tasks);
     c->roster = mu__roster_new(&set, c->config.recoverable);
     mu__task_set_done(&set);
-    if (c->tasks == NULL || c->roster == NULL)
+    if (c->roster == NULL)
         return -MU_ENOMEM;
     mu__coord_leave_init(c);
     return 0;
@@ -544,9 +539,7 @@ int mu__coord_tasks_init(struct mu__ctx *ctx, struct coordination *c)
 void mu__coord_tasks_done(struct coordination *c)
 {
     mu__roster_free(c->roster);
-    free(c->tasks);
     c->roster = NULL;
-    c->tasks = NULL;
 }
 
 /* Nobody has registered with this host. */
@@ -558,8 +551,8 @@ static void forget(struct mu__ctx *ctx, struct coordination *c)
         mu__coord_leave_drop(c, c->roster->tasks[i]);
     for (uint32_t i = 0; i < c->roster->count; i++)
         mu__coord_leave_left(c, c->roster->tasks[i], false);
-    c->tasks->fresh = 0;
-    c->tasks->gathering = false;
+    c->tasks.fresh = 0;
+    c->tasks.gathering = false;
 }
 
 /* No version of before is one of this host, too. */

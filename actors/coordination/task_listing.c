@@ -1,8 +1,8 @@
 /* What the coordination service tells about tasks, as values: see the public calls
  * mu_tasks_states and mu_tasks_devices. */
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/task_requests.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,9 +1,8 @@
-#include "actors/coordination/task_marks.h"
+#include "actors/coordination/tasks.h"
 
-#include "actors/coordination/registration.h"
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/task_states.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>

@@ -3,7 +3,6 @@
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/sets.h"
 #include "runtime/base/map.h"
 
 #include <inttypes.h>

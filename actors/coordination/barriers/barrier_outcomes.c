@@ -7,8 +7,6 @@
 #include "actors/coordination/keys/keys.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/sets.h"
-#include "actors/coordination/wait_notes.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>

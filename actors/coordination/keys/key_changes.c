@@ -8,11 +8,10 @@
  * has heard the first judgement.
  *
  * Reads are in key_reads.c and key_watches.c. */
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
-#include "actors/coordination/preemption.h"
-#include "actors/coordination/registration.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/request_results.h"
 #include "actors/coordination/roster.h"
