@@ -1,5 +1,5 @@
 #include "actors/agent/agent.h"
-#include "actors/agent/operations.h"
+#include "actors/agent/call_handlers.h"
 #include "actors/packing.h"
 
 #include <assert.h>

@@ -1,6 +1,6 @@
 /* Barriers. The threads of this node that are to meet do so here; when all of them have
  * come, the service is told that the task has arrived, once. */
-#include "actors/agent/operations.h"
+#include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* The agent's state; for actors/agent/ only. What its files call of each other is in
- * operations.h and requests.h.
+ * call_handlers.h and requests.h.
  *
  *   agent.c             handlers, heartbeats, being in error
  *   hosts.c             who hosts the service, and which one is followed

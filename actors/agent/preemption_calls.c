@@ -1,7 +1,7 @@
 /* Preemption. A program that reaches a step writes it down and then looks at the gate;
  * the agent closes the gate and then looks at the step. So of a step that is begun while
  * the tasks agree, either the agent knows, or its thread waits here. */
-#include "actors/agent/operations.h"
+#include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * An answer finds what it answers by its token, in a ring of pointers with a place for
  * each of the last tokens. What waits for so long that its place is wanted again moves to
  * a map. */
-#include "actors/agent/operations.h"
+#include "actors/agent/call_handlers.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Runs of the job: which one this process takes part in, its end, and what the store has
  * of all of them. */
-#include "actors/agent/operations.h"
+#include "actors/agent/call_handlers.h"
 #include "runtime/message/codec.h"
 
 #include <stdio.h>

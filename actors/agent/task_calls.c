@@ -1,6 +1,6 @@
 /* Calls about tasks. */
 #include "actors/agent/agent.h"
-#include "actors/agent/operations.h"
+#include "actors/agent/call_handlers.h"
 
 #include "actors/packing.h"
 #include "runtime/message/codec.h"

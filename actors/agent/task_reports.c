@@ -1,6 +1,6 @@
 /* An error of another task that this one reports or resets, and the reset of this task by
  * another. */
-#include "actors/agent/operations.h"
+#include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
 

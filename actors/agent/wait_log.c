@@ -1,5 +1,5 @@
 /* What waits for long, in the log. */
-#include "actors/agent/operations.h"
+#include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
 

@@ -31,7 +31,7 @@ static int admit(struct mu__ctx *ctx, struct coordination *c,
     if (task->state == MU__TASK_FAILED && !task->recoverable)
         return mu_error_set(ret_error, -MU_EABORTED,
                             "%s is in error and must be reset first: %s", task->name,
-                            task->error.message);
+                            task->failure.error.message);
     if (!mu__coord_task_is_connected(task) || task->incarnation == peer->incarnation)
         return 0;
     if (c->tasks.gathering || mu__coord_request_waits(c, task, COORD_REQUEST_REGISTER)) {
@@ -104,13 +104,13 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
     task->notified = false;
     task->notified_count = c->tasks.notified_count;
     c->tasks.fresh++;
-    task->progress = 0;
-    task->progress_ms = mu__coord_clock(ctx, c);
+    task->progress.count = 0;
+    task->progress.moved_ms = mu__coord_clock(ctx, c);
     mu__coord_task_move(ctx, c, task, MU__TASK_CONNECTED, NULL);
     mu__coord_keys_task_joined(c, task->incarnation);
     mu__coord_barriers_task_joined(ctx, c, task);
     mu__coord_preempt_task_joined(ctx, c, task);
-    mu__coord_wake_at(ctx, c, task->heard_ms + c->config.suspect_ms);
+    mu__coord_wake_at(ctx, c, task->link.heard_ms + c->config.suspect_ms);
     if (c->roster->connected == c->roster->coordinated)
         c->tasks.gathering = false;
     return 0;
@@ -216,13 +216,13 @@ static void not_connected(const struct coordination *c, uint32_t node,
 
     if (task != NULL && task->lost)
         (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "%s: it must register again",
-                           task->state == MU__TASK_FAILED ? task->error.message
+                           task->state == MU__TASK_FAILED ? task->failure.error.message
                                                           : task->name);
     else if (task != NULL && task->state == MU__TASK_FAILED)
-        *ret_error = task->error;
+        *ret_error = task->failure.error;
     else if (task == NULL && other != NULL && other->state == MU__TASK_FAILED &&
              !other->recoverable)
-        *ret_error = other->error;
+        *ret_error = other->failure.error;
     else if (task == NULL && other != NULL && mu__coord_task_is_connected(other))
         (void)mu_error_set(ret_error, -MU_EABORTED,
                            "%s is registered with another incarnation", other->name);
@@ -258,10 +258,10 @@ struct mu__roster_task *mu__coord_requester(struct mu__ctx *ctx, struct coordina
 static void note_progress(struct mu__roster_task *task, uint64_t progress,
                           uint64_t now_ms)
 {
-    if (progress == task->progress)
+    if (progress == task->progress.count)
         return;
-    task->progress = progress;
-    task->progress_ms = now_ms;
+    task->progress.count = progress;
+    task->progress.moved_ms = now_ms;
 }
 
 /* A live task whose program does not get on. A parameter server has no program, unless
@@ -271,9 +271,9 @@ static bool is_stuck(const struct coordination *c, const struct mu__roster_task 
 {
     if (c->config.stuck_ms == 0)
         return false;
-    if (task->progress == 0 && strcmp(task->type, "ps") == 0)
+    if (task->progress.count == 0 && strcmp(task->type, "ps") == 0)
         return false;
-    return now_ms - task->progress_ms >= c->config.stuck_ms ||
+    return now_ms - task->progress.moved_ms >= c->config.stuck_ms ||
            stuck_ms >= c->config.stuck_ms;
 }
 
@@ -284,7 +284,8 @@ static void fail_stuck(struct mu__ctx *ctx, struct coordination *c,
 
     (void)snprintf(what, sizeof what,
                    "is stuck: its node lives, its program has not got on for %" PRIu32
-                   " ms (progress %" PRIu64 ")", c->config.stuck_ms, task->progress);
+                   " ms (progress %" PRIu64 ")", c->config.stuck_ms,
+                   task->progress.count);
     mu__coord_fail_with(ctx, c, task, -MU_EDEADLINE, what);
 }
 
@@ -332,8 +333,8 @@ void mu__coord_on_heartbeat(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
     if (task != NULL && mu__coord_task_is_connected(task)) {
         heard(ctx, c, task);
-        note_progress(task, body->progress, task->heard_ms);
-        if (is_stuck(c, task, body->stuck_ms, task->heard_ms))
+        note_progress(task, body->progress, task->link.heard_ms);
+        if (is_stuck(c, task, body->stuck_ms, task->link.heard_ms))
             fail_stuck(ctx, c, task);
     }
     if (judge(ctx, c, msg->from.node, task, &error) != 0)
@@ -447,7 +448,7 @@ void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint
         return;
     mu__coord_requests_drop(c, task, node);
     mu__coord_leave_update(c, task);
-    if (!task->up || task->node != node)
+    if (!task->link.up || task->link.node != node)
         return;
     mu__roster_link_down(c->roster, task, now_ms);
     if (!mu__coord_task_is_connected(task))
@@ -496,20 +497,22 @@ static void judge_silence(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
 
     while (roster->heard.first != NULL &&
-           roster->heard.first->heard_ms + config->suspect_ms <= now_ms)
+           roster->heard.first->link.heard_ms + config->suspect_ms <= now_ms)
         suspect_silent(ctx, c, roster->heard.first);
     while (roster->silent.first != NULL &&
-           roster->silent.first->heard_ms + config->dead_ms <= now_ms)
+           roster->silent.first->link.heard_ms + config->dead_ms <= now_ms)
         fail_silent(ctx, c, roster->silent.first);
     while (roster->down.first != NULL &&
-           roster->down.first->down_ms + config->reconnect_ms <= now_ms)
+           roster->down.first->link.down_ms + config->reconnect_ms <= now_ms)
         fail_down(ctx, c, roster->down.first);
     if (roster->heard.first != NULL)
-        mu__coord_wake_at(ctx, c, roster->heard.first->heard_ms + config->suspect_ms);
+        mu__coord_wake_at(ctx, c,
+                          roster->heard.first->link.heard_ms + config->suspect_ms);
     if (roster->silent.first != NULL)
-        mu__coord_wake_at(ctx, c, roster->silent.first->heard_ms + config->dead_ms);
+        mu__coord_wake_at(ctx, c, roster->silent.first->link.heard_ms + config->dead_ms);
     if (roster->down.first != NULL)
-        mu__coord_wake_at(ctx, c, roster->down.first->down_ms + config->reconnect_ms);
+        mu__coord_wake_at(ctx, c,
+                          roster->down.first->link.down_ms + config->reconnect_ms);
 }
 
 void mu__coord_tasks_tick(struct mu__ctx *ctx, struct coordination *c)

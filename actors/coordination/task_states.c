@@ -36,7 +36,7 @@ void mu__coord_task_notify(struct mu__ctx *ctx, struct coordination *c,
                  struct mu__roster_task *task)
 {
     task->notified = true;
-    send_error(ctx, c, task->node, &c->tasks.notified, false);
+    send_error(ctx, c, task->link.node, &c->tasks.notified, false);
 }
 
 /* Each agent is told once: it is in error from then on. One whose link is down is told
@@ -51,7 +51,7 @@ static void notify_all(struct mu__ctx *ctx, struct coordination *c, const mu_err
     for (uint32_t i = 0; i < c->roster->count; i++) {
         struct mu__roster_task *task = c->roster->tasks[i];
 
-        if (mu__coord_task_is_connected(task) && task->up && !task->notified)
+        if (mu__coord_task_is_connected(task) && task->link.up && !task->notified)
             mu__coord_task_notify(ctx, c, task);
     }
 }
@@ -76,8 +76,8 @@ static void close_in_parts(struct mu__ctx *ctx, struct coordination *c,
                            struct mu__roster_task *task, bool failed)
 {
     mu__coord_keys_task_ended(ctx, c, task->incarnation);
-    if (task->up)
-        mu__coord_keys_node_down(ctx, c, task->node);
+    if (task->link.up)
+        mu__coord_keys_node_down(ctx, c, task->link.node);
     mu__coord_barriers_task_left(ctx, c, task, failed);
     mu__coord_preempt_task_left(ctx, c, task);
 }
@@ -91,7 +91,7 @@ void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
     bool was_connected = mu__coord_task_is_connected(task);
 
     mu__coord_leave_drop(c, task);
-    task->self_reported = how == COORD_FAILED_OWN;
+    task->failure.self_reported = how == COORD_FAILED_OWN;
     mu__coord_task_move(ctx, c, task, MU__TASK_FAILED, &failure);
     task->lost = how == COORD_FAILED_LOST && task->recoverable;
     /* Without a task: its agent asks again when it has registered again. */
@@ -100,8 +100,8 @@ void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_requests_answer(ctx, c, task, -1, &answer);
     if (was_connected)
         close_in_parts(ctx, c, task, true);
-    if (how != COORD_FAILED_OWN && !task->lost && task->up)
-        send_error(ctx, c, task->node, &failure, true);
+    if (how != COORD_FAILED_OWN && !task->lost && task->link.up)
+        send_error(ctx, c, task->link.node, &failure, true);
     if (mu__coord_shares_fate(task))
         notify_all(ctx, c, &failure);
     mu__coord_leave_fail(ctx, c, task, "has failed");

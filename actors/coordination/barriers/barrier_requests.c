@@ -508,7 +508,7 @@ void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
     mu_error error;
 
     if (renew_all(c, &error) != 0) {
-        mu__coord_answer(ctx, c, task->node, get->token, &error);
+        mu__coord_answer(ctx, c, task->link.node, get->token, &error);
         return;
     }
     if (named.tasks.size == 0)

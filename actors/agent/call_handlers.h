@@ -1,6 +1,6 @@
 /* What the agent's files do for each other; requests.h beside it. */
-#ifndef MU_AGENT_OPERATIONS_H
-#define MU_AGENT_OPERATIONS_H
+#ifndef MU_AGENT_CALL_HANDLERS_H
+#define MU_AGENT_CALL_HANDLERS_H
 
 #include "actors/agent/internal.h"
 #include "actors/agent/requests.h"
