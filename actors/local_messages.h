@@ -70,7 +70,7 @@ struct mu__http_done {
 };
 
 /* From the program to its own agent, which owns the request from then on. */
-struct mu__key_ask {
+struct mu__key_submit {
     struct mu__key_request *request;
 };
 
@@ -92,7 +92,7 @@ struct mu__cluster_change {
     M(277, VAR_REOPENED, var_reopened)                                      \
     M(278, RUN_LOG, run_log)                                                \
     M(279, HTTP_DONE, http_done)                                            \
-    M(280, KEY_ASK, key_ask)                                                \
+    M(280, KEY_SUBMIT, key_submit)                                                \
     M(281, CLUSTER_ADDED, cluster_change)                                   \
     M(282, CLUSTER_REMOVED, cluster_change)                                 \
     M(283, CLUSTER_MOVED, cluster_change)                                   \

@@ -64,7 +64,7 @@
     M(70, BARRIER_CANCEL, barrier_cancel, MU__BARRIER_CANCEL_FIELDS)        \
     M(71, BARRIER_PASSED, barrier_passed, MU__BARRIER_PASSED_FIELDS)        \
     M(72, PREEMPT_NOTICE, preempt_notice, MU__PREEMPT_NOTICE_FIELDS)        \
-    M(73, PREEMPT_ASK, preempt_ask, MU__PREEMPT_ASK_FIELDS)                 \
+    M(73, PREEMPT_REQUEST, preempt_request, MU__PREEMPT_REQUEST_FIELDS)                 \
     M(74, PREEMPT_STEP, preempt_step, MU__PREEMPT_STEP_FIELDS)              \
     M(75, PREEMPT_STOP, preempt_stop, MU__PREEMPT_STOP_FIELDS)              \
     M(76, KEY_PUT, key_put, MU__KEY_PUT_FIELDS)                             \
@@ -86,9 +86,9 @@
     M(93, SERVER_STOPPED, server_stopped, MU__SERVER_STOPPED_FIELDS)        \
     M(94, CLUSTER_OFFER, cluster_offer, MU__CLUSTER_OFFER_FIELDS)           \
     M(100, PEERS_GET, peers_get, MU__PEERS_GET_FIELDS)                      \
-    M(101, PEERS_TOLD, peers_told, MU__PEERS_TOLD_FIELDS)                   \
+    M(101, PEERS_REPORT, peers_report, MU__PEERS_REPORT_FIELDS)                   \
     M(102, ROOM_ALLOW, room_allow, MU__ROOM_ALLOW_FIELDS)                   \
-    M(103, ROOM_ASK, room_ask, MU__ROOM_ASK_FIELDS)                         \
+    M(103, ROOM_REQUEST, room_request, MU__ROOM_REQUEST_FIELDS)                         \
     M(110, RECALL, recall, MU__RECALL_FIELDS)                               \
     M(111, RECALLED, recalled, MU__RECALLED_FIELDS)                         \
     M(112, BEGUN, begun, MU__BEGUN_FIELDS)                                  \

@@ -66,13 +66,13 @@ static uint64_t key_of(const struct mu__held *held)
     return (uint64_t)(uintptr_t)held;
 }
 
-size_t mu__references_place(const struct mu__references *references,
+size_t mu__references_index(const struct mu__references *references,
                             const struct mu__held *held)
 {
     size_t found = 0;
 
     if (references->count > MU__REFERENCES_FEW) {
-        found = (size_t)mu__map_get(&references->places, key_of(held));
+        found = (size_t)mu__map_get(&references->indices, key_of(held));
         return found == 0 ? references->count : found - 1;
     }
     while (found < references->count && references->held[found] != held)
@@ -80,10 +80,10 @@ size_t mu__references_place(const struct mu__references *references,
     return found;
 }
 
-static int note_place(struct mu__references *references, size_t place)
+static int note_index(struct mu__references *references, size_t index)
 {
-    return mu__map_set(&references->places, key_of(references->held[place]),
-                       (void *)(place + 1));
+    return mu__map_set(&references->indices, key_of(references->held[index]),
+                       (void *)(index + 1));
 }
 
 void mu__references_swap(struct mu__references *references, size_t a, size_t b)
@@ -94,8 +94,8 @@ void mu__references_swap(struct mu__references *references, size_t a, size_t b)
     references->held[b] = held;
     if (references->count <= MU__REFERENCES_FEW)
         return;
-    (void)note_place(references, a);    /* replacing takes no memory */
-    (void)note_place(references, b);
+    (void)note_index(references, a);    /* replacing takes no memory */
+    (void)note_index(references, b);
 }
 
 /* Beyond the few they are in an array, and found by the map. */
@@ -109,7 +109,7 @@ static int leave_few(struct mu__references *references)
     references->held = held;
     references->capacity = 2 * MU__REFERENCES_FEW;
     for (size_t i = 0; i < MU__REFERENCES_FEW; i++)
-        if (note_place(references, i) != 0)
+        if (note_index(references, i) != 0)
             return -MU_ENOMEM;
     return 0;
 }
@@ -140,14 +140,14 @@ static int collect_one(struct mu__held *held, struct mu__references *references)
 
     if (held == NULL)
         return -MU_EINVALID;
-    if (mu__references_place(references, held) < references->count)
+    if (mu__references_index(references, held) < references->count)
         return 0;
     rv = make_room(references);
     if (rv != 0)
         return rv;
     references->held[references->count] = held;
     if (references->count >= MU__REFERENCES_FEW)
-        rv = note_place(references, references->count);
+        rv = note_index(references, references->count);
     if (rv == 0)
         references->count++;
     return rv;
@@ -171,7 +171,7 @@ void mu__references_done(struct mu__references *references)
 {
     if (references->capacity > MU__REFERENCES_FEW)
         mu__free_array(references->held);
-    mu__map_done(&references->places);
+    mu__map_done(&references->indices);
 }
 
 /* ---- replacing ---- */

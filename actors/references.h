@@ -25,7 +25,7 @@ struct mu__references {
     struct mu__held **held;     /* `few`, or an allocation */
     size_t count;
     size_t capacity;
-    struct mu__map places;      /* held to its place + 1, when there are more than few */
+    struct mu__map indices;      /* held to its place + 1, when there are more than few */
     struct mu__held *few[MU__REFERENCES_FEW];
 };
 
@@ -35,7 +35,7 @@ static inline void mu__references_init(struct mu__references *references)
     references->held = NULL;
     references->count = 0;
     references->capacity = 0;
-    references->places = (struct mu__map){0};
+    references->indices = (struct mu__map){0};
 }
 
 /* -MU_EINVALID when a reference holds nothing here, -MU_ENOMEM. The list is to be done
@@ -44,7 +44,7 @@ int mu__references_collect(const mu_value *value, struct mu__references *referen
 void mu__references_done(struct mu__references *references);
 
 /* The place of one of them, from 0; the number of them when it is none. */
-size_t mu__references_place(const struct mu__references *references,
+size_t mu__references_index(const struct mu__references *references,
                             const struct mu__held *held);
 
 /* Let two change their places. */

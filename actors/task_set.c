@@ -40,7 +40,8 @@ static int compare(const struct mu__task_range *range, const char *type, uint32_
 }
 
 /* The first range that is not before the task. */
-static uint32_t place_of(const struct mu__task_set *set, const char *type, uint32_t index)
+static uint32_t position_of(const struct mu__task_set *set, const char *type,
+                            uint32_t index)
 {
     uint32_t low = 0;
     uint32_t high = set->count;
@@ -73,7 +74,7 @@ static int add_range(struct mu__task_set *set, const char *type, uint32_t first,
                      uint32_t last)
 {
     struct mu__task_range range = {.first = first, .last = last};
-    uint32_t begin = place_of(set, type, first == 0 ? 0 : first - 1);
+    uint32_t begin = position_of(set, type, first == 0 ? 0 : first - 1);
     uint32_t end = begin;
 
     (void)snprintf(range.type, sizeof range.type, "%s", type);
@@ -108,15 +109,15 @@ int mu__task_set_add(struct mu__task_set *set, const char *type, uint32_t index)
 
 int mu__task_set_remove(struct mu__task_set *set, const char *type, uint32_t index)
 {
-    uint32_t place = place_of(set, type, index);
+    uint32_t position = position_of(set, type, index);
     struct mu__task_range *range;
 
     if (!mu__task_set_has(set, type, index))
         return 0;
-    range = &set->ranges[place];
+    range = &set->ranges[position];
     if (range->first == index && range->last == index) {
         set->count--;
-        memmove(range, range + 1, (set->count - place) * sizeof *range);
+        memmove(range, range + 1, (set->count - position) * sizeof *range);
     } else if (range->first == index) {
         range->first++;
     } else if (range->last == index) {
@@ -124,8 +125,8 @@ int mu__task_set_remove(struct mu__task_set *set, const char *type, uint32_t ind
     } else {
         if (!make_room(set))
             return -MU_ENOMEM;
-        range = &set->ranges[place];
-        memmove(range + 1, range, (set->count - place) * sizeof *range);
+        range = &set->ranges[position];
+        memmove(range + 1, range, (set->count - position) * sizeof *range);
         set->count++;
         range[0].last = index - 1;
         range[1].first = index + 1;
@@ -284,9 +285,9 @@ char *mu__task_set_text(const struct mu__task_set *set)
 
 bool mu__task_set_has(const struct mu__task_set *set, const char *type, uint32_t index)
 {
-    uint32_t place = place_of(set, type, index);
+    uint32_t position = position_of(set, type, index);
 
-    return place < set->count && compare(&set->ranges[place], type, index) == 0;
+    return position < set->count && compare(&set->ranges[position], type, index) == 0;
 }
 
 uint64_t mu__task_set_count(const struct mu__task_set *set)

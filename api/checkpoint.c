@@ -15,13 +15,13 @@
 
 enum { KEEP = 5 };
 
-static const char usual_name[] = "model";
+static const char default_name[] = "model";
 
 void mu_checkpoint_options_init(mu_checkpoint_options *options)
 {
     MU__REQUIRE_OR(, options);
     *options = (mu_checkpoint_options){
-        .name = usual_name, .max_to_keep = KEEP, .timeout_ms = -1};
+        .name = default_name, .max_to_keep = KEEP, .timeout_ms = -1};
 }
 
 /* What is left of a limit that covers several calls. */
@@ -235,7 +235,7 @@ int mu_checkpoint_latest(const char *directory, const char *name, mu_error *ret_
     if (directory == NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "a checkpoint needs a directory");
     if (name == NULL)
-        name = usual_name;
+        name = default_name;
     rv = mu__ckpt_name_check(name, ret_error);
     if (rv == 0)
         rv = mu__ckpt_steps(directory, name, ret_error, &steps, &count);

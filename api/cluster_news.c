@@ -37,14 +37,14 @@ void mu_node_on_cluster_change(mu_node *node, mu_cluster_change_fn callback, voi
     uv_mutex_unlock(&node->cluster.lock);
 }
 
-static void tell(mu_node *node, const struct mu__change *change)
+static void report(mu_node *node, const struct mu__change *change)
 {
     static const int events[] = {
         [MU__CHANGE_ADDED] = MU_CLUSTER_TASK_ADDED,
         [MU__CHANGE_REMOVED] = MU_CLUSTER_TASK_REMOVED,
         [MU__CHANGE_MOVED] = MU_CLUSTER_TASK_MOVED,
     };
-    const mu_cluster_change told = {
+    const mu_cluster_change public_change = {
         .event = events[change->kind],
         .type = change->type,
         .index = change->index,
@@ -60,7 +60,7 @@ static void tell(mu_node *node, const struct mu__change *change)
     user = node->cluster.user;
     uv_mutex_unlock(&node->cluster.lock);
     if (callback != NULL)
-        callback(node, &told, user);
+        callback(node, &public_change, user);
 }
 
 void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
@@ -83,5 +83,5 @@ void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
     mu_cluster_free(former);
     for (size_t i = 0; i < changes->count; i++)
         if (changes->rows[i].refused == NULL)
-            tell(node, &changes->rows[i]);
+            report(node, &changes->rows[i]);
 }

@@ -473,7 +473,7 @@ int mu_preemption_reached(mu_node *node, uint64_t step, mu_error *ret_error,
     atomic_store(&shared->step, step + 1);
     gate = atomic_load(&shared->gate);
     if (atomic_load_explicit(&shared->state, memory_order_relaxed) != MU_AGENT_ERROR &&
-        gate != MU__GATE_ASKED) {
+        gate != MU__GATE_REQUESTED) {
         *ret_stop = gate == MU__GATE_AGREED && atomic_load(&shared->stop) == step;
         return 0;
     }

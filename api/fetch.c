@@ -220,7 +220,7 @@ static mu_value *content_of(void *arg, const mu_value *reference)
     if (held->is_per_worker)
         return mu_value_ref(reference);
     return mu_value_ref(
-        contents->results[mu__references_place(contents->references, held)]);
+        contents->results[mu__references_index(contents->references, held)]);
 }
 
 /* Puts remote values in front of per-worker ones, which have no content. Returns how many

@@ -87,13 +87,13 @@ int mu__check_key(const char *key, bool may_be_empty, mu_error *ret_error, char 
 
 /* A request as mu_kv_request_async makes it, of which all was checked: its key is
  * normalized. */
-int mu__kv_post(mu_node *node, const mu_kv_request *ask, mu_kv_done_fn done, void *user,
-                mu_error *ret_error, uint64_t *ret_request);
+int mu__kv_post(mu_node *node, const mu_kv_request *kv_request, mu_kv_done_fn done,
+                void *user, mu_error *ret_error, uint64_t *ret_request);
 
 /* A thread that waits for one request. */
 struct mu__kv_wait {
     uv_sem_t woken;
-    bool wants_value;
+    bool needs_value;
     int code;
     mu_error error;
     mu_kv_item item;

@@ -31,34 +31,34 @@ void mu_kv_event_clear(mu_kv_event *event)
 
 /* ---- requests ---- */
 
-static int check_ask(const mu_kv_request *ask, mu_error *ret_error)
+static int check_request(const mu_kv_request *kv_request, mu_error *ret_error)
 {
     const unsigned known = MU_KV_OVERWRITE | MU_KV_COMPARE | MU_KV_LEASE;
 
-    if (ask->operation < MU_KV_PUT || ask->operation > MU_KV_DELETE)
+    if (kv_request->operation < MU_KV_PUT || kv_request->operation > MU_KV_DELETE)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "operation %d is none of enum mu_kv_operation",
-                            ask->operation);
-    if ((ask->flags & ~known) != 0)
+                            kv_request->operation);
+    if ((kv_request->flags & ~known) != 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "flags of a put are 0x%x, which has unknown flags",
-                            ask->flags);
-    if (ask->size > 0 && ask->value == NULL)
+                            kv_request->flags);
+    if (kv_request->size > 0 && kv_request->value == NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "a value of %zu bytes is NULL",
-                            ask->size);
-    if (ask->size > MU__KEY_VALUE_MAX)
+                            kv_request->size);
+    if (kv_request->size > MU__KEY_VALUE_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "a value has %zu bytes, at most %d are kept", ask->size,
-                            MU__KEY_VALUE_MAX);
+                            "a value has %zu bytes, at most %d are kept",
+                            kv_request->size, MU__KEY_VALUE_MAX);
     return 0;
 }
 
-int mu__kv_post(mu_node *node, const mu_kv_request *ask, mu_kv_done_fn done, void *user,
-                mu_error *ret_error, uint64_t *ret_request)
+int mu__kv_post(mu_node *node, const mu_kv_request *kv_request, mu_kv_done_fn done,
+                void *user, mu_error *ret_error, uint64_t *ret_request)
 {
     struct mu__msg *msg;
     uint64_t request = 0;
-    int rv = mu__key_request_new(&node->member.agent, ask, done, user, ret_error,
+    int rv = mu__key_request_new(&node->member.agent, kv_request, done, user, ret_error,
                                  ret_request == NULL ? NULL : &request, &msg);
 
     if (rv != 0)
@@ -74,15 +74,15 @@ int mu__kv_post(mu_node *node, const mu_kv_request *ask, mu_kv_done_fn done, voi
     return 0;
 }
 
-static int begin(mu_node *node, const mu_kv_request *ask, mu_kv_done_fn done, void *user,
-                 mu_error *ret_error, uint64_t *ret_request)
+static int begin(mu_node *node, const mu_kv_request *kv_request, mu_kv_done_fn done,
+                 void *user, mu_error *ret_error, uint64_t *ret_request)
 {
-    mu_kv_request copy = *ask;
+    mu_kv_request copy = *kv_request;
     char key[1024];
-    int rv = check_ask(ask, ret_error);
+    int rv = check_request(kv_request, ret_error);
 
     if (rv == 0)
-        rv = mu__check_key(ask->key, false, ret_error, key);
+        rv = mu__check_key(kv_request->key, false, ret_error, key);
     if (rv != 0)
         return rv;
     copy.key = key;
@@ -91,11 +91,11 @@ static int begin(mu_node *node, const mu_kv_request *ask, mu_kv_done_fn done, vo
     return mu__kv_post(node, &copy, done, user, ret_error, ret_request);
 }
 
-int mu_kv_request_async(mu_node *node, const mu_kv_request *ask, mu_kv_done_fn done,
-                        void *user, uint64_t *ret_request)
+int mu_kv_request_async(mu_node *node, const mu_kv_request *kv_request,
+                        mu_kv_done_fn done, void *user, uint64_t *ret_request)
 {
-    MU__REQUIRE(NULL, node, ask, done);
-    return begin(node, ask, done, user, NULL, ret_request);
+    MU__REQUIRE(NULL, node, kv_request, done);
+    return begin(node, kv_request, done, user, NULL, ret_request);
 }
 
 int mu_kv_cancel(mu_node *node, uint64_t request)
@@ -133,7 +133,7 @@ static void wake(void *user, const mu_kv_response *answer)
     wait->number = answer->number;
     if (answer->code != 0)
         wait->error = *answer->error;
-    else if (wait->wants_value)
+    else if (wait->needs_value)
         wait->code = copy_value(wait, answer);
     uv_sem_post(&wait->woken);
 }
@@ -179,10 +179,10 @@ static int begin_one(mu_node *node, const void *what, mu_kv_done_fn done, void *
     return begin(node, what, done, user, ret_error, NULL);
 }
 
-static int request_one(mu_node *node, const mu_kv_request *ask, mu_error *ret_error,
-                   struct mu__kv_wait *wait)
+static int request_one(mu_node *node, const mu_kv_request *kv_request,
+                       mu_error *ret_error, struct mu__kv_wait *wait)
 {
-    return mu__kv_wait_for(node, begin_one, ask, ret_error, wait);
+    return mu__kv_wait_for(node, begin_one, kv_request, ret_error, wait);
 }
 
 int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
@@ -191,7 +191,7 @@ int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
 {
     MU__REQUIRE(ret_error, node, key);
 
-    const mu_kv_request ask = {
+    const mu_kv_request kv_request = {
         .operation = MU_KV_PUT,
         .flags = flags,
         .key = key,
@@ -200,8 +200,8 @@ int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
         .revision = revision,
         .timeout_ms = timeout_ms,
     };
-    struct mu__kv_wait wait = {.wants_value = false};
-    int rv = request_one(node, &ask, ret_error, &wait);
+    struct mu__kv_wait wait = {.needs_value = false};
+    int rv = request_one(node, &kv_request, ret_error, &wait);
 
     if (rv == 0 && ret_revision != NULL)
         *ret_revision = wait.revision;
@@ -211,10 +211,10 @@ int mu_kv_put(mu_node *node, const char *key, const void *value, size_t size,
 static int get(mu_node *node, int operation, const char *key, int64_t timeout_ms,
                mu_error *ret_error, mu_kv_item *ret_item)
 {
-    const mu_kv_request ask = {
+    const mu_kv_request kv_request = {
         .operation = operation, .key = key, .timeout_ms = timeout_ms};
-    struct mu__kv_wait wait = {.wants_value = true};
-    int rv = request_one(node, &ask, ret_error, &wait);
+    struct mu__kv_wait wait = {.needs_value = true};
+    int rv = request_one(node, &kv_request, ret_error, &wait);
 
     if (rv == 0)
         *ret_item = wait.item;
@@ -240,10 +240,10 @@ int mu_kv_increment(mu_node *node, const char *key, int64_t by, int64_t timeout_
 {
     MU__REQUIRE(ret_error, node, key, ret_number);
 
-    const mu_kv_request ask = {
+    const mu_kv_request kv_request = {
         .operation = MU_KV_INCREMENT, .key = key, .by = by, .timeout_ms = timeout_ms};
-    struct mu__kv_wait wait = {.wants_value = false};
-    int rv = request_one(node, &ask, ret_error, &wait);
+    struct mu__kv_wait wait = {.needs_value = false};
+    int rv = request_one(node, &kv_request, ret_error, &wait);
 
     if (rv == 0)
         *ret_number = wait.number;
@@ -255,10 +255,10 @@ int mu_kv_delete(mu_node *node, const char *key, int64_t timeout_ms, mu_error *r
 {
     MU__REQUIRE(ret_error, node, key);
 
-    const mu_kv_request ask = {
+    const mu_kv_request kv_request = {
         .operation = MU_KV_DELETE, .key = key, .timeout_ms = timeout_ms};
-    struct mu__kv_wait wait = {.wants_value = false};
-    int rv = request_one(node, &ask, ret_error, &wait);
+    struct mu__kv_wait wait = {.needs_value = false};
+    int rv = request_one(node, &kv_request, ret_error, &wait);
 
     if (rv == 0 && ret_count != NULL)
         *ret_count = (uint64_t)wait.number;

@@ -57,7 +57,7 @@ static int64_t left_ms(int64_t until_ms)
 /* ---- Our place ---- */
 
 /* No other place has this name: no other task has ours, no other thread the number. */
-static int name_place(struct mu_lock *lock, mu_error *error)
+static int name_queue_key(struct mu_lock *lock, mu_error *error)
 {
     static atomic_uint_fast64_t numbers;
     struct timespec now;
@@ -83,19 +83,19 @@ static void done_nothing(void *user, const mu_kv_response *answer)
 
 /* Nothing of it stays, whatever became of the put: changes are made in the order in which
  * they were asked for. */
-static void give_up_place(const struct mu_lock *lock)
+static void leave_queue(const struct mu_lock *lock)
 {
-    const mu_kv_request ask = {
+    const mu_kv_request removal = {
         .operation = MU_KV_DELETE, .key = lock->key, .timeout_ms = -1};
 
-    (void)mu_kv_request_async(lock->node, &ask, done_nothing, NULL, NULL);
+    (void)mu_kv_request_async(lock->node, &removal, done_nothing, NULL, NULL);
 }
 
-static int take_place(struct mu_lock *lock, int64_t until_ms, mu_error *error)
+static int take_slot(struct mu_lock *lock, int64_t until_ms, mu_error *error)
 {
     char host[64] = "";
     char value[MU__LOCK_HOLDER_BYTES];
-    int rv = name_place(lock, error);
+    int rv = name_queue_key(lock, error);
 
     if (rv != 0)
         return rv;
@@ -105,7 +105,7 @@ static int take_place(struct mu_lock *lock, int64_t until_ms, mu_error *error)
     rv = mu_kv_put(lock->node, lock->key, value, strlen(value), MU_KV_LEASE, 0,
                    left_ms(until_ms), error, &lock->number);
     if (rv == -MU_EDEADLINE)
-        give_up_place(lock);
+        leave_queue(lock);
     return rv;
 }
 
@@ -123,7 +123,7 @@ static int look(const struct mu_lock *lock, int64_t timeout_ms, mu_error *error,
 }
 
 /* Wait until a key is not there. */
-static int await_gone(mu_node *node, const char *key, struct sight *sight,
+static int await_deleted(mu_node *node, const char *key, struct sight *sight,
                       int64_t until_ms, mu_error *error)
 {
     int rv = 0;
@@ -151,7 +151,7 @@ static int await_before(const struct mu_lock *lock, const struct mu__lock_queue 
                         int64_t until_ms, mu_error *error)
 {
     struct sight sight = {.watch = NULL};
-    int rv = await_gone(lock->node, queue->before_key, &sight, until_ms, error);
+    int rv = await_deleted(lock->node, queue->before_key, &sight, until_ms, error);
 
     mu_kv_watch_close(sight.watch);
     return rv;
@@ -232,7 +232,7 @@ static int acquire(struct mu_lock *lock, int64_t timeout_ms, mu_error *error)
 
     patience.note_ms = patience.since_ms + NOTE_FIRST_MS;
     patience.until_ms = timeout_ms < 0 ? -1 : patience.since_ms + timeout_ms;
-    rv = take_place(lock, patience.until_ms, error);
+    rv = take_slot(lock, patience.until_ms, error);
     while (rv == 0) {
         enum mu__lock_step step;
 
@@ -241,13 +241,13 @@ static int acquire(struct mu_lock *lock, int64_t timeout_ms, mu_error *error)
         if (rv == 0 && step == MU__LOCK_HOLD)
             return 0;
         if (rv == 0)
-            rv = step == MU__LOCK_COME ? take_place(lock, patience.until_ms, error)
+            rv = step == MU__LOCK_COME ? take_slot(lock, patience.until_ms, error)
                                        : await_turn(lock, &queue, &patience, error);
         if (rv == -MU_EDEADLINE && queue.before != 0)
             describe_holder(lock, &queue, timeout_ms, error);
     }
     if (lock->number != 0)
-        give_up_place(lock);
+        leave_queue(lock);
     return rv;
 }
 
@@ -318,7 +318,7 @@ int mu_lock_wait_lost(mu_lock *lock, int64_t timeout_ms, mu_error *ret_error)
 
     int64_t until_ms = timeout_ms < 0 ? -1 : now_ms() + timeout_ms;
 
-    return await_gone(lock->node, lock->key, &lock->own, until_ms, ret_error);
+    return await_deleted(lock->node, lock->key, &lock->own, until_ms, ret_error);
 }
 
 int mu_lock_release(mu_lock *lock, int64_t timeout_ms, mu_error *ret_error)
@@ -339,7 +339,7 @@ int mu_lock_release(mu_lock *lock, int64_t timeout_ms, mu_error *ret_error)
         rv = mu_error_set(ret_error, -MU_EABORTED, "lock \"%.100s\" was lost before it "
                           "was released", lock->name);
     else if (rv == -MU_EDEADLINE)
-        give_up_place(lock);
+        leave_queue(lock);
     free_lock(lock);
     return rv;
 }

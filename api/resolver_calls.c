@@ -76,7 +76,7 @@ int mu_resolver_new(const char *name, mu_error *ret_error, mu_resolver **ret_res
 struct call_loop {
     uv_loop_t loop;
     struct mu__requester_uv *requester;
-    const struct mu__loop_query_config *asked;
+    const struct mu__loop_query_config *requested;
     struct mu__query_result resolved;
 };
 
@@ -119,22 +119,22 @@ static void on_line(void *owner, const char *line)
 {
     const struct call_loop *l = owner;
 
-    l->asked->progress(l->asked->owner, line);
+    l->requested->progress(l->requested->owner, line);
 }
 
-static int run_in(struct call_loop *l, const struct mu__loop_query_config *asked,
+static int run_in(struct call_loop *l, const struct mu__loop_query_config *requested,
                   mu_error *ret_error)
 {
-    struct mu__loop_query_config config = *asked;
-    struct mu__loop_query *resolving;
+    struct mu__loop_query_config config = *requested;
+    struct mu__loop_query *query;
 
-    l->asked = asked;
+    l->requested = requested;
     config.loop = &l->loop;
     config.requester = mu__requester_uv_base(l->requester);
     config.done = on_resolved;
-    config.progress = asked->progress == NULL ? NULL : on_line;
+    config.progress = requested->progress == NULL ? NULL : on_line;
     config.owner = l;
-    if (mu__loop_query_start(&config, &resolving) != 0)
+    if (mu__loop_query_start(&config, &query) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     (void)uv_run(&l->loop, UV_RUN_DEFAULT);
     if (l->resolved.code != 0 && ret_error != NULL)

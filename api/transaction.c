@@ -96,8 +96,8 @@ static int fill_draft(struct draft *draft, const mu_kv_transaction *from, mu_err
 
 /* Post it packed. */
 static int post_value(mu_node *node, const struct draft *draft, const mu_value *content,
-                      mu_kv_request *ask, mu_kv_done_fn done, void *user, mu_error *error,
-                      uint64_t *ret_request)
+                      mu_kv_request *kv_request, mu_kv_done_fn done, void *user,
+                      mu_error *error, uint64_t *ret_request)
 {
     uint32_t head = 0;
     uint32_t tail = 0;
@@ -110,11 +110,12 @@ static int post_value(mu_node *node, const struct draft *draft, const mu_value *
     if (packed == NULL)
         return mu_error_set(error, -MU_ENOMEM, "no memory for a transaction");
     mu__value_pack(content, packed, head, NULL, 0);
-    ask->operation = MU__KV_TRANSACT;
-    ask->key = draft->keys[draft->txn.changes_count == 0 ? 0 : draft->txn.checks_count];
-    ask->value = packed;
-    ask->size = head;
-    rv = mu__kv_post(node, ask, done, user, error, ret_request);
+    kv_request->operation = MU__KV_TRANSACT;
+    kv_request->key =
+        draft->keys[draft->txn.changes_count == 0 ? 0 : draft->txn.checks_count];
+    kv_request->value = packed;
+    kv_request->size = head;
+    rv = mu__kv_post(node, kv_request, done, user, error, ret_request);
     free(packed);
     return rv;
 }
@@ -125,7 +126,7 @@ int mu_kv_transact_async(mu_node *node, const mu_kv_transaction *transaction,
 {
     MU__REQUIRE(ret_error, node, transaction, done);
 
-    mu_kv_request ask = {.timeout_ms = timeout_ms};
+    mu_kv_request kv_request = {.timeout_ms = timeout_ms};
     struct draft *draft = calloc(1, sizeof *draft);
     int rv;
 
@@ -135,7 +136,8 @@ int mu_kv_transact_async(mu_node *node, const mu_kv_transaction *transaction,
     if (rv == 0) {
         mu_value *content = mu__txn_write(&draft->txn);
 
-        rv = post_value(node, draft, content, &ask, done, user, ret_error, ret_request);
+        rv = post_value(node, draft, content, &kv_request, done, user, ret_error,
+                        ret_request);
         mu_value_free(content);
     }
     free(draft);
@@ -165,7 +167,7 @@ int mu_kv_transact(mu_node *node, const mu_kv_transaction *transaction,
     MU__REQUIRE(ret_error, node, transaction);
 
     const struct timed timed = {transaction, timeout_ms};
-    struct mu__kv_wait wait = {.wants_value = false};
+    struct mu__kv_wait wait = {.needs_value = false};
     int rv = mu__kv_wait_for(node, begin_timed, &timed, ret_error, &wait);
 
     if (ret_outcome != NULL)

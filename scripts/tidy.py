@@ -79,7 +79,8 @@ RETIRED_NAMES = {
 }
 # Names that have such a part and are right: those of libraries, and those that say it as
 # everybody does.
-RETIRED_EXCEPT = re.compile(r"^(uv|ares|curl|CURL\w*|half_life|as_usual)_\w+$")
+RETIRED_EXCEPT = re.compile(
+    r"^((uv|ares|curl|CURL\w*|half_life|as_usual)_\w+|\w+_in_place)$")
 
 # Files in such a folder may touch the loop, sockets or HTTP; all others are pure.
 OUTER = re.compile(r"/uv/[^/]*$")

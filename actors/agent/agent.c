@@ -20,7 +20,7 @@ static void on_cluster_added(struct mu__ctx *ctx, void *state, struct mu__msg *m
 
 static const struct mu__handler handlers[] = {
     {MU__CALL, on_call},
-    {MU__KEY_ASK, mu__agent_on_key_ask},
+    {MU__KEY_SUBMIT, mu__agent_on_key_submit},
     {MU__KEY_CANCEL, mu__agent_on_key_cancel},
     {MU__SERVICE_HERE, mu__agent_on_here},
     {MU__TASK_HEARD, on_heard},
@@ -29,7 +29,7 @@ static const struct mu__handler handlers[] = {
     {MU__TASK_CLEARED, on_task_cleared},
     {MU__WAIT_NOTE, mu__agent_on_wait_note},
     {MU__BARRIER_PASSED, mu__agent_on_passed},
-    {MU__PREEMPT_ASK, mu__agent_on_preempt_ask},
+    {MU__PREEMPT_REQUEST, mu__agent_on_preempt_request},
     {MU__PREEMPT_STOP, mu__agent_on_preempt_stop},
     {MU__KEY_DONE, mu__agent_on_key_done},
     {MU__KEY_LISTED, mu__agent_on_listed},
@@ -80,18 +80,18 @@ mu_error mu__agent_error_of(uint32_t code, struct mu__view message, struct mu__v
 
 void mu__agent_enter_error(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
 {
-    const mu_error kept = *error;
+    const mu_error saved = *error;
 
     if (a->error.code != 0)
         return;
-    assert(kept.code < 0);
-    a->error = kept;
+    assert(saved.code < 0);
+    a->error = saved;
     mu__agent_show_state(a);
-    mu__log(ctx, MU__LOG_WARN, "is in error: %s: %s", mu_err_name(kept.code),
-            kept.message);
-    mu__agent_fail_all(ctx, a, &kept, false);
+    mu__log(ctx, MU__LOG_WARN, "is in error: %s: %s", mu_err_name(saved.code),
+            saved.message);
+    mu__agent_fail_all(ctx, a, &saved, false);
     if (a->on_error != NULL)
-        a->on_error(a->on_error_user, &kept);
+        a->on_error(a->on_error_user, &saved);
 }
 
 const mu_error *mu__agent_error(const void *state)
@@ -109,7 +109,7 @@ bool mu__agent_admits(const struct agent *a, mu_error *ret_error)
                            "no task that may host it");
     else if (a->error.code != 0)
         *ret_error = a->error;
-    else if (!a->registration.wanted)
+    else if (!a->registration.is_requested)
         (void)mu_error_set(ret_error, -MU_EPRECONDITION,
                            "this task is not registered with the coordination service: "
                            "mu_agent_register registers it");
@@ -174,7 +174,7 @@ static void on_task_error(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     if (!mu__agent_is_from_host(a, msg) || body->code == 0)
         return;
     if (body->own)
-        mu__agent_tell_reported(ctx, a);
+        mu__agent_finish_reports(ctx, a);
     error = mu__agent_error_of(body->code, body->message, body->task, 0);
     mu__agent_enter_error(ctx, a, &error);
 }
@@ -440,7 +440,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     a->shared = a->config.shared;
     a->requests.token_next = 1;
     a->registration.session = 1;
-    a->registration.wanted = a->config.registers_at_once;
+    a->registration.is_requested = a->config.registers_at_once;
     a->heartbeat.progress_ms = mu__now_ms(ctx);
     rv = copy_tasks(a);
     if (rv == 0)
@@ -467,7 +467,7 @@ static void done(struct mu__ctx *ctx, void *state)
     mu_error error = {0};
 
     a->hosts.followed = NULL;
-    a->registration.wanted = false;
+    a->registration.is_requested = false;
     mu__agent_end_session(a);
     (void)mu_error_set(&error, -MU_ECLOSED, "the node is being closed");
     mu__agent_fail_all(ctx, a, &error, true);

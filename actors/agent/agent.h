@@ -1,7 +1,7 @@
 /* A node's side of the coordination service. One on every node.
  *
- * Hears:  CALL, KEY_ASK and KEY_CANCEL from the node's program; SERVICE_HERE, answers,
- *         TASK_ERROR, PREEMPT_ASK, PREEMPT_STOP and KEY_EVENT from the service; node
+ * Hears:  CALL, KEY_SUBMIT and KEY_CANCEL from the node's program; SERVICE_HERE, answers,
+ *         TASK_ERROR, PREEMPT_REQUEST, PREEMPT_STOP and KEY_EVENT from the service; node
  *         news; its timers
  * Says:   TASK_..., TASKS_GET, BARRIER_..., PREEMPT_..., KEY_... to the service
  * Owns:   calls that wait, until their timeout; requests that are not answered, which it

@@ -43,21 +43,21 @@ void mu__agent_call_tasks(struct mu__ctx *ctx, struct agent *a,
                           struct mu__agent_call *call);
 
 /* It is registered, or (an error) was refused: those who wait for that hear so. */
-void mu__agent_tell_registered(struct mu__ctx *ctx, struct agent *a,
+void mu__agent_report_registered(struct mu__ctx *ctx, struct agent *a,
                                const mu_error *error);
 
 /* The service counts this task as failed: whoever reported that is answered. */
-void mu__agent_tell_reported(struct mu__ctx *ctx, struct agent *a);
+void mu__agent_finish_reports(struct mu__ctx *ctx, struct agent *a);
 
 /* The service that was to hear of a reset is lost: the next one will. */
-void mu__agent_tell_reset(struct mu__ctx *ctx, struct agent *a);
+void mu__agent_finish_resets(struct mu__ctx *ctx, struct agent *a);
 
 /* To the host, if there is one: this task leaves, and waits for no answer. */
 void mu__agent_send_goodbye(struct mu__ctx *ctx, struct agent *a);
 
 /* ---- key_requests.c ---- */
 
-void mu__agent_on_key_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__agent_on_key_submit(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__agent_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__agent_on_listed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -92,7 +92,7 @@ void mu__agent_call_reached(struct mu__ctx *ctx, struct agent *a,
                             struct mu__agent_call *call);
 void mu__agent_call_preemption(struct mu__ctx *ctx, struct agent *a,
                                struct mu__agent_call *call);
-void mu__agent_on_preempt_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__agent_on_preempt_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__agent_on_preempt_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* A session has begun: a round that goes on is told its step again. */

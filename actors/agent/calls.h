@@ -14,7 +14,7 @@
 /* How a program's step passes: mu__agent_shared.gate. */
 enum mu__agent_gate {
     MU__GATE_OPEN,          /* no step to stop at */
-    MU__GATE_ASKED,         /* the tasks are agreeing: wait for the agent's word */
+    MU__GATE_REQUESTED,     /* the tasks are agreeing: wait for the agent's word */
     MU__GATE_AGREED         /* stop at shared.stop */
 };
 
@@ -146,7 +146,7 @@ struct mu__agent_call {
 };
 
 /* A request about one key, with its key and value: in one block of memory, that of the
- * KEY_ASK message which brings it to the agent. */
+ * KEY_SUBMIT message which brings it to the agent. */
 struct mu__key_request {
     struct mu__agent_request pending;
     struct mu__key_request *change_next;    /* of those that change something */
@@ -172,12 +172,12 @@ struct mu__key_request {
  * is one of the keys, for messages. */
 enum { MU__KV_TRANSACT = MU_KV_DELETE + 1 };
 
-/* A KEY_ASK message, to be posted to MU__AGENT. `ask->key` is normalized, and copied, as
- * the value. From the post on `done` is called once, on the loop's thread, whatever
- * becomes of the message. With `ret_id` it can be cancelled: by a KEY_CANCEL message with
- * that token from the node's own program. Any thread. -MU_ENOMEM; -MU_EAGAIN when too
- * many are under way, with words. */
-int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_request *ask,
+/* A KEY_SUBMIT message, to be posted to MU__AGENT. `kv_request->key` is normalized, and
+ * copied, as the value. From the post on `done` is called once, on the loop's thread,
+ * whatever becomes of the message. With `ret_id` it can be cancelled: by a KEY_CANCEL
+ * message with that token from the node's own program. Any thread. -MU_ENOMEM;
+ * -MU_EAGAIN when too many are under way, with words. */
+int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_request *kv_request,
                         mu_kv_done_fn done, void *user, mu_error *ret_error,
                         uint64_t *ret_id, struct mu__msg **ret_msg);
 

@@ -58,7 +58,7 @@ void mu__agent_register(struct mu__ctx *ctx, struct agent *a)
     struct mu__msg *msg;
 
     if (a->hosts.followed == NULL || a->registration.registered ||
-        !a->registration.wanted || a->error.code != 0 || has_lost_store(ctx, a))
+        !a->registration.is_requested || a->error.code != 0 || has_lost_store(ctx, a))
         return;
     report_earlier_end(ctx, a);
     a->registration.sent_ms = mu__now_ms(ctx);
@@ -101,7 +101,7 @@ static void registered(struct mu__ctx *ctx, struct agent *a,
     a->requests.in_flight_bytes = 0;
     mu__agent_show_state(a);
     mu__log(ctx, MU__LOG_INFO, "registered with %s", a->hosts.followed->task);
-    mu__agent_tell_registered(ctx, a, NULL);
+    mu__agent_report_registered(ctx, a, NULL);
     mu__agent_preempt_session(ctx, a);
     mu__agent_pump_all(ctx, a);
 }
@@ -120,7 +120,7 @@ static void refused(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
     if (error->code == -MU_EABORTED)
         mu__agent_enter_error(ctx, a, error);
     else if (error->code != -MU_EUNAVAILABLE && error->code != -MU_EINTERNAL)
-        mu__agent_tell_registered(ctx, a, error);
+        mu__agent_report_registered(ctx, a, error);
 }
 
 void mu__agent_register_answered(struct mu__ctx *ctx, struct agent *a,
@@ -138,13 +138,13 @@ void mu__agent_register_answered(struct mu__ctx *ctx, struct agent *a,
 
 void mu__agent_withdraw(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
 {
-    const mu_error kept = *error;
+    const mu_error saved = *error;
 
-    a->registration.wanted = false;
+    a->registration.is_requested = false;
     a->registration.used = false;
     a->registration.store = 0;
     a->registration.refusal[0] = '\0';
     mu__agent_preempt_forget(a);
     mu__agent_end_session(a);
-    mu__agent_fail_all(ctx, a, &kept, false);
+    mu__agent_fail_all(ctx, a, &saved, false);
 }

@@ -19,7 +19,7 @@ void mu__agent_host_words(struct mu__ctx *ctx, const struct agent *a, char *out,
     unsigned long long lost_ms =
         a->hosts.lost_ms == 0 ? 0 : mu__now_ms(ctx) - a->hosts.lost_ms;
 
-    if (!a->registration.wanted)
+    if (!a->registration.is_requested)
         (void)snprintf(out, size, "this task is not registered");
     else if (a->hosts.followed != NULL && a->registration.registered)
         (void)snprintf(out, size, "%s, which hosts the service, is connected",
@@ -174,7 +174,7 @@ void mu__agent_on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     if (was_followed) {
         a->hosts.followed = NULL;
         mu__agent_end_session(a);
-        mu__agent_tell_reset(ctx, a);
+        mu__agent_finish_resets(ctx, a);
     }
     remove_host(a, host);
     if (was_followed)

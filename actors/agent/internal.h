@@ -57,7 +57,7 @@ struct agent_hosts {
 };
 
 struct agent_registration {
-    bool wanted;
+    bool is_requested;
     bool registered;
     bool reset_unreported;      /* the service was not told of a reset, */
     bool leave_unreported;      /* or may not know that this task has left */

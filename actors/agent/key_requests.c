@@ -1,6 +1,6 @@
 /* Requests about keys, and lists.
  *
- * A request is one block of memory from mu_kv_request_async on: the KEY_ASK message,
+ * A request is one block of memory from mu_kv_request_async on: the KEY_SUBMIT message,
  * behind it the request, key and value. The agent keeps the message; what it says to
  * the service borrows the bytes. Whoever drops the message unheard lets go of the last
  * hold on the bytes, and so the program is told all the same. */
@@ -56,7 +56,7 @@ static bool is_full(uint64_t begun, uint64_t answered, uint64_t more, uint64_t m
 }
 
 /* Takes a place among those under way. */
-static bool take_place(struct mu__agent_shared *shared)
+static bool take_slot(struct mu__agent_shared *shared)
 {
     uint64_t begun = load(&shared->begun);
 
@@ -144,10 +144,10 @@ static void release(struct mu__buf *bytes)
         free(request->msg);
 }
 
-static void fill_in(struct mu__key_request *request, const mu_kv_request *ask,
+static void fill_in(struct mu__key_request *request, const mu_kv_request *kv_request,
                     uint32_t key_size)
 {
-    uint32_t value_size = (uint32_t)ask->size;
+    uint32_t value_size = (uint32_t)kv_request->size;
 
     request->bytes = (struct mu__buf){
         .data = (uint8_t *)(request + 1),
@@ -156,16 +156,16 @@ static void fill_in(struct mu__key_request *request, const mu_kv_request *ask,
         .refs = 1,
         .release = release,
     };
-    memcpy(request->bytes.data, ask->key, key_size);
+    memcpy(request->bytes.data, kv_request->key, key_size);
     if (value_size > 0)
-        memcpy(request->bytes.data + key_size, ask->value, value_size);
+        memcpy(request->bytes.data + key_size, kv_request->value, value_size);
     request->key_size = key_size;
     request->value_size = value_size;
-    request->operation = ask->operation;
-    request->flags = ask->flags;
-    request->revision = ask->revision;
-    request->by = ask->by;
-    request->timeout_ms = ask->timeout_ms;
+    request->operation = kv_request->operation;
+    request->flags = kv_request->flags;
+    request->revision = kv_request->revision;
+    request->by = kv_request->by;
+    request->timeout_ms = kv_request->timeout_ms;
 }
 
 static int too_many(mu_error *ret_error)
@@ -176,32 +176,34 @@ static int too_many(mu_error *ret_error)
                         (unsigned long long)MU__KEY_REQUEST_BYTES_MAX);
 }
 
-int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_request *ask,
+int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_request *kv_request,
                         mu_kv_done_fn done, void *user, mu_error *ret_error,
                         uint64_t *ret_id, struct mu__msg **ret_msg)
 {
-    uint32_t key_size = (uint32_t)strlen(ask->key);
-    uint64_t bytes = counted_bytes(ask->size);
+    uint32_t key_size = (uint32_t)strlen(kv_request->key);
+    uint64_t bytes = counted_bytes(kv_request->size);
     struct mu__key_request *request;
     struct mu__msg *msg;
 
-    assert(ask->size <= (ask->operation == MU__KV_TRANSACT ? MU__TXN_BYTES_MAX
-                                                           : MU__KEY_VALUE_MAX));
+    assert(kv_request->size <= (kv_request->operation == MU__KV_TRANSACT
+                                    ? MU__TXN_BYTES_MAX
+                                    : MU__KEY_VALUE_MAX));
     assert(key_size <= MU__KEY_MAX);
-    if (!take_place(shared))
+    if (!take_slot(shared))
         return too_many(ret_error);
     if (!take_bytes(shared, bytes)) {
         give_back(shared, 0);
         return too_many(ret_error);
     }
-    msg = mu__msg_heap(MU__KEY_ASK, REQUEST_AT + sizeof *request + key_size + ask->size);
+    msg = mu__msg_heap(MU__KEY_SUBMIT,
+                       REQUEST_AT + sizeof *request + key_size + kv_request->size);
     if (msg == NULL) {
         give_back(shared, bytes);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a request about a key");
     }
     request = (struct mu__key_request *)(void *)(msg->body + REQUEST_AT);
-    ((struct mu__key_ask *)(void *)msg->body)->request = request;
-    fill_in(request, ask, key_size);
+    ((struct mu__key_submit *)(void *)msg->body)->request = request;
+    fill_in(request, kv_request, key_size);
     request->msg = msg;
     request->shared = shared;
     request->done = done;
@@ -217,7 +219,8 @@ int mu__key_request_new(struct mu__agent_shared *shared, const mu_kv_request *as
 
 void mu__key_request_drop(struct mu__msg *msg)
 {
-    struct mu__key_request *request = ((struct mu__key_ask *)(void *)msg->body)->request;
+    struct mu__key_request *request =
+        ((struct mu__key_submit *)(void *)msg->body)->request;
 
     give_back(request->shared, counted_bytes(request->value_size));
     free(msg);
@@ -282,12 +285,12 @@ static void fail_key(struct mu__ctx *ctx, struct agent *a,
                      struct mu__agent_request *pending, const mu_error *error)
 {
     struct mu__key_request *request = request_of(pending);
-    bool was_asked =
+    bool was_requested =
         a->registration.registered && pending->session == a->registration.session;
     uint64_t token = pending->token;
 
     take_request_out(ctx, a, request);
-    if (was_asked && request->operation == MU_KV_GET) {
+    if (was_requested && request->operation == MU_KV_GET) {
         struct mu__msg *msg = mu__msg_new(ctx, MU__KEY_CANCEL);
 
         if (msg != NULL)
@@ -377,7 +380,7 @@ static const struct {
     uint16_t kind;
     uint16_t (*write)(const struct agent *a, const struct mu__key_request *request,
                       void *body);
-} says[] = {
+} writers[] = {
     [MU_KV_PUT] = {MU__KEY_PUT, write_put},
     [MU_KV_GET] = {MU__KEY_GET, write_get},
     [MU_KV_TRY_GET] = {MU__KEY_GET, write_get},
@@ -390,11 +393,11 @@ static struct mu__msg *make_key(struct mu__ctx *ctx, struct agent *a,
                                struct mu__agent_request *pending)
 {
     struct mu__key_request *request = request_of(pending);
-    struct mu__msg *msg = mu__msg_new(ctx, says[request->operation].kind);
+    struct mu__msg *msg = mu__msg_new(ctx, writers[request->operation].kind);
 
     if (msg == NULL)
         return NULL;
-    (void)says[request->operation].write(a, request, mu__body(msg));
+    (void)writers[request->operation].write(a, request, mu__body(msg));
     msg->backing = mu__buf_ref(&request->bytes);
     a->registration.used = true;
     return msg;
@@ -453,13 +456,13 @@ static void refuse_no_memory(struct mu__ctx *ctx, struct mu__key_request *reques
     free_request(ctx, request);
 }
 
-void mu__agent_on_key_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+void mu__agent_on_key_submit(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
-    struct mu__key_request *request = ((struct mu__key_ask *)mu__body(msg))->request;
+    struct mu__key_request *request = ((struct mu__key_submit *)mu__body(msg))->request;
 
     (void)mu__claim(ctx);
-    if (!a->registration.wanted || a->error.code != 0) {
+    if (!a->registration.is_requested || a->error.code != 0) {
         refuse(ctx, a, request);
         return;
     }

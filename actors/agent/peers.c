@@ -10,7 +10,7 @@ enum { TEXT_BYTES = 512 };
 /* What it hears. */
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_told(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_other_news(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -18,7 +18,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static const struct mu__handler handlers[] = {
     {MU__CALL, on_call},
     {MU__PEERS_GET, on_get},
-    {MU__PEERS_TOLD, on_told},
+    {MU__PEERS_REPORT, on_report},
     {MU__NODE_UP, on_other_news},
     {MU__NODE_DOWN, on_node_down},
     {MU__NODE_TROUBLE, on_other_news},
@@ -28,7 +28,7 @@ static const struct mu__handler handlers[] = {
 /* What it remembers. */
 struct peers {
     struct mu__peers_config config;
-    struct mu__call *asking;    /* ALL */
+    struct mu__call *calls;     /* ALL */
     uint64_t token_last;
 };
 
@@ -110,8 +110,8 @@ static void on_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     const struct mu__peers_get *pending = mu__body(msg);
     mu_value *list = own_peers(state);
-    struct mu__msg *answer = list == NULL ? NULL : mu__msg_new(ctx, MU__PEERS_TOLD);
-    struct mu__peers_told *body;
+    struct mu__msg *answer = list == NULL ? NULL : mu__msg_new(ctx, MU__PEERS_REPORT);
+    struct mu__peers_report *body;
 
     if (answer != NULL) {
         body = mu__body(answer);
@@ -129,7 +129,7 @@ static void on_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- asking others ---- */
 
-struct asking {
+struct get_round {
     struct mu__ctx *ctx;
     struct peers *peers;
     struct mu__peers_call *call;
@@ -148,24 +148,24 @@ static int send_get(struct mu__ctx *ctx, uint32_t node, uint64_t token)
 /* The i-th request is about the i-th item of the list. */
 static void request_peer(void *user, const struct mu__peer *peer)
 {
-    struct asking *asking = user;
-    struct mu__peers_call *call = asking->call;
-    uint64_t token = asking->peers->token_last + 1;
+    struct get_round *round = user;
+    struct mu__peers_call *call = round->call;
+    uint64_t token = round->peers->token_last + 1;
     uint32_t *nodes;
     int rv;
 
-    if (asking->failed || peer->node == 0)
+    if (round->failed || peer->node == 0)
         return;
     nodes = realloc(call->nodes, (call->requests_count + 1) * sizeof *nodes);
     if (nodes != NULL)
         call->nodes = nodes;
     if (nodes == NULL || mu_value_append(call->found, task_map(peer)) != 0) {
-        asking->failed = true;
+        round->failed = true;
         return;
     }
-    rv = send_get(asking->ctx, peer->node, token);
-    asking->failed = rv == -MU_ENOMEM;
-    asking->peers->token_last = token;
+    rv = send_get(round->ctx, peer->node, token);
+    round->failed = rv == -MU_ENOMEM;
+    round->peers->token_last = token;
     nodes[call->requests_count++] = rv == 0 ? peer->node : 0;
     call->missing += rv == 0;
 }
@@ -173,7 +173,7 @@ static void request_peer(void *user, const struct mu__peer *peer)
 static void finish(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call *call,
                    int code)
 {
-    struct mu__call **at = &p->asking;
+    struct mu__call **at = &p->calls;
 
     while (*at != NULL && *at != &call->call)
         at = &(*at)->next;
@@ -194,7 +194,7 @@ static void finish(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call *
 
 static void request_all(struct mu__ctx *ctx, struct peers *p, struct mu__peers_call *call)
 {
-    struct asking asking = {.ctx = ctx, .peers = p, .call = call};
+    struct get_round round = {.ctx = ctx, .peers = p, .call = call};
 
     call->requests_count = 0;
     call->missing = 0;
@@ -202,15 +202,15 @@ static void request_all(struct mu__ctx *ctx, struct peers *p, struct mu__peers_c
     call->token_first = p->token_last + 1;
     call->found = mu_value_list();
     if (call->found != NULL)
-        p->config.each(p->config.owner, request_peer, &asking);
-    if (call->found == NULL || asking.failed) {
+        p->config.each(p->config.owner, request_peer, &round);
+    if (call->found == NULL || round.failed) {
         finish(ctx, p, call, -MU_ENOMEM);
         return;
     }
     if (call->missing == 0)
         finish(ctx, p, call, 0);
     else
-        mu__call_hold(ctx, &p->asking, &call->call);
+        mu__call_hold(ctx, &p->calls, &call->call);
 }
 
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -230,7 +230,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 }
 
 /* Of a value that makes no sense, nil remains. Each request is answered once. */
-static void take_answer(struct mu__peers_call *call, const struct mu__peers_told *body)
+static void take_answer(struct mu__peers_call *call, const struct mu__peers_report *body)
 {
     size_t i = (size_t)(body->token - call->token_first);
     mu_value *map = (mu_value *)mu_value_at(call->found, i);
@@ -246,12 +246,12 @@ static void take_answer(struct mu__peers_call *call, const struct mu__peers_told
     (void)mu_value_set(map, "peers", peers);
 }
 
-static void on_told(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+static void on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct peers *p = state;
-    const struct mu__peers_told *body = mu__body(msg);
+    const struct mu__peers_report *body = mu__body(msg);
 
-    for (struct mu__call *call = p->asking; call != NULL; call = call->next) {
+    for (struct mu__call *call = p->calls; call != NULL; call = call->next) {
         struct mu__peers_call *pending = (struct mu__peers_call *)call;
 
         if (body->token < pending->token_first ||
@@ -280,7 +280,7 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     const struct mu__node_down *body = mu__body(msg);
     struct mu__call *next;
 
-    for (struct mu__call *call = p->asking; call != NULL; call = next) {
+    for (struct mu__call *call = p->calls; call != NULL; call = next) {
         struct mu__peers_call *pending = (struct mu__peers_call *)call;
 
         next = call->next;
@@ -304,7 +304,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct peers *p = state;
     const struct mu__timer *body = mu__body(msg);
 
-    for (struct mu__call *call = p->asking; call != NULL; call = call->next)
+    for (struct mu__call *call = p->calls; call != NULL; call = call->next)
         if (call->timer == body->timer) {
             finish(ctx, p, (struct mu__peers_call *)call, 0);
             return;
@@ -325,8 +325,8 @@ static void done(struct mu__ctx *ctx, void *state)
 {
     struct peers *p = state;
 
-    while (p->asking != NULL)
-        finish(ctx, p, (struct mu__peers_call *)p->asking, -MU_ECLOSED);
+    while (p->calls != NULL)
+        finish(ctx, p, (struct mu__peers_call *)p->calls, -MU_ECLOSED);
 }
 
 const struct mu__behavior mu__peers = {

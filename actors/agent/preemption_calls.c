@@ -13,7 +13,7 @@ static void set_gate(struct agent *a, enum mu__agent_gate gate)
 
 static bool is_agreeing(const struct agent *a)
 {
-    return atomic_load(&a->shared->gate) == MU__GATE_ASKED;
+    return atomic_load(&a->shared->gate) == MU__GATE_REQUESTED;
 }
 
 /* ---- those who wait ---- */
@@ -81,7 +81,7 @@ static struct mu__agent_request *next_waiting(const struct agent *a,
     return NULL;
 }
 
-static void tell_rounds(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
+static void finish_rounds(struct mu__ctx *ctx, struct agent *a, const mu_error *error)
 {
     struct mu__agent_request *pending;
 
@@ -93,7 +93,7 @@ static void tell_rounds(struct mu__ctx *ctx, struct agent *a, const mu_error *er
 }
 
 /* Threads go on, or stop. */
-static void tell_steps(struct mu__ctx *ctx, struct agent *a)
+static void finish_steps(struct mu__ctx *ctx, struct agent *a)
 {
     const mu_preemption *last = &a->preemption.last;
     struct mu__agent_request *pending;
@@ -115,8 +115,8 @@ static void end_round(struct mu__ctx *ctx, struct agent *a, const mu_error *erro
         mu__log(ctx, MU__LOG_WARN, "the tasks have not agreed on a step to stop at: %s",
                 error->message);
     }
-    tell_steps(ctx, a);
-    tell_rounds(ctx, a, error);
+    finish_steps(ctx, a);
+    finish_rounds(ctx, a, error);
 }
 
 /* At once: what is begun later waits. */
@@ -141,7 +141,7 @@ static void send_step(struct mu__ctx *ctx, struct agent *a)
 }
 
 static void begin_round(struct mu__ctx *ctx, struct agent *a,
-                        const struct mu__preempt_ask *body)
+                        const struct mu__preempt_request *body)
 {
     struct agent_preemption *p = &a->preemption;
     uint64_t now_ms = mu__now_ms(ctx);
@@ -156,7 +156,7 @@ static void begin_round(struct mu__ctx *ctx, struct agent *a,
     };
     mu__view_copy(body->task, p->last.task, sizeof p->last.task);
     mu__view_copy(body->reason, p->last.reason, sizeof p->last.reason);
-    set_gate(a, MU__GATE_ASKED);
+    set_gate(a, MU__GATE_REQUESTED);
     mu__log(ctx, MU__LOG_INFO, "%s will be gone in %lld ms%s%.200s", p->last.task,
             (long long)p->last.left_ms, p->last.reason[0] == '\0' ? "" : ": ",
             p->last.reason);
@@ -173,13 +173,13 @@ static bool is_over(const struct agent *a, uint64_t round)
 /* The same round asked again, by the same service or another one, is not a new one. A
  * task that has left or was reset, which the service may not know yet, does not vote: it
  * would never hear what came of it. */
-void mu__agent_on_preempt_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+void mu__agent_on_preempt_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct agent *a = state;
-    const struct mu__preempt_ask *body = mu__body(msg);
+    const struct mu__preempt_request *body = mu__body(msg);
     bool is_same = is_agreeing(a) && a->preemption.number == body->round;
 
-    if (!a->registration.wanted || a->hosts.followed == NULL ||
+    if (!a->registration.is_requested || a->hosts.followed == NULL ||
         msg->from.node != a->hosts.followed->node)
         return;
     if (is_over(a, body->round)) {
@@ -192,7 +192,7 @@ void mu__agent_on_preempt_ask(struct mu__ctx *ctx, void *state, struct mu__msg *
     if (!is_same)
         note_step(a);
     send_step(ctx, a);
-    tell_rounds(ctx, a, NULL);
+    finish_rounds(ctx, a, NULL);
 }
 
 void mu__agent_on_preempt_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

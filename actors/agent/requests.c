@@ -14,7 +14,7 @@ enum { LIMIT_TIMER = 1 };
 
 /* ---- by token ---- */
 
-static struct mu__agent_request **place_of(const struct agent *a, uint64_t token)
+static struct mu__agent_request **slot_of(const struct agent *a, uint64_t token)
 {
     return &a->requests.ring[token & (a->requests.ring_size - 1)];
 }
@@ -36,25 +36,25 @@ static bool grow_ring(struct agent *a)
     a->requests.ring_size = size;
     for (uint32_t i = 0; i < size_before; i++)
         if (before[i] != NULL)
-            *place_of(a, before[i]->token) = before[i];
+            *slot_of(a, before[i]->token) = before[i];
     free(before);
     return true;
 }
 
 static bool index_token(struct agent *a, struct mu__agent_request *pending)
 {
-    struct mu__agent_request **place;
+    struct mu__agent_request **slot;
 
-    while (a->requests.ring_size == 0 || *place_of(a, pending->token) != NULL)
+    while (a->requests.ring_size == 0 || *slot_of(a, pending->token) != NULL)
         if (!grow_ring(a))
             break;
     if (a->requests.ring_size == 0)
         return false;
-    place = place_of(a, pending->token);
-    if (*place != NULL &&
-        mu__map_set(&a->requests.overflow, (*place)->token, *place) != 0)
+    slot = slot_of(a, pending->token);
+    if (*slot != NULL &&
+        mu__map_set(&a->requests.overflow, (*slot)->token, *slot) != 0)
         return false;
-    *place = pending;
+    *slot = pending;
     return true;
 }
 
@@ -64,7 +64,7 @@ struct mu__agent_request *mu__agent_find_request(const struct agent *a, uint64_t
 
     if (token == 0 || a->requests.ring_size == 0)
         return NULL;
-    pending = *place_of(a, token);
+    pending = *slot_of(a, token);
     if (pending != NULL && pending->token == token)
         return pending;
     return a->requests.overflow.count == 0 ? NULL
@@ -73,10 +73,10 @@ struct mu__agent_request *mu__agent_find_request(const struct agent *a, uint64_t
 
 static void unindex_token(struct agent *a, const struct mu__agent_request *pending)
 {
-    struct mu__agent_request **place = place_of(a, pending->token);
+    struct mu__agent_request **slot = slot_of(a, pending->token);
 
-    if (*place == pending)
-        *place = NULL;
+    if (*slot == pending)
+        *slot = NULL;
     else
         (void)mu__map_remove(&a->requests.overflow, pending->token);
 }

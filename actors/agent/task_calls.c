@@ -140,7 +140,7 @@ void mu__agent_call_register(struct mu__ctx *ctx, struct agent *a,
         mu__agent_complete(call, NULL);
         return;
     }
-    a->registration.wanted = true;
+    a->registration.is_requested = true;
     if (mu__agent_submit(ctx, a, &call->pending,
                       call->barrier ? &registering_all : &registering,
                       call->call.timeout_ms, 0) &&
@@ -148,7 +148,7 @@ void mu__agent_call_register(struct mu__ctx *ctx, struct agent *a,
         mu__agent_register(ctx, a);
 }
 
-void mu__agent_tell_registered(struct mu__ctx *ctx, struct agent *a,
+void mu__agent_report_registered(struct mu__ctx *ctx, struct agent *a,
                                const mu_error *error)
 {
     end_all(ctx, a, &registering, error);
@@ -225,7 +225,7 @@ void mu__agent_call_report(struct mu__ctx *ctx, struct agent *a,
     mu__agent_complete(call, &error);
 }
 
-void mu__agent_tell_reported(struct mu__ctx *ctx, struct agent *a)
+void mu__agent_finish_reports(struct mu__ctx *ctx, struct agent *a)
 {
     end_all(ctx, a, &reporting, NULL);
 }
@@ -299,7 +299,7 @@ void mu__agent_call_reset(struct mu__ctx *ctx, struct agent *a,
     mu__agent_complete(call, NULL);
 }
 
-void mu__agent_tell_reset(struct mu__ctx *ctx, struct agent *a)
+void mu__agent_finish_resets(struct mu__ctx *ctx, struct agent *a)
 {
     if (next_of(a, NULL, &resetting) == NULL)
         return;

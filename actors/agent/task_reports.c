@@ -66,6 +66,6 @@ void mu__agent_cleared(struct mu__ctx *ctx, struct agent *a,
     mu__log(ctx, MU__LOG_WARN, "%s", error.message);
     a->error = (mu_error){.code = 0};
     mu__agent_withdraw(ctx, a, &error);
-    a->registration.wanted = true;
+    a->registration.is_requested = true;
     mu__agent_register(ctx, a);
 }

@@ -186,7 +186,7 @@ static void note_deleted(struct mu__agent_watch *watch, struct watch_key *key)
     queue(watch, key);
 }
 
-static struct mu__text_node *first_gone(struct mu__agent_watch *watch,
+static struct mu__text_node *first_removed(struct mu__agent_watch *watch,
                                         struct mu__text_node *node)
 {
     while ((node = mu__text_map_next(&watch->keys, node)) != NULL) {
@@ -204,7 +204,7 @@ static bool note_complete(struct mu__agent_watch *watch)
     struct mu__text_node *node = NULL;
     struct watch_key *mark;
 
-    while ((node = first_gone(watch, node)) != NULL)
+    while ((node = first_removed(watch, node)) != NULL)
         note_deleted(watch, (struct watch_key *)(void *)node);
     if (watch->current)
         return true;

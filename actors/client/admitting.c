@@ -130,16 +130,16 @@ bool mu__client_room_unlist(struct client_actor *c, const struct mu__call *call)
 /* True when the call was answered. */
 static bool try_answer(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call)
 {
-    struct mu__client_call *wanted = client_call(call);
+    struct mu__client_call *waiting = client_call(call);
 
     if (mu__client_phase(c) != MU__SESSION_FINE) {
         complete(ctx, c, call, false);
         return true;
     }
-    if (!has_room(c, wanted) ||
-        (wanted->admits && !mu__admission_take(c->session.shared, wanted->bytes)))
+    if (!has_room(c, waiting) ||
+        (waiting->admits && !mu__admission_take(c->session.shared, waiting->bytes)))
         return false;
-    complete(ctx, c, call, wanted->admits);
+    complete(ctx, c, call, waiting->admits);
     return true;
 }
 

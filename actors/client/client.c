@@ -311,20 +311,20 @@ static void finish(struct mu__ctx *ctx, struct client_actor *c,
                    const struct closure_slot *slot, const struct mu__resolved *body)
 {
     mu_remote_value *future = mu__slot_future(slot);
-    bool kept = body->kept && body->closure != 0;
+    bool pinned = body->pinned && body->closure != 0;
 
     mu__client_add(&c->session.shared->finished, 1);
     if (future != NULL) {
         future->closure = body->closure;
         future->attempt = body->attempt;
     }
-    if (future != NULL && kept) {
+    if (future != NULL && pinned) {
         future->held.number = body->closure;
         future->held.chief_epoch = c->chief.epoch;
     }
     if (future != NULL)
-        mu__client_resolve(ctx, c, future, kept ? MU__REMOTE_PINNED : MU_REMOTE_READY);
-    else if (kept)
+        mu__client_resolve(ctx, c, future, pinned ? MU__REMOTE_PINNED : MU_REMOTE_READY);
+    else if (pinned)
         mu__client_release(ctx, c, body->closure);
     mu__client_count_resolved(ctx, c, slot->bytes);
 }
@@ -542,16 +542,16 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 /* What was scheduled there is aborted, and so is what waits here for that. */
 static void abort_all(struct mu__ctx *ctx, struct client_actor *c, const mu_error *error)
 {
-    bool is_told = false;
+    bool is_reported = false;
 
     for (uint32_t i = 0; i < c->slots.count; i++) {
         struct closure_slot slot;
 
         if (!is_taken(c, (uint64_t)i + 1))
             continue;
-        if (!is_told)
+        if (!is_reported)
             mu__client_note_error(c, error);
-        is_told = true;
+        is_reported = true;
         slot = mu__client_take_slot(ctx, c, (uint64_t)i + 1);
         mu__client_cancelled(ctx, c, &slot, error);
     }

@@ -5,7 +5,7 @@
  *         own program; RESOLVED, FETCHED, FAULT and the answers to requests (STATUS,
  *         PER_WORKER_MADE, DRAINED) and ROOM_ALLOW from the supervisor; node news; its
  *         timers
- * Says:   SCHEDULE, CANCEL_CLOSURE, CANCEL_ALL, FETCH, RELEASE, REPORT, ROOM_ASK and
+ * Says:   SCHEDULE, CANCEL_CLOSURE, CANCEL_ALL, FETCH, RELEASE, REPORT, ROOM_REQUEST and
  *         requests (STATUS_GET, PER_WORKER_MAKE, DRAIN, FORGET) to the supervisor
  * Owns:   a reference to each future that is not resolved; closures whose arguments are
  *         not there yet, and those for which the chief has no room

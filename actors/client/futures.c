@@ -54,7 +54,7 @@ static void wake(struct mu__ctx *ctx, struct client_actor *c, struct mu__waiter 
 }
 
 /* Whether a result that stays with a worker is not what it waits for. */
-static bool wants_content(const struct mu__waiter *waiter)
+static bool needs_content(const struct mu__waiter *waiter)
 {
     return waiter->call != NULL && !waiter->call->until_ready;
 }
@@ -75,7 +75,7 @@ static void wake_content(struct mu__ctx *ctx, struct client_actor *c,
     while (waiter != NULL) {
         struct mu__waiter *next = waiter->next;
 
-        if (!wants_content(waiter))
+        if (!needs_content(waiter))
             wake(ctx, c, waiter, NULL);
         waiter = next;
     }
@@ -299,7 +299,7 @@ static bool is_there(const struct mu__waiter *waiter)
     int state = atomic_load_explicit(&waiter->future->state, memory_order_relaxed);
 
     return state != MU_REMOTE_NOT_READY &&
-           (state != MU__REMOTE_PINNED || !wants_content(waiter));
+           (state != MU__REMOTE_PINNED || !needs_content(waiter));
 }
 
 /* The call is one more time missing than it has futures, so that it is not completed

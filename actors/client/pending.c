@@ -341,7 +341,7 @@ void mu__client_settle(struct mu__ctx *ctx, struct client_actor *c)
 {
     while (c->pending.ready.first != NULL)
         launch(ctx, c, c->pending.ready.first);
-    if (c->room.waiting > 0 || c->room.lacks_told != 0)
+    if (c->room.waiting > 0 || c->room.lacks_reported != 0)
         mu__client_room_use(ctx, c);
 }
 

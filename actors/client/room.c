@@ -150,23 +150,23 @@ static void send_waiting(struct mu__ctx *ctx, struct client_actor *c, uint32_t s
 
 /* ---- telling the chief ---- */
 
-static void ask(struct mu__ctx *ctx, struct client_actor *c, bool leaves)
+static void request_room(struct mu__ctx *ctx, struct client_actor *c, bool leaves)
 {
     struct mu__room *room = &c->room;
-    struct mu__msg *msg = mu__msg_new(ctx, MU__ROOM_ASK);
-    struct mu__room_ask *body;
+    struct mu__msg *msg = mu__msg_new(ctx, MU__ROOM_REQUEST);
+    struct mu__room_request *body;
 
     if (msg != NULL) {
         body = mu__body(msg);
         body->session = room->session;
         body->number = room->number;
-        body->lacks = room->lacks_told;
-        body->need_bytes = room->need_told;
+        body->lacks = room->lacks_reported;
+        body->need_bytes = room->need_reported;
         body->leaves = leaves;
     }
     if (mu__send(ctx, c->chief.pid, msg) == 0)
         return;
-    room->lacks_told = 0;   /* the next one that waits says it again */
+    room->lacks_reported = 0;   /* the next one that waits says it again */
     mu__log(ctx, MU__LOG_WARN, "the chief was not asked for room");
 }
 
@@ -183,8 +183,8 @@ static uint64_t find_need(const struct mu__room *room, uint32_t lacking, uint64_
 {
     if (room->number == 0 || room->waiting == 0)
         return 0;
-    if (room->need_stands && size <= room->need_told)
-        return room->need_told;
+    if (room->need_stands && size <= room->need_reported)
+        return room->need_reported;
     return (lacking & MU__LACKS_BYTES) != 0 && size > room->bytes_allowed
                ? round_up(size, room->bytes_max)
                : 0;
@@ -199,15 +199,15 @@ static bool note_lack(struct client_actor *c)
     uint64_t size = mu__room_size(room, bytes);
     uint32_t lacking = room->waiting == 0 ? 0 : lacks(room, bytes);
     uint64_t need = find_need(room, lacking, size);
-    bool is_new = (lacking & ~room->lacks_told) != 0 || need > room->need_told ||
-                  (need == 0 && room->need_told != 0);
+    bool is_new = (lacking & ~room->lacks_reported) != 0 || need > room->need_reported ||
+                  (need == 0 && room->need_reported != 0);
 
     if (is_sated(room)) {
-        is_new = is_new || room->lacks_told != 0;
-        room->lacks_told = 0;
+        is_new = is_new || room->lacks_reported != 0;
+        room->lacks_reported = 0;
     }
-    room->lacks_told |= lacking;
-    room->need_told = need;
+    room->lacks_reported |= lacking;
+    room->need_reported = need;
     room->need_stands = need != 0;
     return is_new;
 }
@@ -229,7 +229,7 @@ void mu__client_room_use(struct mu__ctx *ctx, struct client_actor *c)
 {
     send_all(ctx, c);
     if (note_lack(c))
-        ask(ctx, c, false);
+        request_room(ctx, c, false);
 }
 
 /* ---- arriving ---- */
@@ -263,7 +263,7 @@ static void wait(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot,
     enqueue(&c->room, slot);
     begin_deadline(ctx, c, slot);
     if (note_lack(c))
-        ask(ctx, c, false);
+        request_room(ctx, c, false);
 }
 
 void mu__client_dispatch(struct mu__ctx *ctx, struct client_actor *c, uint64_t token,
@@ -337,15 +337,15 @@ bool mu__client_room_timer(struct mu__ctx *ctx, struct client_actor *c, uint64_t
 void mu__client_room_open(struct mu__ctx *ctx, struct client_actor *c)
 {
     c->room.session++;
-    c->room.lacks_told = 0;
-    c->room.need_told = 0;
-    ask(ctx, c, false);
+    c->room.lacks_reported = 0;
+    c->room.need_reported = 0;
+    request_room(ctx, c, false);
 }
 
 void mu__client_room_close(struct mu__ctx *ctx, struct client_actor *c)
 {
     if (c->chief.connected)
-        ask(ctx, c, true);
+        request_room(ctx, c, true);
     mu__client_room_forget(c);
 }
 
@@ -356,8 +356,8 @@ void mu__client_room_forget(struct client_actor *c)
     room->number = room->clients = 0;
     room->closures_allowed = room->bytes_allowed = 0;
     room->closures_max = room->bytes_max = 0;
-    room->lacks_told = 0;
-    room->need_told = 0;
+    room->lacks_reported = 0;
+    room->need_reported = 0;
     room->need_stands = false;
 }
 
@@ -378,7 +378,7 @@ void mu__client_on_allow(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     room->clients = body->clients;
     send_all(ctx, c);
     (void)note_lack(c);
-    ask(ctx, c, false);
+    request_room(ctx, c, false);
     mu__client_settle(ctx, c);
 }
 

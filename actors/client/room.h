@@ -35,8 +35,8 @@ struct mu__room {
     uint64_t bytes_max;
     uint64_t closures_sent;     /* and not resolved */
     uint64_t bytes_sent;        /* of those; at most bytes_max for one */
-    uint32_t lacks_told;        /* what the chief was told */
-    uint64_t need_told;
+    uint32_t lacks_reported;        /* what the chief was told */
+    uint64_t need_reported;
     bool need_stands;           /* nothing was sent since that was told */
     uint32_t waiting;           /* closures */
     struct mu__room_queue queues[MU__PRIORITIES];

@@ -433,7 +433,7 @@ static int read_options(const mu_value *value, mu_error *error,
 
 /* One epoch of the record, as it is being read. */
 struct page {
-    size_t place;               /* in the list */
+    size_t index;               /* in the list */
     uint64_t count;             /* of shards that must be in it */
     const int64_t *columns[COLUMNS];
 };
@@ -448,7 +448,7 @@ static int read_column(const mu_value *map, enum column column, mu_error *error,
         tensor.dtype != MU_I64 || tensor.rank != 1 || tensor.dims[0] != page->count)
         return mu_error_set(error, -MU_EDATALOSS,
                             "record[%zu].%s: expected %" PRIu64 " numbers (int64)",
-                            page->place, column_names[column], page->count);
+                            page->index, column_names[column], page->count);
     page->columns[column] = tensor.data;
     return 0;
 }
@@ -458,7 +458,7 @@ static int refuse_cell(const struct page *page, enum column column, uint64_t row
 {
     return mu_error_set(error, -MU_EDATALOSS,
                         "record[%zu].%s[%" PRIu64 "] is %" PRId64 ", expected %s",
-                        page->place, column_names[column], row,
+                        page->index, column_names[column], row,
                         page->columns[column][row], expected);
 }
 
@@ -495,7 +495,7 @@ static int read_page(struct mu__dispenser *d, const mu_value *map, struct page *
 
     if (rv != 0 || (uint64_t)epoch != d->epoch)
         return mu_error_set(error, -MU_EDATALOSS,
-                            "record[%zu].epoch: expected %" PRIu64, page->place,
+                            "record[%zu].epoch: expected %" PRIu64, page->index,
                             d->epoch);
     for (int c = 0; rv == 0 && c < COLUMNS; c++)
         rv = read_column(map, (enum column)c, error, page);
@@ -547,12 +547,12 @@ static int read_record(struct mu__dispenser *d, const mu_value *value, mu_error 
                             last - first + 1);
     for (uint64_t e = first; rv == 0 && e <= last; e++) {
         struct page page = {
-            .place = (size_t)(e - first),
+            .index = (size_t)(e - first),
             .count = e == last ? consumed : d->options.shards,
         };
 
         begin_epoch(d, e);
-        rv = read_page(d, mu_value_at(record, page.place), &page, error);
+        rv = read_page(d, mu_value_at(record, page.index), &page, error);
     }
     return rv;
 }

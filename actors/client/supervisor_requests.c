@@ -113,7 +113,7 @@ static struct mu__msg *status_get(struct mu__ctx *ctx, uint64_t slot)
     if (msg == NULL)
         return NULL;
     body = mu__body(msg);
-    body->place = slot;
+    body->slot = slot;
     return msg;
 }
 

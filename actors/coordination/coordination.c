@@ -186,8 +186,8 @@ static void rewrite(struct mu__ctx *ctx, struct coordination *c)
     const struct mu__store_ops *ops = c->store->ops;
 
     if (!c->leads || c->commits.broken || c->commits.dirty ||
-        c->commits.safe < c->commits.sequence || ops->wants_rewrite == NULL ||
-        !ops->wants_rewrite(c->store, c->records))
+        c->commits.safe < c->commits.sequence || ops->needs_rewrite == NULL ||
+        !ops->needs_rewrite(c->store, c->records))
         return;
     ops->rewrite(c->store, ctx);
     /* Nothing to write is a rewrite, too, and has a commit. */

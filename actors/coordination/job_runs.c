@@ -37,7 +37,7 @@ static uint64_t wall_ms(struct mu__ctx *ctx, const struct coordination *c)
     return c->config.wall_ms == NULL ? mu__now_ms(ctx) : c->config.wall_ms();
 }
 
-static bool is_kept(const struct coordination *c)
+static bool is_persistent(const struct coordination *c)
 {
     return c->config.store->lasting;
 }
@@ -54,7 +54,7 @@ static int write_run(struct mu__ctx *ctx, struct coordination *c,
     char text[MU__RUN_TEXT_MAX];
     int rv;
 
-    if (!is_kept(c))
+    if (!is_persistent(c))
         return 0;
     key_of(run->number, key);
     rv = mu__coord_keys_put_quietly(ctx, c, key, text, mu__store_run_write(run, text));
@@ -189,7 +189,7 @@ static int begin_run(struct mu__ctx *ctx, struct coordination *c, bool failed)
         (void)snprintf(run.name, sizeof run.name, "run-%" PRIu64, run.number);
     mu__store_runs_add(&runs->store_runs, &run);
     mu__log(ctx, MU__LOG_INFO, "run \"%s\" of the job begins", run.name);
-    if (!is_kept(c))
+    if (!is_persistent(c))
         return 0;
     for (int i = 0; i < RUN_DIRECTORIES; i++)
         (void)mu__coord_keys_drop(ctx, c, mu__view_str(run_directories[i]));
@@ -253,14 +253,14 @@ int mu__coord_runs_admit(const struct coordination *c, const struct coord_peer *
 
     if (c->config.only_looks || strcmp(peer->type, "client") == 0)
         return 0;
-    if (body->run != 0 && is_kept(c) && body->run != run->number)
+    if (body->run != 0 && is_persistent(c) && body->run != run->number)
         return mu_error_set(ret_error, -MU_EABORTED,
                             "/job:%s/task:%" PRIu32 " belongs to a former run of the job "
                             "(number %" PRIu64 "), and the service is in run \"%s\" "
                             "(number %" PRIu64 "): start this task again", peer->type,
                             peer->index, body->run, run->name, run->number);
     if (body->run_name.size == 0 || mu__view_is(body->run_name, run->name) ||
-        (!is_kept(c) && c->runs->requested[0] == '\0'))
+        (!is_persistent(c) && c->runs->requested[0] == '\0'))
         return 0;
     return mu_error_set(ret_error, -MU_EABORTED,
                         "/job:%s/task:%" PRIu32 " was started for run \"%.*s\" of the "
@@ -274,7 +274,7 @@ uint64_t mu__coord_runs_number_for(const struct coordination *c, uint64_t run)
 {
     const struct mu__store_run *present = mu__coord_run(c);
 
-    if (!is_kept(c) || (run == 0 && mu__store_run_is_over(present)))
+    if (!is_persistent(c) || (run == 0 && mu__store_run_is_over(present)))
         return 0;
     return present->number;
 }
@@ -471,7 +471,7 @@ static void forget_run(struct mu__ctx *ctx, struct coordination *c, uint64_t num
     char key[MU__RUN_KEY_MAX];
 
     key_of(number, key);
-    if (is_kept(c))
+    if (is_persistent(c))
         (void)mu__coord_keys_delete_own(ctx, c, key);
     mu__store_runs_remove(&c->runs->store_runs, number);
 }

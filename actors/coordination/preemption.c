@@ -75,7 +75,7 @@ static void request_step(struct mu__ctx *ctx, struct coordination *c,
         c->preempt->missing++;
     *voter = (struct voter){.incarnation = task->incarnation, .requested = true};
     if (task->link.up)
-        mu__coord_preempt_send_ask(ctx, c, task->link.node);
+        mu__coord_preempt_send_request(ctx, c, task->link.node);
 }
 
 static void request_all(struct mu__ctx *ctx, struct coordination *c)
@@ -427,7 +427,7 @@ void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
     else if (p->phase == ROUND_OVER && p->error.code == 0 && !has_reported(p, task) &&
              task->link.up &&
              mu__coord_preempt_grace_left(p, mu__coord_clock(ctx, c)) > 0)
-        mu__coord_preempt_send_ask(ctx, c, task->link.node);
+        mu__coord_preempt_send_request(ctx, c, task->link.node);
 }
 
 /* ---- time ---- */

@@ -20,7 +20,7 @@ struct preempt_notice {
 /* What a task has said in the last round. */
 struct voter {
     uint64_t incarnation;
-    bool requested;             /* PREEMPT_ASK was sent to this incarnation */
+    bool requested;             /* PREEMPT_REQUEST was sent to this incarnation */
     bool reported;
     bool counts;
     uint64_t step;
@@ -57,7 +57,7 @@ extern const char mu__coord_preempt_record_name[];
 void mu__coord_preempt_write_record(struct mu__ctx *ctx, struct coordination *c);
 bool mu__coord_preempt_read_record(struct coord_preempt *p, struct mu__view value);
 uint64_t mu__coord_preempt_grace_left(const struct coord_preempt *p, uint64_t now_ms);
-void mu__coord_preempt_send_ask(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_preempt_send_request(struct mu__ctx *ctx, struct coordination *c,
                                 uint32_t node);
 void mu__coord_preempt_send_stop(struct mu__ctx *ctx, struct coordination *c,
                                  uint32_t node, uint64_t round, uint64_t step,

@@ -64,17 +64,17 @@ bool mu__coord_preempt_read_record(struct coord_preempt *p, struct mu__view valu
 
 uint64_t mu__coord_preempt_grace_left(const struct coord_preempt *p, uint64_t now_ms)
 {
-    uint64_t gone_ms = now_ms - p->noticed_ms;
+    uint64_t elapsed_ms = now_ms - p->noticed_ms;
 
-    return gone_ms >= p->grace_ms ? 0 : p->grace_ms - gone_ms;
+    return elapsed_ms >= p->grace_ms ? 0 : p->grace_ms - elapsed_ms;
 }
 
-void mu__coord_preempt_send_ask(struct mu__ctx *ctx, struct coordination *c,
+void mu__coord_preempt_send_request(struct mu__ctx *ctx, struct coordination *c,
                                 uint32_t node)
 {
     const struct coord_preempt *p = c->preempt;
-    struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_ASK);
-    struct mu__preempt_ask *body;
+    struct mu__msg *msg = mu__msg_new(ctx, MU__PREEMPT_REQUEST);
+    struct mu__preempt_request *body;
 
     if (msg == NULL)
         return;

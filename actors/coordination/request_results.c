@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { RING_FIRST = 4, RING_KEPT_MAX = 1 << 12 };
+enum { RING_FIRST = 4, RING_RETAINED_MAX = 1 << 12 };
 
 struct mu__results_agent {
     uint64_t incarnation;
@@ -123,7 +123,7 @@ static int grow(struct mu__results_agent *agent)
 /* A large ring that is empty is given back. */
 static void shrink(struct mu__results_agent *agent)
 {
-    if (agent->count > 0 || agent->capacity <= RING_KEPT_MAX)
+    if (agent->count > 0 || agent->capacity <= RING_RETAINED_MAX)
         return;
     free(agent->ring);
     agent->ring = NULL;

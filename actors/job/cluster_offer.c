@@ -50,7 +50,7 @@ void mu__job_offer_missing(const struct job *job, struct mu__job_call *call)
 
     (void)mu_error_set(&call->call.error, -MU_EDEADLINE,
                        "%s was not told its cluster within %" PRId64 " ms: it %s%s%s",
-                       call->place, call->call.timeout_ms,
+                       call->recipient, call->call.timeout_ms,
                        call->node != 0 ? "has not answered" : "is not connected", colon,
                        call->node != 0 ? "" : job->reported_error);
 }
@@ -106,7 +106,7 @@ static int keep(struct job *job, const struct mu__offer *offer, mu_error *ret_er
     return 0;
 }
 
-static bool is_kept(const struct job *job, const struct mu__offer *offer)
+static bool is_retained(const struct job *job, const struct mu__offer *offer)
 {
     return offer->index == job->offer.index &&
            mu__view_is(offer->type, job->offer.type) &&
@@ -126,7 +126,7 @@ static int judge(struct job *job, const struct job_peer *peer,
         return mu_error_set(ret_error, -MU_EPERMISSION, "%s takes no cluster spec",
                             job->config.task);
     if (job->offer.cluster != NULL)
-        return is_kept(job, offer)
+        return is_retained(job, offer)
                    ? 0
                    : mu_error_set(ret_error, -MU_EPRECONDITION,
                                   "the server was told another cluster spec: as "

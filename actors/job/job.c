@@ -54,9 +54,9 @@ const struct job_peer *mu__job_peer(const struct job *job, const char *type,
 
 const struct job_peer *mu__job_peer_at(const struct job *job, uint32_t node)
 {
-    size_t place = (uintptr_t)mu__map_get(&job->peers.by_node, (uint64_t)node + 1);
+    size_t position = (uintptr_t)mu__map_get(&job->peers.by_node, (uint64_t)node + 1);
 
-    return place == 0 ? NULL : &job->peers.items[place - 1];
+    return position == 0 ? NULL : &job->peers.items[position - 1];
 }
 
 const struct job_peer *mu__job_chief(const struct job *job)
@@ -103,7 +103,7 @@ void mu__job_complete(struct mu__ctx *ctx, struct mu__call **list, struct mu__ca
 
 /* ---- the end ---- */
 
-static int tell(struct mu__ctx *ctx, const struct job *job, uint32_t node)
+static int send_job_state(struct mu__ctx *ctx, const struct job *job, uint32_t node)
 {
     struct mu__msg *msg = mu__msg_new(ctx, MU__JOB_DONE);
     struct mu__job_done *body;
@@ -135,7 +135,7 @@ static void end_job(struct mu__ctx *ctx, struct job *job, struct mu__job_call *c
     mu__job_finish(ctx, job, call->job_code,
                    mu__view_str(call->message == NULL ? "" : call->message));
     for (uint32_t i = 0; i < job->peers.count; i++)
-        (void)tell(ctx, job, job->peers.items[i].node);
+        (void)send_job_state(ctx, job, job->peers.items[i].node);
     if (job->peers.count == 0)
         mu__call_complete(&call->call, 0);
     else
@@ -230,10 +230,10 @@ static void on_stopped(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- node news ---- */
 
-static int note_place(struct job *job, uint32_t node, uint32_t place)
+static int note_index(struct job *job, uint32_t node, uint32_t position)
 {
     return mu__map_set(&job->peers.by_node, (uint64_t)node + 1,
-                       (void *)((uintptr_t)place + 1));
+                       (void *)((uintptr_t)position + 1));
 }
 
 static struct job_peer *new_peer(struct job *job, uint32_t node)
@@ -245,7 +245,7 @@ static struct job_peer *new_peer(struct job *job, uint32_t node)
             return NULL;
         job->peers.size = size;
     }
-    if (note_place(job, node, job->peers.count) != 0)
+    if (note_index(job, node, job->peers.count) != 0)
         return NULL;
     return &job->peers.items[job->peers.count++];
 }
@@ -253,14 +253,14 @@ static struct job_peer *new_peer(struct job *job, uint32_t node)
 static void forget_peer(struct job *job, uint32_t node)
 {
     const struct job_peer *peer = mu__job_peer_at(job, node);
-    uint32_t place;
+    uint32_t position;
 
     if (peer == NULL)
         return;
-    place = (uint32_t)(peer - job->peers.items);
-    job->peers.items[place] = job->peers.items[--job->peers.count];
+    position = (uint32_t)(peer - job->peers.items);
+    job->peers.items[position] = job->peers.items[--job->peers.count];
     /* Takes no memory: the last one's place is known. */
-    (void)note_place(job, job->peers.items[place].node, place);
+    (void)note_index(job, job->peers.items[position].node, position);
     (void)mu__map_remove(&job->peers.by_node, (uint64_t)node + 1);
 }
 
@@ -309,7 +309,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     *peer = (struct job_peer){.node = body->node, .index = body->index};
     mu__view_copy(body->type, peer->type, sizeof peer->type);
     if (job->end.said_here)
-        (void)tell(ctx, job, body->node);
+        (void)send_job_state(ctx, job, body->node);
     mu__job_stop_node_up(ctx, job);
     mu__job_offer_node_up(ctx, job, body->node);
 }

@@ -60,7 +60,7 @@ struct mu__job_call {
     char type[16];          /* STOP: the task */
     uint32_t index;
     struct mu__offer offer; /* OFFER */
-    const char *place;      /* OFFER: to whom and where, for messages */
+    const char *recipient;      /* OFFER: to whom and where, for messages */
 
     char *cluster;          /* TAKE: JSON, the caller frees it; `type` and `index` too */
     mu_value *config;       /* the caller's, NULL: none */

@@ -106,7 +106,7 @@
     F(S, OPTIONAL, str, function, MU__FUNCTION_NAME_MAX)                    \
     F(S, OPTIONAL, u32, error_kind, 255)                                    \
     F(S, OPTIONAL, str, detail, MU__DETAIL_BYTES_MAX)                       \
-    F(S, OPTIONAL, flag, kept, 0)
+    F(S, OPTIONAL, flag, pinned, 0)
 
 /* Cancel one closure: `token` is the client's. */
 #define MU__CANCEL_CLOSURE_FIELDS(F, S)                                     \
@@ -174,10 +174,11 @@
     F(S, REQUIRED, u64, token, 0)
 
 /* What a client may have at the chief: that many closures, with so many bytes of
- * arguments, sent and not resolved. Answered by ROOM_ASK with its `number`: then the
+ * arguments, sent and not resolved. Answered by ROOM_REQUEST with its `number`: then the
  * client holds to it. `closures_max`, `bytes_max`: the chief's own bounds, which that
  * many `clients` share. A closure with more bytes than `bytes_max` counts as one of that
- * size. `session`: the one of ROOM_ASK; what was said to a former one counts no more. */
+ * size. `session`: the one of ROOM_REQUEST; what was said to a former one counts no
+ * more. */
 #define MU__ROOM_ALLOW_FIELDS(F, S)                                         \
     F(S, REQUIRED, u32, number, 0)                                          \
     F(S, REQUIRED, u64, closures, 0)                                        \
@@ -191,20 +192,20 @@
  * lacks (enum mu__room_lack), and how many bytes its next closure needs when they are
  * more than it is allowed. `leaves`: it schedules no more. `session` is another one each
  * time that it begins to. */
-#define MU__ROOM_ASK_FIELDS(F, S)                                           \
+#define MU__ROOM_REQUEST_FIELDS(F, S)                                           \
     F(S, REQUIRED, u32, number, 0)                                          \
     F(S, OPTIONAL, u32, lacks, 255)                                         \
     F(S, OPTIONAL, u64, need_bytes, 0)                                      \
     F(S, OPTIONAL, flag, leaves, 0)                                         \
     F(S, OPTIONAL, u32, session, 0)
 
-/* With `closure`, `name`, or `place`, which is the asker's own token of a closure that it
- * scheduled: why that closure has not run, instead of the status. */
+/* With `closure`, `name`, or `slot`, which is the requester's own token of a closure
+ * that it scheduled: why that closure has not run, instead of the status. */
 #define MU__STATUS_GET_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, u64, closure, 0)                                         \
     F(S, OPTIONAL, str, name, MU__CLOSURE_NAME_MAX)                         \
-    F(S, OPTIONAL, u64, place, 0)
+    F(S, OPTIONAL, u64, slot, 0)
 
 #define MU__STATUS_FIELDS(F, S)                                             \
     F(S, REQUIRED, u64, token, 0)                                           \

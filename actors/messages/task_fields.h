@@ -181,7 +181,7 @@
 
 /* To every task: `task` will be gone; which step have you reached? No step is begun until
  * PREEMPT_STOP says where to stop. */
-#define MU__PREEMPT_ASK_FIELDS(F, S)                                        \
+#define MU__PREEMPT_REQUEST_FIELDS(F, S)                                        \
     F(S, REQUIRED, u64, round, 0)                                           \
     F(S, REQUIRED, str, task, MU__TASK_NAME_MAX)                            \
     F(S, OPTIONAL, u64, grace_ms, 0)                                        \
@@ -227,11 +227,11 @@
 
 /* -- who reaches whom -- */
 
-/* Answered by PEERS_TOLD: a list of maps, see peers.h. */
+/* Answered by PEERS_REPORT: a list of maps, see peers.h. */
 #define MU__PEERS_GET_FIELDS(F, S)                                          \
     F(S, REQUIRED, u64, token, 0)
 
-#define MU__PEERS_TOLD_FIELDS(F, S)                                         \
+#define MU__PEERS_REPORT_FIELDS(F, S)                                         \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, REQUIRED, value, peers, MU__PEERS_CONTENT_MAX)
 

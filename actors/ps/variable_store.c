@@ -47,16 +47,16 @@ static int check_open(const struct mu__store_open *request, mu_error *ret_error)
     return 0;
 }
 
-static int check_same(const struct variable *v, const struct mu__shape *wanted,
+static int check_same(const struct variable *v, const struct mu__shape *requested,
                       mu_error *ret_error)
 {
     char has[MU__SHAPE_TEXT_MAX];
     char expected[MU__SHAPE_TEXT_MAX];
 
-    if (mu__shape_equal(&v->shape, wanted))
+    if (mu__shape_equal(&v->shape, requested))
         return 0;
     mu__shape_text(&v->shape, has, sizeof has);
-    mu__shape_text(wanted, expected, sizeof expected);
+    mu__shape_text(requested, expected, sizeof expected);
     return mu_error_set(ret_error, -MU_EPRECONDITION, "it is %s; opened as %s", has,
                         expected);
 }

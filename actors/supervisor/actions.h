@@ -41,7 +41,7 @@ void mu__sup_adopt(struct supervisor *s, struct supervisor_client *client,
                    struct mu__closure *closure, uint64_t token);
 
 /* Whether it is still to be run: somebody waits for it, or the journal has it. */
-bool mu__sup_is_wanted(const struct supervisor *s, const struct mu__closure *closure);
+bool mu__sup_is_awaited(const struct supervisor *s, const struct mu__closure *closure);
 
 /* Tell every client of an error that is of no closure. */
 void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,

@@ -1,8 +1,8 @@
 /* A full chief is not an error of anybody's closure: its clients hold back what it has no
  * room for. Each is told how much it may have here at a time, in closures and in bytes,
  * and sends no more; so nothing is said for each closure. What is told changes when a
- * client says that it lacks something (ROOM_ASK), comes or goes, or when closures of one
- * that has more than its part are resolved.
+ * client says that it lacks something (ROOM_REQUEST), comes or goes, or when closures
+ * of one that has more than its part are resolved.
  *
  * A client that was told less may have sent more before it heard of that. So its former
  * part stays reserved until it answers. One that does not answer within ANSWER_MS is
@@ -317,7 +317,7 @@ static void begin(struct supervisor *s, struct mu__client_room *room, uint32_t s
 }
 
 static void note_lack(struct mu__ctx *ctx, struct supervisor *s,
-                      struct mu__client_room *room, const struct mu__room_ask *body)
+                      struct mu__client_room *room, const struct mu__room_request *body)
 {
     struct mu__share *bytes = &room->shares[MU__BOUND_BYTES];
 
@@ -331,10 +331,10 @@ static void note_lack(struct mu__ctx *ctx, struct supervisor *s,
 }
 
 /* A client begins with number 0, as often as it opens a session. */
-void mu__sup_on_room_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+void mu__sup_on_room_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
-    const struct mu__room_ask *body = mu__body(msg);
+    const struct mu__room_request *body = mu__body(msg);
     struct supervisor_client *client = mu__sup_client(s, msg->from);
 
     if (client == NULL)

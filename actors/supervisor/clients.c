@@ -52,7 +52,7 @@ struct supervisor_client *mu__sup_client(struct supervisor *s, mu__pid pid)
     return client_new(s, pid);
 }
 
-bool mu__sup_is_wanted(const struct supervisor *s, const struct mu__closure *closure)
+bool mu__sup_is_awaited(const struct supervisor *s, const struct mu__closure *closure)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
 
@@ -287,14 +287,14 @@ static struct mu__closure *enqueue(struct supervisor *s, struct supervisor_clien
 static void refuse(struct mu__ctx *ctx, const struct mu__msg *msg, int code,
                    const char *text)
 {
-    const struct mu__schedule *asked = (const void *)msg->body;
+    const struct mu__schedule *request = (const void *)msg->body;
     struct mu__msg *answer = mu__msg_new(ctx, MU__RESOLVED);
     struct mu__resolved *body;
 
     if (answer == NULL)
         return;
     body = mu__body(answer);
-    body->token = asked->token;
+    body->token = request->token;
     body->code = (uint32_t)-code;
     body->error_kind = code == -MU_EEXHAUSTED ? MU_ERROR_LIMIT : MU_ERROR_OTHER;
     body->message = mu__view_str(text);
@@ -410,7 +410,7 @@ static void cancel_waiting(struct mu__ctx *ctx, struct supervisor *s,
                           "cancelled before it ran, after another closure's error");
 }
 
-static void ask_to_stop(struct mu__ctx *ctx, struct supervisor *s,
+static void request_stop(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
@@ -440,7 +440,7 @@ void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     number = (uint32_t)(client - s->clients.items);
     mu__sup_inputs_pause(s);
     visit_waiting(ctx, s, number, cancel_waiting);
-    visit_in_flight(ctx, s, number, ask_to_stop);
+    visit_in_flight(ctx, s, number, request_stop);
     mu__sup_inputs_resume(ctx, s);
 }
 
@@ -470,7 +470,7 @@ void mu__sup_on_cancel_closure(struct mu__ctx *ctx, void *state, struct mu__msg 
     if (closure == NULL)
         return;
     if (mu__list_worker(closure->list) != 0) {
-        ask_to_stop(ctx, s, closure);
+        request_stop(ctx, s, closure);
         closure->marks |= MU__MARK_UNWANTED;
         return;
     }

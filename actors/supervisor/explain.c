@@ -132,15 +132,15 @@ static const struct mu__member_worker *affine_worker(const struct supervisor *s,
 static uint32_t queue_position(const struct supervisor *s,
                                const struct mu__closure *closure)
 {
-    uint32_t place = 0;
+    uint32_t position = 0;
     const struct mu__closure *at = mu__closures_first(&s->closures, closure->list);
 
     for (; at != NULL && at != closure; at = mu__closures_next(&s->closures, at))
-        place++;
+        position++;
     for (uint32_t list = closure->list - mu__list_priority(closure->list);
          list < closure->list; list++)
-        place += mu__closures_count(&s->closures, list);
-    return place;
+        position += mu__closures_count(&s->closures, list);
+    return position;
 }
 
 static void describe_held(const struct supervisor *s, const struct closure_extra *extra,
@@ -206,18 +206,18 @@ static void describe_affine(const struct supervisor *s,
 static void describe_queued(const struct supervisor *s, const struct mu__closure *closure,
                        uint64_t now_ms, char *out, size_t size)
 {
-    uint32_t place = queue_position(s, closure);
+    uint32_t position = queue_position(s, closure);
     uint32_t role = mu__sup_role(mu__sup_extra(s, closure));
     char noun[64];
     char workers[256];
 
     name_workers(s, role, noun, sizeof noun);
     describe_workers(s, role, now_ms, workers, sizeof workers);
-    if (place == 0)
+    if (position == 0)
         (void)snprintf(out, size, "for %s, as the next: %s", noun, workers);
     else
-        (void)snprintf(out, size, "for %s, behind %" PRIu32 " other%s: %s", noun, place,
-                       place == 1 ? "" : "s", workers);
+        (void)snprintf(out, size, "for %s, behind %" PRIu32 " other%s: %s", noun,
+                       position, position == 1 ? "" : "s", workers);
 }
 
 /* "f runs since 3200 ms" of the one that a worker has run for the longest time. */
@@ -380,29 +380,29 @@ static const struct mu__closure *closure_named(const struct supervisor *s,
 }
 
 /* By its number, as the status shows it, or by the client's token for it. */
-static const struct mu__closure *closure_asked(struct supervisor *s,
+static const struct mu__closure *requested_closure(struct supervisor *s,
                                                const struct mu__msg *msg,
                                                const struct mu__status_get *body)
 {
     if (body->name.size > 0)
         return closure_named(s, body->name);
-    if (body->place != 0)
-        return mu__sup_closure_at(s, msg->from, body->place);
+    if (body->slot != 0)
+        return mu__sup_closure_at(s, msg->from, body->slot);
     return mu__closures_find(&s->closures, body->closure);
 }
 
 void mu__sup_explain(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *msg)
 {
-    const struct mu__status_get *asked = mu__body(msg);
-    const struct mu__closure *closure = closure_asked(s, msg, asked);
+    const struct mu__status_get *request = mu__body(msg);
+    const struct mu__closure *closure = requested_closure(s, msg, request);
     struct mu__msg *reply = mu__msg_new(ctx, MU__STATUS);
-    mu_value *map = closure == NULL ? explanation_of_none(s, asked->name)
+    mu_value *map = closure == NULL ? explanation_of_none(s, request->name)
                                     : explanation(s, closure, mu__now_ms(ctx));
 
     if (reply != NULL) {
         struct mu__status *body = mu__body(reply);
 
-        body->token = asked->token;
+        body->token = request->token;
         reply->backing = mu__pack_value(map, &body->status);
     }
     mu_value_free(map);

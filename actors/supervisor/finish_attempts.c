@@ -206,7 +206,7 @@ static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
                                                            : s->config.retries_max;
 
     if ((closure->marks & (MU__MARK_CANCELLED | MU__MARK_UNWANTED)) != 0 ||
-        !mu__sup_is_wanted(s, closure)) {
+        !mu__sup_is_awaited(s, closure)) {
         mu__sup_resolve_error(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
                               "cancelled while it ran");
         return;
@@ -247,7 +247,7 @@ void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
     outcome.message = mu__view_str(text);
     outcome.task = mu__view_str(task.text);
     if (closure->crashes >= s->config.attempts_max &&
-        (closure->marks & MU__MARK_CANCELLED) == 0 && mu__sup_is_wanted(s, closure)) {
+        (closure->marks & MU__MARK_CANCELLED) == 0 && mu__sup_is_awaited(s, closure)) {
         (void)snprintf(text + strlen(text), sizeof text - strlen(text),
                        "; given up");
         outcome.message = mu__view_str(text);
@@ -562,7 +562,7 @@ static bool is_stuck(struct mu__ctx *ctx, const struct closure_extra *extra,
 
 /* Of one that is not known to have begun its worker is asked first: it gives it back, or
  * says for how long it has run. */
-static void give_up_stuck_or_ask(struct mu__ctx *ctx, struct supervisor *s,
+static void give_up_stuck_or_request(struct mu__ctx *ctx, struct supervisor *s,
                                  struct mu__closure *closure)
 {
     if ((closure->marks & MU__MARK_BEGUN) != 0)
@@ -592,7 +592,7 @@ void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s,
         if (closure->list == MU__LIST_HELD && extra->inputs_missing == 0)
             mu__sup_queue_first(ctx, s, closure);
     } else if (is_stuck(ctx, extra, closure)) {
-        give_up_stuck_or_ask(ctx, s, closure);
+        give_up_stuck_or_request(ctx, s, closure);
         mu__sup_dispatch(ctx, s);
         return;
     }

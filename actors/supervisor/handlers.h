@@ -25,7 +25,7 @@ void mu__sup_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_result(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__sup_on_room_ask(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__sup_on_room_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);

@@ -86,7 +86,7 @@ struct recalls {
     uint64_t timer;         /* of the next look; 0: there is none */
     uint64_t delay_ms;      /* before it */
     bool is_late;           /* nothing may move now, as far as is known */
-    uint64_t asked;         /* RECALLs sent */
+    uint64_t sent;         /* RECALLs sent */
     uint64_t returned;      /* closures that came back, */
     uint64_t refused;       /* and those that had begun */
     bool has_ranks;         /* a closure that is not as any other was queued */

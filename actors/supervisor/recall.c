@@ -82,14 +82,14 @@ static uint32_t request_send(struct mu__ctx *ctx, struct supervisor *s, uint32_t
     }
     body->attempts = (struct mu__view){request->first, size};
     s->worker_states.items[number].recalled_ms = mu__now_ms(ctx);
-    s->recalls.asked++;
+    s->recalls.sent++;
     (void)mu__send(ctx,
                    (mu__pid){mu__membership_get(&s->members, number)->node, MU__WORKER},
                    request->msg);
     return size / MU__ATTEMPT_BYTES;
 }
 
-static bool is_asked(const struct supervisor *s, uint32_t number, uint64_t now_ms)
+static bool is_recalled(const struct supervisor *s, uint32_t number, uint64_t now_ms)
 {
     uint64_t recalled_ms = s->worker_states.items[number].recalled_ms;
 
@@ -255,7 +255,7 @@ static void give_back(struct mu__ctx *ctx, struct supervisor *s,
     if (mu__sup_promote_backup(s, closure))
         return;
     if ((closure->marks & (MU__MARK_CANCELLED | MU__MARK_UNWANTED)) != 0 ||
-        !mu__sup_is_wanted(s, closure)) {
+        !mu__sup_is_awaited(s, closure)) {
         mu__sup_resolve_error(ctx, s, closure, -MU_ECANCELLED, MU_ERROR_OTHER,
                               "cancelled before it ran");
         return;
@@ -373,7 +373,7 @@ static const struct mu__member_worker *fullest(const struct supervisor *s,
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
 
-        if (worker != NULL && waiting_at(worker) > 0 && !is_asked(s, i, now_ms) &&
+        if (worker != NULL && waiting_at(worker) > 0 && !is_recalled(s, i, now_ms) &&
             (last == NULL || is_fuller(last, worker)) &&
             (best == NULL || is_fuller(worker, best)))
             best = worker;
@@ -427,19 +427,19 @@ static uint32_t take_overdue(struct mu__ctx *ctx, struct supervisor *s)
 {
     uint64_t now_ms = mu__now_ms(ctx);
     uint32_t low_ms = (uint32_t)now_ms;
-    uint32_t asked = 0;
+    uint32_t sent = 0;
 
     for (uint32_t i = 1; i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
         const struct mu__closure *first;
 
-        if (worker == NULL || worker->load == worker->begun || is_asked(s, i, now_ms))
+        if (worker == NULL || worker->load == worker->begun || is_recalled(s, i, now_ms))
             continue;
         first = behind(s, i, 0);
         if (first != NULL && is_overdue(s, first, &low_ms))
-            asked += recall_last(ctx, s, i, first, MU__RECALL_MAX, is_overdue, &low_ms);
+            sent += recall_last(ctx, s, i, first, MU__RECALL_MAX, is_overdue, &low_ms);
     }
-    return asked;
+    return sent;
 }
 
 /* For the workers of a role. How many were asked for. */
@@ -448,23 +448,23 @@ static uint32_t steal_for(struct mu__ctx *ctx, struct supervisor *s,
 {
     const struct mu__member_worker *worker = NULL;
     uint64_t now_ms = mu__now_ms(ctx);
-    uint32_t wanted = free_threads(s, idle->role);
-    uint32_t asked = 0;
+    uint32_t free = free_threads(s, idle->role);
+    uint32_t sent = 0;
 
-    for (unsigned i = 0; i < STEALS_MAX && asked < wanted; i++) {
+    for (unsigned i = 0; i < STEALS_MAX && sent < free; i++) {
         worker = fullest(s, worker, now_ms);
         if (worker == NULL)
             break;
-        asked += steal_from(ctx, s, worker, idle);
+        sent += steal_from(ctx, s, worker, idle);
     }
-    return asked;
+    return sent;
 }
 
 /* How many were asked for. */
 static uint32_t steal(struct mu__ctx *ctx, struct supervisor *s)
 {
     bool has_idle = false;
-    uint32_t asked = 0;
+    uint32_t sent = 0;
 
     for (uint32_t role = 0; role < s->members.roles; role++) {
         const struct mu__member_worker *idle = idle_worker(s, role);
@@ -472,9 +472,9 @@ static uint32_t steal(struct mu__ctx *ctx, struct supervisor *s)
         if (idle == NULL)
             continue;
         has_idle = true;
-        asked += steal_for(ctx, s, idle);
+        sent += steal_for(ctx, s, idle);
     }
-    return has_idle ? asked + take_overdue(ctx, s) : 0;
+    return has_idle ? sent + take_overdue(ctx, s) : 0;
 }
 
 /* ---- In front of something more urgent ---- */
@@ -539,20 +539,20 @@ static uint32_t let_urgent_pass(struct mu__ctx *ctx, struct supervisor *s)
     const struct mu__closure *first = mu__closures_first_queued(&s->closures);
     uint32_t left = first == NULL ? 0 : mu__closures_count(&s->closures, first->list);
     uint64_t now_ms = mu__now_ms(ctx);
-    uint32_t asked = 0;
+    uint32_t sent = 0;
 
     for (uint32_t i = 1; s->recalls.has_ranks && i < s->members.workers_size; i++) {
         const struct mu__member_worker *worker = mu__membership_get(&s->members, i);
         uint32_t best;
 
         if (worker == NULL || waiting_at(worker) == 0 || !takes_long(worker) ||
-            is_asked(s, i, now_ms))
+            is_recalled(s, i, now_ms))
             continue;
         best = best_waiting(s, worker, &left);
-        asked += recall_last(ctx, s, i, behind(s, i, mu__member_free_threads(worker)),
+        sent += recall_last(ctx, s, i, behind(s, i, mu__member_free_threads(worker)),
                              MU__RECALL_MAX, is_in_front, &best);
     }
-    return asked;
+    return sent;
 }
 
 /* ---- Looking ---- */
@@ -587,10 +587,10 @@ void mu__sup_recall_watch(struct mu__ctx *ctx, struct supervisor *s)
 
 void mu__sup_recall_tick(struct mu__ctx *ctx, struct supervisor *s)
 {
-    uint32_t asked = steal(ctx, s) + let_urgent_pass(ctx, s);
+    uint32_t sent = steal(ctx, s) + let_urgent_pass(ctx, s);
 
     s->recalls.timer = 0;
-    s->recalls.delay_ms = asked > 0 ? LOOK_MS : 2 * s->recalls.delay_ms + LOOK_MS;
+    s->recalls.delay_ms = sent > 0 ? LOOK_MS : 2 * s->recalls.delay_ms + LOOK_MS;
     if (s->recalls.delay_ms > LOOK_MAX_MS)
         s->recalls.delay_ms = LOOK_MAX_MS;
     look_after(ctx, s, s->recalls.delay_ms);

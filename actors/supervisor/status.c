@@ -261,7 +261,7 @@ static mu_value *memory_value(void)
     const struct mu__block_counts counts = mu__block_pool_counts(&mu__blocks);
     mu_value *map = mu_value_map();
 
-    (void)mu_value_set(map, "kept_bytes", mu_value_int((int64_t)counts.kept_bytes));
+    (void)mu_value_set(map, "cached_bytes", mu_value_int((int64_t)counts.cached_bytes));
     (void)mu_value_set(map, "reused_total", mu_value_int((int64_t)counts.reused));
     (void)mu_value_set(map, "allocated_total", mu_value_int((int64_t)counts.allocated));
     (void)mu_value_set(map, "released_total", mu_value_int((int64_t)counts.released));
@@ -307,7 +307,7 @@ static struct status_request *status_request_new(struct supervisor *s)
     return NULL;
 }
 
-static void ask_servers(struct mu__ctx *ctx, struct supervisor *s,
+static void request_servers(struct mu__ctx *ctx, struct supervisor *s,
                         struct status_request *request)
 {
     for (uint32_t i = 0; i < s->nodes.count; i++) {
@@ -332,7 +332,7 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     struct mu__status_get *body = mu__body(msg);
     struct status_request *request;
 
-    if (body->closure != 0 || body->place != 0 || body->name.size > 0) {
+    if (body->closure != 0 || body->slot != 0 || body->name.size > 0) {
         mu__sup_explain(ctx, s, msg);
         return;
     }
@@ -348,7 +348,7 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         .number = ++s->status.next,
         .variables = mu_value_list(),
     };
-    ask_servers(ctx, s, request);
+    request_servers(ctx, s, request);
     if (request->missing == 0)
         answer(ctx, s, request);
     else

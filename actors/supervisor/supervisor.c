@@ -22,7 +22,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
     {MU__SCHEDULE, mu__sup_on_schedule},
-    {MU__ROOM_ASK, mu__sup_on_room_ask},
+    {MU__ROOM_REQUEST, mu__sup_on_room_request},
     {MU__RESULT, mu__sup_on_result},
     {MU__BEGUN, mu__sup_on_begun},
     {MU__RECALLED, mu__sup_on_recalled},
@@ -105,7 +105,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
         body->closure = mu__closure_id(closure);
         body->attempt = mu__sup_runs(s, closure);
         body->code = (uint32_t)-outcome->code;
-        body->kept = outcome->pinned;
+        body->pinned = outcome->pinned;
         if (outcome->code == 0 && (closure->marks & MU__MARK_DROP_RESULT) == 0)
             body->result = outcome->result;
         if (outcome->code != 0) {

@@ -1,6 +1,7 @@
 /* Schedules closures on workers. One on the chief.
  *
- * Hears:  SCHEDULE, ROOM_ASK, CANCEL_ALL, STATUS_GET, REPORT from clients; REGISTER and
+ * Hears: SCHEDULE, ROOM_REQUEST, CANCEL_ALL, STATUS_GET, REPORT from clients; REGISTER
+ * and
  *         RESULT from workers; STATUS from parameter servers; CALL from the chief's own
  *         program; node news; CLUSTER_ADDED and CLUSTER_REMOVED of workers; its timer
  * Says:   RUN and CANCEL to workers; RESOLVED, ROOM_ALLOW, STATUS to clients;

@@ -8,7 +8,7 @@
 #include "actors/variables/opens.h"
 #include "actors/variables/operations.h"
 
-bool mu__vars_asks_existing(const struct op_part *part)
+bool mu__vars_requests_existing(const struct op_part *part)
 {
     if (part->shard == 0)
         return part->op->phase == CONFIRM || has_flag(part->op, MU_VARIABLE_EXISTING);
@@ -209,7 +209,7 @@ void mu__vars_take_opened(struct mu__ctx *ctx, struct variables *v, struct op_pa
 {
     struct operation *op = part->op;
 
-    if (body->created && mu__vars_asks_existing(part)) {
+    if (body->created && mu__vars_requests_existing(part)) {
         mu__vars_fail_bad_answer(ctx, v, part);
         return;
     }
@@ -232,7 +232,7 @@ void mu__vars_take_absent(struct mu__ctx *ctx, struct variables *v, struct fligh
     struct op_part *part = flight == NULL ? NULL : flight->part;
     struct operation *op;
 
-    if (part == NULL || !mu__vars_asks_existing(part))
+    if (part == NULL || !mu__vars_requests_existing(part))
         return;
     op = part->op;
     if (has_flag(op, MU__VARIABLE_REOPEN)) {

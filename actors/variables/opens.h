@@ -12,7 +12,7 @@ void mu__vars_begin_open(struct variables *v, struct operation *op, uint64_t rep
 void mu__vars_go_through(struct mu__ctx *ctx, struct variables *v, struct operation *op);
 
 /* Whether a part of an open leaves it to others to create its shard: it may wait long. */
-bool mu__vars_asks_existing(const struct op_part *part);
+bool mu__vars_requests_existing(const struct op_part *part);
 bool mu__vars_has_absent(const struct operation *op);
 void mu__vars_take_opened(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                           const struct mu__var_opened *body);

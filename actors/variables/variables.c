@@ -173,7 +173,7 @@ static int send_open(struct mu__ctx *ctx, struct variables *v, struct op_part *p
     body->shard = part->shard;
     body->shards = call->shape->shards;
     body->size = part->shard_bytes;
-    body->existing = mu__vars_asks_existing(part);
+    body->existing = mu__vars_requests_existing(part);
     body->replaces = part->replaces;
     return mu__send_borrowed(ctx, pid_of(v, part->server), msg);
 }

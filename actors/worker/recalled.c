@@ -65,24 +65,24 @@ int mu__recall_answer_send(struct mu__ctx *ctx, struct mu__recall_answer *answer
 }
 
 static bool is_attempt(const struct mu_run *run, mu__pid requester,
-                       const struct mu__attempt *wanted)
+                       const struct mu__attempt *target)
 {
-    return run->closure == wanted->closure && run->attempt == wanted->attempt &&
+    return run->closure == target->closure && run->attempt == target->attempt &&
            mu__pid_equal(run->requester, requester);
 }
 
 struct mu_run *mu__recall_find(const struct mu__run_list *list, struct mu_run **at,
-                               mu__pid requester, const struct mu__attempt *wanted)
+                               mu__pid requester, const struct mu__attempt *target)
 {
     struct mu_run *first = *at != NULL ? *at : list->first;
     struct mu_run *run = first;
 
-    while (run != NULL && !is_attempt(run, requester, wanted))
+    while (run != NULL && !is_attempt(run, requester, target))
         run = run->next;
     if (run == NULL)
-        for (run = list->first; run != first && !is_attempt(run, requester, wanted);)
+        for (run = list->first; run != first && !is_attempt(run, requester, target);)
             run = run->next;
-    if (run == NULL || !is_attempt(run, requester, wanted))
+    if (run == NULL || !is_attempt(run, requester, target))
         return NULL;
     *at = run->next;
     return run;
@@ -90,7 +90,7 @@ struct mu_run *mu__recall_find(const struct mu__run_list *list, struct mu_run **
 
 /* ---- What has begun ---- */
 
-static bool may_tell(const struct mu_run *run, uint64_t now_ms, uint64_t least_ms)
+static bool may_report(const struct mu_run *run, uint64_t now_ms, uint64_t least_ms)
 {
     return !run->reported_begun && attempt_of(run, now_ms).for_ms >= least_ms;
 }
@@ -104,12 +104,12 @@ static uint32_t count_of(const struct mu_run *run, mu__pid requester, uint64_t n
     for (; run != NULL && mu__run_has_begun(run) && count < MU__RECALL_MAX;
          run = run->next)
         count +=
-            mu__pid_equal(run->requester, requester) && may_tell(run, now_ms, least_ms);
+            mu__pid_equal(run->requester, requester) && may_report(run, now_ms, least_ms);
     return count;
 }
 
 /* False: out of memory; it is tried again. */
-static bool tell(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
+static bool report(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
                  uint64_t least_ms)
 {
     mu__pid requester = run->requester;
@@ -129,7 +129,8 @@ static bool tell(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
     for (; count > 0; run = run->next) {
         struct mu__attempt attempt = attempt_of(run, now_ms);
 
-        if (!mu__pid_equal(run->requester, requester) || !may_tell(run, now_ms, least_ms))
+        if (!mu__pid_equal(run->requester, requester) ||
+            !may_report(run, now_ms, least_ms))
             continue;
         at = mu__attempts_put(at, MU__ATTEMPT_TIMED_BYTES, &attempt);
         run->reported_begun = true;
@@ -141,7 +142,7 @@ static bool tell(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
     return true;
 }
 
-bool mu__recall_tell_begun(struct mu__ctx *ctx, const struct mu__run_list *running,
+bool mu__recall_report_begun(struct mu__ctx *ctx, const struct mu__run_list *running,
                            uint32_t threads, uint64_t least_ms)
 {
     uint64_t now_ms = mu__now_ms(ctx);
@@ -150,7 +151,7 @@ bool mu__recall_tell_begun(struct mu__ctx *ctx, const struct mu__run_list *runni
     uint32_t begun = 0;
 
     for (; run != NULL && mu__run_has_begun(run); run = run->next) {
-        if (may_tell(run, now_ms, least_ms) && !tell(ctx, run, now_ms, least_ms))
+        if (may_report(run, now_ms, least_ms) && !report(ctx, run, now_ms, least_ms))
             return true;
         some_left = some_left || !run->reported_begun;
         begun++;

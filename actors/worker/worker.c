@@ -258,7 +258,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
     (void)msg;
     w->look_timer = 0;
-    if (mu__recall_tell_begun(ctx, &w->running, w->config.threads, LOOK_MS))
+    if (mu__recall_report_begun(ctx, &w->running, w->config.threads, LOOK_MS))
         watch_begun(ctx, w);
 }
 
@@ -364,19 +364,19 @@ static void on_effects_sent(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 }
 
 static bool is_run(const struct mu_run *run, const struct mu__msg *msg,
-                   const struct mu__cancel *wanted)
+                   const struct mu__cancel *target)
 {
-    return run->closure == wanted->closure && run->attempt == wanted->attempt &&
+    return run->closure == target->closure && run->attempt == target->attempt &&
            mu__pid_equal(run->requester, msg->from);
 }
 
 /* One that waits for inputs has not begun, and never will. */
 static void cancel_waiting(struct mu__ctx *ctx, struct worker *w,
-                           const struct mu__msg *msg, const struct mu__cancel *wanted)
+                           const struct mu__msg *msg, const struct mu__cancel *target)
 {
     struct mu_run *run = w->waiting.first;
 
-    while (run != NULL && !is_run(run, msg, wanted))
+    while (run != NULL && !is_run(run, msg, target))
         run = run->next;
     if (run == NULL)
         return;
@@ -388,11 +388,11 @@ static void cancel_waiting(struct mu__ctx *ctx, struct worker *w,
 
 /* One that waits for a thread, the same. */
 static void cancel_running(struct mu__ctx *ctx, struct worker *w,
-                           const struct mu__msg *msg, const struct mu__cancel *wanted)
+                           const struct mu__msg *msg, const struct mu__cancel *target)
 {
     struct mu_run *run = w->running.first;
 
-    while (run != NULL && !is_run(run, msg, wanted))
+    while (run != NULL && !is_run(run, msg, target))
         run = run->next;
     if (run == NULL)
         return;
@@ -449,17 +449,17 @@ static void on_recall(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     }
     for (uint32_t i = 0; i < count; i++) {
-        struct mu__attempt wanted =
+        struct mu__attempt target =
             mu__attempts_at(body->attempts, MU__ATTEMPT_BYTES, i);
         struct mu_run *run = mu__recall_find(&w->running, &at_running, msg->from,
-                                             &wanted);
+                                             &target);
 
         if (run != NULL && !mu__withdraw(ctx, &run->work)) {
             mu__recall_answer_begun(&answer, run, mu__now_ms(ctx));
             continue;
         }
         if (run == NULL)
-            run = mu__recall_find(&w->waiting, &at_waiting, msg->from, &wanted);
+            run = mu__recall_find(&w->waiting, &at_waiting, msg->from, &target);
         if (run == NULL)
             continue;
         mu__recall_answer_returned(&answer, run);

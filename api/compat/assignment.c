@@ -190,7 +190,7 @@ static int open_offering(const mu_server_assignment *assignment, const char *url
     return rv;
 }
 
-static int ask(const mu_server_assignment *assignment, const char *url,
+static int send_assignment(const mu_server_assignment *assignment, const char *url,
                struct mu__job_call *call, mu_error *ret_error)
 {
     mu_node *node;
@@ -211,13 +211,13 @@ static int make_offer(const mu_server_assignment *assignment, const char *json,
 {
     const char *url = mu__cluster_url(assignment->cluster, assignment->task_type,
                                       assignment->task_index);
-    char place[384];
+    char task_and_url[384];
     struct mu__job_call call = {
         .call.operation = MU__JOB_OFFER,
         .call.timeout_ms = timeout_ms,
         .offer = {mu__view_str(json), mu__view_str(assignment->task_type),
                   (uint32_t)assignment->task_index, *config},
-        .place = place,
+        .recipient = task_and_url,
     };
 
     if (call.offer.cluster.size > MU__CLUSTER_TEXT_MAX)
@@ -225,9 +225,9 @@ static int make_offer(const mu_server_assignment *assignment, const char *json,
                             "a cluster spec of %" PRIu32 " bytes is too large to be "
                             "offered: at most %d", call.offer.cluster.size,
                             MU__CLUSTER_TEXT_MAX);
-    (void)snprintf(place, sizeof place, "/job:%s/task:%d at %s", assignment->task_type,
-                   assignment->task_index, url);
-    return ask(assignment, url, &call, ret_error);
+    (void)snprintf(task_and_url, sizeof task_and_url, "/job:%s/task:%d at %s",
+                   assignment->task_type, assignment->task_index, url);
+    return send_assignment(assignment, url, &call, ret_error);
 }
 
 int mu_server_assign_cluster(const mu_server_assignment *assignment, int64_t timeout_ms,

@@ -261,26 +261,27 @@ int mu_server_start(const mu_server_options *options, mu_error *ret_error,
     return start_searching(&o, ret_error, ret_server);
 }
 
-static int start_told(const mu_server_options *options, const mu_tf_config *told,
-                      mu_error *ret_error, mu_server **ret_server)
+static int start_from_config(const mu_server_options *options,
+                             const mu_tf_config *tf_config, mu_error *ret_error,
+                             mu_server **ret_server)
 {
     mu_server_options o = *options;
 
-    o.node.cluster = told->cluster;
-    o.node.task_type = told->task_type;
-    o.node.task_index = told->task_index;
-    if (told->rpc_layer[0] != '\0')
-        o.rpc_layer = told->rpc_layer;
-    if (told->environment[0] != '\0')
-        o.environment = told->environment;
-    if (told->cluster == NULL && o.node.resolver != NULL) {
+    o.node.cluster = tf_config->cluster;
+    o.node.task_type = tf_config->task_type;
+    o.node.task_index = tf_config->task_index;
+    if (tf_config->rpc_layer[0] != '\0')
+        o.rpc_layer = tf_config->rpc_layer;
+    if (tf_config->environment[0] != '\0')
+        o.environment = tf_config->environment;
+    if (tf_config->cluster == NULL && o.node.resolver != NULL) {
         o.node.task_type = options->node.task_type;
         o.node.task_index = options->node.task_index;
-    } else if (told->cluster == NULL && o.node.bind_address == NULL) {
+    } else if (tf_config->cluster == NULL && o.node.bind_address == NULL) {
         return mu_error_set(ret_error, -MU_EINVALID,
                             "TF_CONFIG: cluster is missing: a server needs one");
     }
-    if (told->cluster != NULL && told->task_type[0] == '\0')
+    if (tf_config->cluster != NULL && tf_config->task_type[0] == '\0')
         return mu_error_set(ret_error, -MU_EINVALID,
                             "TF_CONFIG: task is missing: a server needs one");
     return mu_server_start(&o, ret_error, ret_server);
@@ -291,7 +292,7 @@ int mu_server_start_from_environment(const mu_server_options *options,
 {
     const char *text = getenv("TF_CONFIG");
     mu_server_options o;
-    mu_tf_config told = {.cluster = NULL};
+    mu_tf_config tf_config = {.cluster = NULL};
     int rv;
 
     if (options == NULL)
@@ -305,11 +306,11 @@ int mu_server_start_from_environment(const mu_server_options *options,
     if (rv == 0 && (text == NULL || text[0] == '\0'))
         return mu_server_start(&o, ret_error, ret_server);
     if (rv == 0)
-        rv = mu_tf_config_parse(text, strlen(text), ret_error, &told);
+        rv = mu_tf_config_parse(text, strlen(text), ret_error, &tf_config);
     if (rv != 0)
         return rv;
-    rv = start_told(&o, &told, ret_error, ret_server);
-    mu_cluster_free(told.cluster);
+    rv = start_from_config(&o, &tf_config, ret_error, ret_server);
+    mu_cluster_free(tf_config.cluster);
     return rv;
 }
 

@@ -28,7 +28,7 @@ enum {
     RECOVERY_WAIT_MS = 30000,
     NAME_BYTES_MAX = 200,
     KEY_BYTES = 256,
-    QUESTION_MS = 250,          /* for how long the service is asked about the chief */
+    LOOKUP_MS = 250,          /* for how long the service is asked about the chief */
     LOOK_MS = 1000,             /* between two looks for the chief's failure, */
     FIRST_LINE_MS = 3000,       /* and before the first line in the log */
     CLOSE_MS = 1000,
@@ -39,7 +39,7 @@ enum {
 struct mu_session {
     mu_node *node;              /* held: see mu__node_ref */
     bool is_chief;
-    bool has_told;
+    bool has_reported;
     char *restored;
     mu_session_config config;
     char key[KEY_BYTES];
@@ -317,7 +317,7 @@ static int put_key(struct opening *opening, mu_error *ret_error)
 }
 
 /* Workers that wait hear of it. */
-static void tell_failure(const struct opening *opening, const mu_error *error)
+static void report_failure(const struct opening *opening, const mu_error *error)
 {
     char key[KEY_BYTES + 8];
 
@@ -344,7 +344,7 @@ int mu_session_open_chief(mu_node *node, const mu_session_options *options,
     if (rv == 0) {
         rv = make_ready(&opening, &error);
         if (rv != 0)
-            tell_failure(&opening, &error);
+            report_failure(&opening, &error);
         if (rv != 0 && ret_error != NULL)
             *ret_error = error;
     }
@@ -355,7 +355,7 @@ int mu_session_open_chief(mu_node *node, const mu_session_options *options,
     free(opening.restored);
     if (rv != 0)
         return rv;
-    session->has_told = opening.has_service;
+    session->has_reported = opening.has_service;
     say(&opening, MU_LOG_INFO, "%s: is ready after %" PRId64 " ms", options->name,
         spent_ms(&opening));
     *ret_session = session;
@@ -409,7 +409,7 @@ static int late(const struct opening *opening, const char *what, mu_error *ret_e
     int64_t waited_ms = spent_ms(opening);
     char chief[320];
 
-    look_for_chief(opening, QUESTION_MS, chief, sizeof chief);
+    look_for_chief(opening, LOOKUP_MS, chief, sizeof chief);
     return mu_error_set(ret_error, -MU_EDEADLINE,
                         "session %s: %.200s after %" PRId64 " ms: %s",
                         opening->options->name, what, waited_ms, chief);
@@ -420,7 +420,7 @@ static void describe_waiting(const struct opening *opening, const char *what)
     int64_t left = left_ms(opening);
     char chief[320];
 
-    look_for_chief(opening, left >= 0 && left < QUESTION_MS ? left : QUESTION_MS, chief,
+    look_for_chief(opening, left >= 0 && left < LOOKUP_MS ? left : LOOKUP_MS, chief,
                    sizeof chief);
     say(opening, MU_LOG_INFO, "%s: %.500s after %" PRId64 " ms: %s",
         opening->options->name, what, spent_ms(opening), chief);
@@ -472,7 +472,7 @@ static void look_for_failure(struct opening *opening)
 
     if (timeout_ms == 0)
         return;
-    timeout_ms = timeout_ms < 0 || timeout_ms > QUESTION_MS ? QUESTION_MS : timeout_ms;
+    timeout_ms = timeout_ms < 0 || timeout_ms > LOOKUP_MS ? LOOKUP_MS : timeout_ms;
     (void)snprintf(key, sizeof key, "%s/failed", opening->key);
     if (mu_kv_try_get(opening->node, key, timeout_ms, NULL, &item) != 0) {
         opening->failed[0] = '\0';
@@ -673,7 +673,7 @@ void mu_session_close(mu_session *session)
 {
     if (session == NULL)
         return;
-    if (session->has_told && !mu__node_on_loop(session->node))
+    if (session->has_reported && !mu__node_on_loop(session->node))
         (void)mu_kv_delete(session->node, session->key, CLOSE_MS, NULL, NULL);
     mu__session_config_done(&session->config);
     free(session->restored);

@@ -61,8 +61,8 @@ static void make_call(struct mu_context *context)
         mu__distribution_failed(run, &error);
     else if (run->barrier != NULL && context->plan->meets)
         mu__thread_barrier_leave(run->barrier, context->participant);
-    if (run->tells)
-        mu__tasks_tell(run, context, &error);
+    if (run->reports)
+        mu__tasks_report(run, context, &error);
     mu__result_keep(run, context->name, mu__result_make(rv, context->result, &error));
     end_call(context);
 }

@@ -176,7 +176,7 @@ const char *mu_context_master_target(const mu_context *context)
 
 /* ---- the strategy ---- */
 
-static int ask(const mu_context *context, int (*should)(void *copy))
+static int call_strategy(const mu_context *context, int (*should)(void *copy))
 {
     return should == NULL ? mu_context_is_chief(context)
                           : should(context->strategy.copy) != 0;
@@ -185,19 +185,19 @@ static int ask(const mu_context *context, int (*should)(void *copy))
 int mu_context_should_init(const mu_context *context)
 {
     MU__REQUIRE_OR(0, context);
-    return ask(context, context->strategy.strategy->should_init);
+    return call_strategy(context, context->strategy.strategy->should_init);
 }
 
 int mu_context_should_checkpoint(const mu_context *context)
 {
     MU__REQUIRE_OR(0, context);
-    return ask(context, context->strategy.strategy->should_checkpoint);
+    return call_strategy(context, context->strategy.strategy->should_checkpoint);
 }
 
 int mu_context_should_save_summary(const mu_context *context)
 {
     MU__REQUIRE_OR(0, context);
-    return ask(context, context->strategy.strategy->should_save_summary);
+    return call_strategy(context, context->strategy.strategy->should_save_summary);
 }
 
 void *mu_context_strategy(const mu_context *context)
@@ -219,7 +219,7 @@ int mu_context_has_barrier(const mu_context *context)
     MU__REQUIRE_OR(0, context);
     if (!context->plan->meets)
         return 0;
-    return context->run->barrier != NULL || context->run->tells;
+    return context->run->barrier != NULL || context->run->reports;
 }
 
 int mu_context_wait_for_others(mu_context *context, int64_t timeout_ms,
@@ -252,7 +252,7 @@ int mu_context_abort_waits(mu_context *context, const mu_error *error)
         why.code = -MU_EUNKNOWN;
     if (why.task[0] == '\0')
         (void)snprintf(why.task, sizeof why.task, "%s", context->task);
-    if (context->run->tells)
+    if (context->run->reports)
         mu__tasks_end_waits(context->run, &why);
     mu__distribution_failed(context->run, &why);
     return why.code;

@@ -16,14 +16,14 @@ enum {
 };
 
 /* The server that this thread keeps for its next run. */
-struct kept {
+struct retained {
     mu_server *server;
     bool leads;
     bool has_chief;
     unsigned runs;              /* of this thread, with whatever server */
 };
 
-static _Thread_local struct kept kept;
+static _Thread_local struct retained retained;
 
 void mu_distribute_options_init(mu_distribute_options *options)
 {
@@ -84,7 +84,7 @@ static int make_plan(const mu_distribute_options *o, const mu_tf_config *spec,
 {
     const mu_strategy *strategy =
         o->strategy == NULL ? mu_strategy_default() : o->strategy;
-    const struct mu__plan_request ask = {
+    const struct mu__plan_request plan_request = {
         .mode = o->mode,
         .cluster = spec->cluster,
         .type = spec->task_type,
@@ -94,7 +94,7 @@ static int make_plan(const mu_distribute_options *o, const mu_tf_config *spec,
         .has_eval_strategy = o->eval_strategy != NULL,
     };
 
-    return mu__plan_make(&ask, error, ret_plan);
+    return mu__plan_make(&plan_request, error, ret_plan);
 }
 
 /* ---- the run's memory ---- */
@@ -107,7 +107,7 @@ static void run_free(struct mu__distribution *run)
     mu__thread_barrier_free(run->barrier);
     mu__plan_done(&run->plan);
     mu_cluster_free(run->spec.cluster);
-    free(run->place.found);
+    free(run->spec_origin.found);
     mu_cluster_free(run->cluster);
     mu_value_free(run->results);
     uv_cond_destroy(&run->moved);
@@ -183,12 +183,12 @@ made:
     run->options = *o;
     run->options.node_options = spec->node_options;
     run->spec = spec->config;
-    run->place = *spec;
+    run->spec_origin = *spec;
     run->plan = *plan;
-    run->number = kept.runs++;
+    run->number = retained.runs++;
     rv = fill_run(run, error);
     if (rv != 0) {
-        mu__spec_leave(&run->place, true);
+        mu__spec_leave(&run->spec_origin, true);
         mu__distribution_unhold(run);
         return rv;
     }
@@ -251,18 +251,18 @@ static int start_server(struct mu__distribution *run, mu_error *error)
     const mu_server_options options = server_options(run);
     int rv;
 
-    if (kept.server != NULL && !mu_server_matches(kept.server, &options))
+    if (retained.server != NULL && !mu_server_matches(retained.server, &options))
         return mu_error_set(error, -MU_EPRECONDITION,
                             "this thread keeps a server of %s; expected the same "
                             "cluster, task, layer, environment and config, or "
                             "mu_distribute_end before",
-                            mu_server_task(kept.server));
-    if (kept.server != NULL) {
-        run->server = kept.server;
+                            mu_server_task(retained.server));
+    if (retained.server != NULL) {
+        run->server = retained.server;
     } else {
-        rv = run->place.found == NULL
+        rv = run->spec_origin.found == NULL
                  ? mu_server_start(&options, error, &run->server)
-                 : mu__server_start_discovered(&options, run->place.found, error,
+                 : mu__server_start_discovered(&options, run->spec_origin.found, error,
                                                &run->server);
         if (rv == 0)
             rv = mu__distribution_opened(run, mu_server_node(run->server), error);
@@ -270,9 +270,9 @@ static int start_server(struct mu__distribution *run, mu_error *error)
             return rv;
     }
     if (run->options.keep_server) {
-        kept.server = run->server;
-        kept.leads = run->plan.leads;
-        kept.has_chief = mu_cluster_task_count(run->spec.cluster, "chief") > 0;
+        retained.server = run->server;
+        retained.leads = run->plan.leads;
+        retained.has_chief = mu_cluster_task_count(run->spec.cluster, "chief") > 0;
     }
     run->node = mu_server_node(run->server);
     return 0;
@@ -311,7 +311,7 @@ static int prepare(struct mu__distribution *run, mu_error *error)
         return rv;
     if (run->plan.serves && !run->plan.client) {
         rv = mu__tasks_open(run, error);
-        run->tells = rv == 0 && run->news != NULL;
+        run->reports = rv == 0 && run->news != NULL;
     }
     if (rv == 0)
         rv = mu__tasks_watch_node(run, error);
@@ -341,7 +341,7 @@ static int close_nodes(struct mu__distribution *run, size_t left, mu_error *erro
         return 0;
     if (run->owns_node)
         rv = mu_node_close(run->node, run->options.end_timeout_ms, error);
-    if (run->server != NULL && run->server != kept.server) {
+    if (run->server != NULL && run->server != retained.server) {
         rv = mu_server_stop(run->server, run->options.end_timeout_ms, error);
         mu_server_free(run->server);
     }
@@ -370,7 +370,7 @@ static int carry_out(struct mu__distribution *run, mu_error *ret_error, size_t *
         return mu__tasks_join(run, ret_error);
     warn(run);
     rv = mu__distribution_call_all(run, ret_error, ret_left);
-    if (run->plan.leads && run->tells)
+    if (run->plan.leads && run->reports)
         rv = mu__tasks_gather(run, ret_error);
     return rv;
 }
@@ -425,7 +425,7 @@ int mu_distribute_run(const mu_distribute_options *options, mu_error *ret_error,
     if (options->worker == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "there is no worker function: expected one");
-    rv = mu__spec_read(options, kept.server, ret_error, &spec);
+    rv = mu__spec_read(options, retained.server, ret_error, &spec);
     if (rv != 0)
         return rv;
     rv = make_plan(options, &spec.config, ret_error, &plan);
@@ -439,7 +439,7 @@ int mu_distribute_run(const mu_distribute_options *options, mu_error *ret_error,
     if (rv != 0)
         return rv;
     rv = run_and_end(run, &error);
-    mu__spec_leave(&run->place, run->node == NULL);
+    mu__spec_leave(&run->spec_origin, run->node == NULL);
     take_results(run, ret_results);
     mu__distribution_unhold(run);
     if (rv != 0 && ret_error != NULL)
@@ -450,16 +450,16 @@ int mu_distribute_run(const mu_distribute_options *options, mu_error *ret_error,
 int mu_distribute_end(int64_t timeout_ms, mu_error *ret_error)
 {
     const mu_error fine = {0};
-    mu_server *server = kept.server;
+    mu_server *server = retained.server;
     int rv = 0;
     int stopped;
 
     if (server == NULL)
         return 0;
-    if (kept.leads)
-        rv = mu__tasks_end(mu_server_node(server), kept.has_chief, &fine, timeout_ms,
+    if (retained.leads)
+        rv = mu__tasks_end(mu_server_node(server), retained.has_chief, &fine, timeout_ms,
                            ret_error);
-    kept.server = NULL;
+    retained.server = NULL;
     stopped = mu_server_stop(server, timeout_ms, rv == 0 ? ret_error : NULL);
     mu_server_free(server);
     return rv != 0 ? rv : stopped;

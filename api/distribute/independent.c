@@ -30,7 +30,8 @@ enum {
     RESULT_BYTES_MAX = 1 << 20
 };
 
-struct request {
+/* A get that waits for a key of another task; `about` is an index of news->heard. */
+struct news_request {
     struct mu__task_news *news;
     int about;
 };
@@ -118,11 +119,11 @@ static void note_ended(struct mu__task_news *news, const mu_kv_response *answer)
     read_error(answer, 0, &news->job);
 }
 
-static void note_gone(struct mu__task_news *news, const mu_kv_response *answer)
+static void note_lost(struct mu__task_news *news, const mu_kv_response *answer)
 {
-    (void)snprintf(news->gone, sizeof news->gone, "%.*s",
-                   (int)(answer->size < sizeof news->gone ? answer->size
-                                                          : sizeof news->gone - 1),
+    (void)snprintf(news->lost_task, sizeof news->lost_task, "%.*s",
+                   (int)(answer->size < sizeof news->lost_task ? answer->size
+                                                          : sizeof news->lost_task - 1),
                    (const char *)answer->value);
 }
 
@@ -135,9 +136,9 @@ static void on_answer(void *user, const mu_kv_response *answer)
         [NEWS_FAILED] = note_failed,
         [NEWS_TRAINED] = note_trained,
         [NEWS_ENDED] = note_ended,
-        [NEWS_GONE] = note_gone,
+        [NEWS_LOST] = note_lost,
     };
-    struct request *request = user;
+    struct news_request *request = user;
     struct mu__task_news *news = request->news;
 
     uv_mutex_lock(&news->lock);
@@ -154,14 +155,14 @@ static void on_answer(void *user, const mu_kv_response *answer)
 static int listen_to(struct mu__distribution *run, const char *key, int about,
                      mu_error *ret_error)
 {
-    const mu_kv_request ask = {.operation = MU_KV_GET, .key = key, .timeout_ms = -1};
-    struct request *request = malloc(sizeof *request);
+    const mu_kv_request get = {.operation = MU_KV_GET, .key = key, .timeout_ms = -1};
+    struct news_request *request = malloc(sizeof *request);
     int rv;
 
     if (request == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to hear of other tasks");
-    *request = (struct request){hold(run->news), about};
-    rv = mu_kv_request_async(run->node, &ask, on_answer, request,
+    *request = (struct news_request){hold(run->news), about};
+    rv = mu_kv_request_async(run->node, &get, on_answer, request,
                              &run->news->requests[about]);
     if (rv == 0)
         return 0;
@@ -248,7 +249,7 @@ int mu__tasks_open(struct mu__distribution *run, mu_error *ret_error)
             rv = listen_to(run, key, NEWS_TRAINED, ret_error);
         mu__tasks_key(run->news, "gone", key);
         if (rv == 0)
-            rv = listen_to(run, key, NEWS_GONE, ret_error);
+            rv = listen_to(run, key, NEWS_LOST, ret_error);
     }
     return rv;
 }
@@ -364,7 +365,7 @@ static void await_meeting(struct mu__distribution *run, struct meeting *meeting,
 {
     struct mu__task_news *news = meeting->news;
 
-    while (!meeting->over && !news->heard[NEWS_FAILED] && !news->heard[NEWS_GONE] &&
+    while (!meeting->over && !news->heard[NEWS_FAILED] && !news->heard[NEWS_LOST] &&
            news->interrupted.code == 0)
         uv_cond_wait(&news->moved, &news->lock);
     if (meeting->over || news->interrupted.code != 0)
@@ -379,15 +380,15 @@ static void await_meeting(struct mu__distribution *run, struct meeting *meeting,
 }
 
 /* Why a barrier that was cancelled was: a task has ended and will not come. */
-static void explain_gone(struct mu__task_news *news, int code, mu_error *error)
+static void explain_lost(struct mu__task_news *news, int code, mu_error *error)
 {
     uv_mutex_lock(&news->lock);
-    if (news->heard[NEWS_GONE] && (code == -MU_ECANCELLED || code == -MU_EABORTED)) {
+    if (news->heard[NEWS_LOST] && (code == -MU_ECANCELLED || code == -MU_EABORTED)) {
         (void)mu_error_set(error, -MU_EINTERNAL,
                            "%s has ended, and does not come to the barrier of chief and "
-                           "workers", news->gone);
+                           "workers", news->lost_task);
         error->kind = MU_ERROR_WORKER;
-        (void)snprintf(error->task, sizeof error->task, "%s", news->gone);
+        (void)snprintf(error->task, sizeof error->task, "%s", news->lost_task);
     }
     uv_mutex_unlock(&news->lock);
 }
@@ -427,7 +428,7 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t timeout_ms, mu_error *r
     if (rv == 0)
         return 0;
     if (!interrupted && !mu__tasks_failure(run, &error))
-        explain_gone(news, rv, &error);
+        explain_lost(news, rv, &error);
     if (error.code == 0)
         (void)mu_error_set(&error, rv, "the barrier of chief and workers: %s",
                            mu_strerror(rv));
@@ -450,7 +451,7 @@ void mu__tasks_end_waits(struct mu__distribution *run, const mu_error *why)
 /* ---- telling ---- */
 
 /* The end of a run is not held up for longer by a service that is away. */
-static int64_t tell_ms(const struct mu__distribution *run)
+static int64_t report_timeout_ms(const struct mu__distribution *run)
 {
     int64_t timeout_ms = run->options.end_timeout_ms;
 
@@ -476,7 +477,7 @@ int mu__tasks_put(mu_node *node, const char *key, const mu_value *result, unsign
     return rv;
 }
 
-static void tell_failure(struct mu__distribution *run, const mu_error *error)
+static void report_failure(struct mu__distribution *run, const mu_error *error)
 {
     mu_value *result = mu__result_make(error->code, NULL, error);
     char key[KEY_BYTES];
@@ -485,7 +486,7 @@ static void tell_failure(struct mu__distribution *run, const mu_error *error)
 
     mu__tasks_key(run->news, "failed", key);
     if (result != NULL)
-        rv = mu__tasks_put(run->node, key, result, 0, tell_ms(run), &inner);
+        rv = mu__tasks_put(run->node, key, result, 0, report_timeout_ms(run), &inner);
     mu_value_free(result);
     if (rv != 0 && rv != -MU_EEXISTS)
         mu__distribution_say(run, MU_LOG_WARN, "the others do not hear of its error: %s",
@@ -494,7 +495,7 @@ static void tell_failure(struct mu__distribution *run, const mu_error *error)
 
 /* Who still waits for it at a barrier hears that it does not come. The first one's name
  * stays. */
-static void tell_gone(struct mu__distribution *run, const struct mu_context *context)
+static void report_end(struct mu__distribution *run, const struct mu_context *context)
 {
     char key[KEY_BYTES];
     mu_error error = {0};
@@ -502,14 +503,14 @@ static void tell_gone(struct mu__distribution *run, const struct mu_context *con
 
     mu__tasks_key(run->news, "gone", key);
     rv = mu_kv_put(run->node, key, context->name, strlen(context->name), 0, 0,
-                   tell_ms(run), &error, NULL);
+                   report_timeout_ms(run), &error, NULL);
     if (rv != 0 && rv != -MU_EEXISTS)
         mu__distribution_say(run, MU_LOG_WARN, "the others do not hear of its end: %s",
                              error.message);
 }
 
 /* A value that is too large, or cannot be packed, is an error in its place. */
-static void tell_result(struct mu__distribution *run, const struct mu_context *context,
+static void report_result(struct mu__distribution *run, const struct mu_context *context,
                         const mu_error *error)
 {
     mu_value *result = mu__result_make(error->code, context->result, error);
@@ -522,14 +523,15 @@ static void tell_result(struct mu__distribution *run, const struct mu_context *c
                    context->name);
     mu__tasks_key(run->news, what, key);
     if (result != NULL)
-        rv = mu__tasks_put(run->node, key, result, MU_KV_OVERWRITE, tell_ms(run), &inner);
+        rv = mu__tasks_put(run->node, key, result, MU_KV_OVERWRITE,
+                           report_timeout_ms(run), &inner);
     mu_value_free(result);
     if (rv != 0 && rv != -MU_EDEADLINE) {
         (void)snprintf(inner.task, sizeof inner.task, "%s", context->name);
         result = mu__result_make(rv, NULL, &inner);
         if (result != NULL)
-            rv = mu__tasks_put(run->node, key, result, MU_KV_OVERWRITE, tell_ms(run),
-                               &inner);
+            rv = mu__tasks_put(run->node, key, result, MU_KV_OVERWRITE,
+                               report_timeout_ms(run), &inner);
         mu_value_free(result);
     }
     if (rv != 0)
@@ -539,19 +541,19 @@ static void tell_result(struct mu__distribution *run, const struct mu_context *c
 
 /* The leading task still needs its agent, which an error that is reported would end. The
  * others are not missed any more. */
-void mu__tasks_tell(struct mu__distribution *run, const struct mu_context *context,
+void mu__tasks_report(struct mu__distribution *run, const struct mu_context *context,
                     const mu_error *error)
 {
     if (error->code != 0)
-        tell_failure(run, error);
+        report_failure(run, error);
     else if (context->plan->meets)
-        tell_gone(run, context);
+        report_end(run, context);
     if (run->plan.leads)
         return;
-    tell_result(run, context, error);
+    report_result(run, context, error);
     if (error->code != 0)
         (void)mu_agent_report_error(run->node, error->code, error->message,
-                                    tell_ms(run), NULL);
+                                    report_timeout_ms(run), NULL);
     else if (!run->options.keep_server)
-        (void)mu_agent_leave(run->node, tell_ms(run), NULL);
+        (void)mu_agent_leave(run->node, report_timeout_ms(run), NULL);
 }

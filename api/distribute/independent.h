@@ -10,7 +10,7 @@ enum { KEY_BYTES = 160, MS_NS = 1000000 };
 #define MU__TASKS_ENDED_KEY "muster/distribute/ended"
 
 /* What the answers of requests are about. */
-enum { NEWS_FAILED, NEWS_TRAINED, NEWS_ENDED, NEWS_GONE, NEWS_COUNT };
+enum { NEWS_FAILED, NEWS_TRAINED, NEWS_ENDED, NEWS_LOST, NEWS_COUNT };
 
 struct mu__task_news {
     atomic_uint holds;
@@ -19,7 +19,7 @@ struct mu__task_news {
     struct mu__distribution *run;   /* NULL once it is closed */
     bool heard[NEWS_COUNT];
     mu_error why;               /* of NEWS_FAILED */
-    char gone[MU_CLUSTER_TASK_BYTES];   /* of NEWS_GONE: the task */
+    char lost_task[MU_CLUSTER_TASK_BYTES];   /* of NEWS_LOST: the task */
     mu_error interrupted;       /* why this process waits for nobody any more; code 0: it
                                    does */
     bool job_done;              /* the wait for the job has ended */

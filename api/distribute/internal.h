@@ -70,14 +70,14 @@ struct mu__distribution {
     mu_distribute_options options;  /* pointers as the caller gave them */
     mu_tf_config spec;              /* cluster (owned) and task of this process, layer,
                                        environment, session_master */
-    struct mu__spec place;          /* where it is from, without its cluster */
+    struct mu__spec spec_origin;          /* where it is from, without its cluster */
     mu_cluster *cluster;            /* without the evaluator; owned; NULL locally */
     struct mu__plan plan;
     unsigned number;                /* of the run on this thread's server */
     struct mu__strategy_copy own;   /* what this process's server is configured with */
     mu_server *server;              /* NULL: none, or a node was given */
     struct mu__task_news *news;     /* NULL without a service, or a node */
-    bool tells;                     /* and hears of other tasks, by the service */
+    bool reports;                     /* and hears of other tasks, by the service */
     struct mu__thread_barrier *barrier; /* NULL: none */
     atomic_uint holds;              /* of the memory: the run and its threads */
     atomic_bool over;               /* nobody needs the calls any more */
@@ -104,8 +104,8 @@ int mu__distribution_opened(struct mu__distribution *run, mu_node *node,
 
 /* `kept` is the server of an earlier run on this thread, whose place is then this one's;
  * NULL: none. May block as long as resolve_ms of the node's options says. */
-int mu__spec_read(const mu_distribute_options *o, const mu_server *kept, mu_error *error,
-                  struct mu__spec *ret_spec);
+int mu__spec_read(const mu_distribute_options *o, const mu_server *server,
+                  mu_error *error, struct mu__spec *ret_spec);
 
 /* A place that was found is not needed any more; to be called before the run returns,
  * since it needs the resolver. With `withdraws` the others are told. Frees neither the
@@ -175,7 +175,7 @@ int mu__tasks_meet(struct mu__distribution *run, int64_t timeout_ms, mu_error *r
 void mu__tasks_end_waits(struct mu__distribution *run, const mu_error *why);
 
 /* Tell the others what came of this task's call, and end their waiting when it failed. */
-void mu__tasks_tell(struct mu__distribution *run, const struct mu_context *context,
+void mu__tasks_report(struct mu__distribution *run, const struct mu_context *context,
                     const mu_error *error);
 
 /* The leading task: wait for everybody's result. Returns the first error among them. */

@@ -85,7 +85,7 @@ static int take_resolution(const mu_resolution *found, mu_tf_config *spec,
 }
 
 /* A server listens before it looks who the others are, where they have to be told. */
-static int find_place(const mu_distribute_options *o, struct mu__spec *spec,
+static int find_spec(const mu_distribute_options *o, struct mu__spec *spec,
                       mu_error *error)
 {
     mu_node_options *options = &spec->node_options;
@@ -118,16 +118,16 @@ static bool is_server(const mu_distribute_options *o)
     return o->mode != MU_MODE_STANDALONE || o->task_type != NULL;
 }
 
-static int take_kept(const mu_server *kept, mu_tf_config *spec, mu_error *error)
+static int take_from_server(const mu_server *server, mu_tf_config *spec, mu_error *error)
 {
     mu_cluster_free(spec->cluster);
-    spec->cluster = mu_cluster_copy(mu_server_cluster(kept));
-    (void)sscanf(mu_server_task(kept), "/job:%15[^/]/task:%d", spec->task_type,
+    spec->cluster = mu_cluster_copy(mu_server_cluster(server));
+    (void)sscanf(mu_server_task(server), "/job:%15[^/]/task:%d", spec->task_type,
                  &spec->task_index);
     return spec->cluster != NULL ? 0 : mu_error_set(error, -MU_ENOMEM, "out of memory");
 }
 
-static int request_resolver(const mu_distribute_options *o, const mu_server *kept,
+static int request_resolver(const mu_distribute_options *o, const mu_server *server,
                         struct mu__spec *spec, mu_error *error)
 {
     mu_resolution resolution;
@@ -135,17 +135,17 @@ static int request_resolver(const mu_distribute_options *o, const mu_server *kep
 
     if (o->resolver == NULL || o->mode == MU_MODE_LOCAL)
         return 0;
-    if (kept != NULL)
-        return take_kept(kept, &spec->config, error);
+    if (server != NULL)
+        return take_from_server(server, &spec->config, error);
     if (is_server(o))
-        return find_place(o, spec, error);
+        return find_spec(o, spec, error);
     rv = mu_resolver_resolve(o->resolver, o->node_options.resolve_ms, error, &resolution);
     return rv != 0 ? rv : take_resolution(&resolution, &spec->config, error);
 }
 
 /* ---- all of it ---- */
 
-static int read_sources(const mu_distribute_options *o, const mu_server *kept,
+static int read_sources(const mu_distribute_options *o, const mu_server *server,
                         struct mu__spec *spec, mu_error *error)
 {
     int rv = read_tf_config(o, error, &spec->config);
@@ -155,7 +155,7 @@ static int read_sources(const mu_distribute_options *o, const mu_server *kept,
     if (!mu_cluster_is_empty(o->cluster))
         return take_cluster(o, &spec->config, error);
     if (mu_cluster_is_empty(spec->config.cluster))
-        rv = request_resolver(o, kept, spec, error);
+        rv = request_resolver(o, server, spec, error);
     if (rv == 0 && mu_cluster_is_empty(spec->config.cluster))
         rv = request_strategy(o->strategy, &spec->config, error);
     return rv;
@@ -189,12 +189,12 @@ static int read_options(const mu_distribute_options *o,
 }
 
 /* The options win over TF_CONFIG, that over the resolver, and that over the strategy. */
-int mu__spec_read(const mu_distribute_options *o, const mu_server *kept, mu_error *error,
-                  struct mu__spec *ret_spec)
+int mu__spec_read(const mu_distribute_options *o, const mu_server *server,
+                  mu_error *error, struct mu__spec *ret_spec)
 {
     struct mu__spec spec = {.node_options = o->node_options,
                             .config = {.task_index = -1}};
-    int rv = read_sources(o, kept, &spec, error);
+    int rv = read_sources(o, server, &spec, error);
 
     if (rv == 0)
         rv = read_options(o, spec.found, &spec.config, error);

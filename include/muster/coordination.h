@@ -332,9 +332,10 @@ MU_EXPORT void mu_kv_watch_close(mu_kv_watch *watch);
 
 typedef struct mu_lock mu_lock;
 
-/* Wait until it is held. `name` is a key. The threads of a process are as strangers to
- * each other: one that holds it and wants it again waits for ever. -MU_EDEADLINE says who
- * holds it, and how many wait before this one; so does the log while it takes long. */
+/* Wait until it is held. `name` is a key. The threads of a process compete with
+ * each other as processes do: one that holds it and takes it again waits for ever.
+ * -MU_EDEADLINE says who holds it, and how many wait before this one; so does the log
+ * while it takes long. */
 MU_EXPORT int mu_lock_acquire(mu_node *node, const char *name, int64_t timeout_ms,
                               mu_error *ret_error, mu_lock **ret_lock);
 

@@ -210,13 +210,13 @@ int mu__loop_query_start(const struct mu__loop_query_config *config,
     return 0;
 }
 
-void mu__loop_query_hurry(struct mu__loop_query *resolving)
+void mu__loop_query_hurry(struct mu__loop_query *loop_query)
 {
-    mu__query_hurry(resolving->query);
+    mu__query_hurry(loop_query->query);
 }
 
-void mu__loop_query_cancel(struct mu__loop_query *resolving)
+void mu__loop_query_cancel(struct mu__loop_query *loop_query)
 {
-    if (resolving != NULL)
-        let_go(resolving);
+    if (loop_query != NULL)
+        let_go(loop_query);
 }

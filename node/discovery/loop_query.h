@@ -64,10 +64,10 @@ int mu__loop_query_call(const struct mu__loop_query_config *config, mu_error *re
                         struct mu__query_result *ret_resolved);
 
 /* What is looked at has changed: a pause before it is looked at again ends now. */
-void mu__loop_query_hurry(struct mu__loop_query *resolving);
+void mu__loop_query_hurry(struct mu__loop_query *loop_query);
 
 /* Nobody wants to know any more: nothing is called. Its memory goes with the loop's next
  * rounds, so the loop has to be run until it has no handles of it. NULL is fine. */
-void mu__loop_query_cancel(struct mu__loop_query *resolving);
+void mu__loop_query_cancel(struct mu__loop_query *loop_query);
 
 #endif

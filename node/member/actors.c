@@ -29,7 +29,7 @@ static void show_peer(void *user, const struct mu__link_view *view)
         .why = view->why,
         .for_ms = view->for_ms,
         .node = view->node,
-        .is_dialled = view->is_kept,
+        .is_dialled = view->is_retained,
     };
 
     to->visit(to->user, &peer);

@@ -310,7 +310,7 @@ static int open_it(struct mupy_node *self, PyObject *cluster, PyObject *kwargs)
 
 /* What the environment says of a node that was given neither cluster nor resolver. Takes
  * both references, and gives two. */
-static int find_place(PyObject **cluster, PyObject **kwargs)
+static int find_spec(PyObject **cluster, PyObject **kwargs)
 {
     static PyObject *find;
     PyObject *options = *kwargs == NULL ? PyDict_New() : PyDict_Copy(*kwargs);
@@ -361,7 +361,7 @@ static int init(PyObject *object, PyObject *args, PyObject *kwargs)
         Py_INCREF(cluster);
         Py_XINCREF(kwargs);
     }
-    if (cluster != Py_None || find_place(&cluster, &kwargs) == 0)
+    if (cluster != Py_None || find_spec(&cluster, &kwargs) == 0)
         (void)open_it(self_of(object), cluster, kwargs);
     Py_DECREF(cluster);
     Py_XDECREF(kwargs);

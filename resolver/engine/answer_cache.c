@@ -20,18 +20,18 @@ static struct mu__request plain(const struct mu__request *request)
     return any;
 }
 
-static struct mu__cached_answer *find(struct mu__answer_cache *kept,
+static struct mu__cached_answer *find(struct mu__answer_cache *cache,
                                       const struct mu__request *request)
 {
     const struct mu__request any = plain(request);
 
     for (size_t i = 0; i < MU__ANSWER_CACHE_MAX; i++)
-        if (kept->rows[i].used && mu__request_same(&kept->rows[i].request, &any))
-            return &kept->rows[i];
+        if (cache->rows[i].used && mu__request_same(&cache->rows[i].request, &any))
+            return &cache->rows[i];
     return NULL;
 }
 
-const struct mu__cached_answer *mu__answer_cache_find(struct mu__answer_cache *kept,
+const struct mu__cached_answer *mu__answer_cache_find(struct mu__answer_cache *cache,
                                                       const struct mu__request *request,
                                                       uint64_t now_ms)
 {
@@ -39,34 +39,34 @@ const struct mu__cached_answer *mu__answer_cache_find(struct mu__answer_cache *k
 
     if (request->cache_ms == 0 || request->again != 0)
         return NULL;
-    row = find(kept, request);
+    row = find(cache, request);
     return row != NULL && now_ms < row->end_ms ? row : NULL;
 }
 
 /* A free place, or that of the one that ends first. */
-static struct mu__cached_answer *make_room(struct mu__answer_cache *kept)
+static struct mu__cached_answer *make_room(struct mu__answer_cache *cache)
 {
-    struct mu__cached_answer *first = &kept->rows[0];
+    struct mu__cached_answer *first = &cache->rows[0];
 
     for (size_t i = 0; i < MU__ANSWER_CACHE_MAX; i++) {
-        if (!kept->rows[i].used)
-            return &kept->rows[i];
-        if (kept->rows[i].end_ms < first->end_ms)
-            first = &kept->rows[i];
+        if (!cache->rows[i].used)
+            return &cache->rows[i];
+        if (cache->rows[i].end_ms < first->end_ms)
+            first = &cache->rows[i];
     }
     drop(first);
     return first;
 }
 
-void mu__answer_cache_put(struct mu__answer_cache *kept,
+void mu__answer_cache_put(struct mu__answer_cache *cache,
                           const struct mu__request *request, const char *data,
                           size_t size, uint64_t now_ms)
 {
     const struct mu__request any = plain(request);
-    struct mu__cached_answer *row = find(kept, request);
+    struct mu__cached_answer *row = find(cache, request);
 
     if (row == NULL)
-        row = make_room(kept);
+        row = make_room(cache);
     else
         drop(row);
     row->used = mu__request_copy(&any, &row->request) == 0;
@@ -82,8 +82,8 @@ void mu__answer_cache_put(struct mu__answer_cache *kept,
     row->end_ms = now_ms + request->cache_ms;
 }
 
-void mu__answer_cache_done(struct mu__answer_cache *kept)
+void mu__answer_cache_done(struct mu__answer_cache *cache)
 {
     for (size_t i = 0; i < MU__ANSWER_CACHE_MAX; i++)
-        drop(&kept->rows[i]);
+        drop(&cache->rows[i]);
 }

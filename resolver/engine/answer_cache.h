@@ -20,15 +20,15 @@ struct mu__answer_cache {
 
 /* The answer to the same request, whatever its `again` was; NULL when there is none that
  * is still good, and for requests that want a new one. */
-const struct mu__cached_answer *mu__answer_cache_find(struct mu__answer_cache *kept,
+const struct mu__cached_answer *mu__answer_cache_find(struct mu__answer_cache *cache,
                                                       const struct mu__request *request,
                                                       uint64_t now_ms);
 
 /* Copy an answer, in place of an earlier one. Without memory nothing is kept. */
-void mu__answer_cache_put(struct mu__answer_cache *kept,
+void mu__answer_cache_put(struct mu__answer_cache *cache,
                           const struct mu__request *request, const char *data,
                           size_t size, uint64_t now_ms);
 
-void mu__answer_cache_done(struct mu__answer_cache *kept);
+void mu__answer_cache_done(struct mu__answer_cache *cache);
 
 #endif

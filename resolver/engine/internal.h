@@ -20,7 +20,7 @@ struct mu__entry {
     enum mu__entry_state state;
     char why[512];
     struct mu__own_call *detecting;         /* of `own`, in this round; NULL: not yet */
-    struct mu__own_call *resolving;
+    struct mu__own_call *resolve_call;
     struct mu__own_call *stuck;             /* of a round before, when it has not returned
                                                then; NULL: none */
     struct {                                /* what its announcing came to */

@@ -206,8 +206,9 @@ int mu__own_detect(struct mu__entry *entry, struct mu__requests *requests,
 int mu__own_resolve(struct mu__entry *entry, struct mu__requests *requests,
                     int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    int rv = request(entry, &entry->resolving, requests, left_ms, run_resolve, ret_error);
-    const struct mu__own_call *call = entry->resolving;
+    int rv =
+        request(entry, &entry->resolve_call, requests, left_ms, run_resolve, ret_error);
+    const struct mu__own_call *call = entry->resolve_call;
 
     if (rv != 0)
         return rv;
@@ -244,7 +245,7 @@ static void put_aside(struct mu__entry *entry, struct mu__own_call **slot)
 void mu__own_begin(struct mu__entry *entry)
 {
     put_aside(entry, &entry->detecting);
-    put_aside(entry, &entry->resolving);
+    put_aside(entry, &entry->resolve_call);
 }
 
 void mu__own_move(struct mu__entry *from, struct mu__entry *to)

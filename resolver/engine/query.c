@@ -227,7 +227,7 @@ static uint64_t next_due(const struct mu__query *e)
 
 /* For how long, from now on, a server wants to be left alone that has not answered
  * well. */
-static uint32_t wanted_pause_ms(const struct mu__query *e)
+static uint32_t requested_pause_ms(const struct mu__query *e)
 {
     const struct mu__exchange *exchange;
     uint64_t now_ms = now(e);
@@ -342,9 +342,9 @@ static uint64_t rest_until(const struct mu__query *e)
 {
     uint64_t now_ms = now(e);
     uint64_t rest_ms = REST * (now_ms - e->round_ms);
-    uint64_t wanted_ms = wanted_pause_ms(e);
+    uint64_t requested_ms = requested_pause_ms(e);
 
-    return now_ms + (rest_ms > wanted_ms ? rest_ms : wanted_ms);
+    return now_ms + (rest_ms > requested_ms ? rest_ms : requested_ms);
 }
 
 /* The end of a round that failed: another one, or the conclusion. */
@@ -364,7 +364,7 @@ static int conclude(struct mu__query *e, int rv, mu_error *ret_error,
     e->rounds++;
     if (!passing || !mu__retry_next(&retry, e->rounds, now(e),
                                     e->config.random(e->config.owner),
-                                    wanted_pause_ms(e), &e->again_ms))
+                                    requested_pause_ms(e), &e->again_ms))
         return give_up(e, passing ? -MU_EDEADLINE : rv, ret_error);
     e->between = true;
     e->rest_ms = rest_until(e);

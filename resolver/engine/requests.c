@@ -53,18 +53,18 @@ static void answer_done(struct mu__answer *answer)
 }
 
 /* What was kept of an answer is freed by the function in front of it. */
-struct kept {
+struct parsed_answer {
     void *parsed;
     void (*done)(void *parsed);
 };
 
 static void exchange_free(struct mu__exchange *exchange)
 {
-    struct kept *kept = exchange->answer.kept;
+    struct parsed_answer *parsed_answer = exchange->answer.parsed_answer;
 
-    if (kept != NULL && kept->done != NULL)
-        kept->done(kept->parsed);
-    free(kept);
+    if (parsed_answer != NULL && parsed_answer->done != NULL)
+        parsed_answer->done(parsed_answer->parsed);
+    free(parsed_answer);
     mu__request_free_copy(&exchange->request);
     answer_done(&exchange->answer);
     free(exchange);
@@ -261,15 +261,15 @@ void mu__answer_set_parsed(const struct mu__answer *answer, void *parsed,
                            void (*done)(void *parsed))
 {
     struct mu__answer *own = (struct mu__answer *)(uintptr_t)answer;
-    struct kept *kept = malloc(sizeof *kept);
+    struct parsed_answer *parsed_answer = malloc(sizeof *parsed_answer);
 
     assert(answer->parsed == NULL);
-    if (kept == NULL) {
+    if (parsed_answer == NULL) {
         done(parsed);
         return;
     }
-    *kept = (struct kept){parsed, done};
-    own->kept = kept;
+    *parsed_answer = (struct parsed_answer){parsed, done};
+    own->parsed_answer = parsed_answer;
     own->parsed = parsed;
     drop_bytes(own);
 }

@@ -154,7 +154,7 @@ struct mu__answer {
     char *data;              /* never NULL when code is 0; a zero byte stands behind it */
     size_t size;
     void *parsed; /* what the resolver has made of it: see mu__answer_set_parsed */
-    void *kept;   /* the requests' */
+    void *parsed_answer;   /* the requests' */
 };
 
 struct mu__requests;

@@ -148,7 +148,7 @@ static int detect_entry(struct mu__entry *entry, struct mu__requests *requests,
     return mu_error_set(ret_error, rv, "%s: %.400s", mu__entry_name(entry), why.message);
 }
 
-static int nobody(const mu_resolver *resolver, mu_error *ret_error)
+static int no_answer(const mu_resolver *resolver, mu_error *ret_error)
 {
     const struct mu__entry *entry;
     char names[300] = "";
@@ -187,7 +187,7 @@ static int find_taken(mu_resolver *resolver, struct mu__requests *requests,
             return 0;
         }
     }
-    return nobody(resolver, ret_error);
+    return no_answer(resolver, ret_error);
 }
 
 int mu__resolver_need_taken(mu_resolver *resolver, struct mu__requests *requests,

@@ -100,15 +100,15 @@ static bool holds_v4(const char *text)
 static const char *next_address(const struct mu__dns_plan *plan, const char *text,
                                 const char *at, size_t *ret_size)
 {
-    bool wants_4 = plan->family != MU__DNS_ONLY_6;
-    bool wants_6 = plan->family == MU__DNS_ONLY_6 || plan->family == MU__DNS_ALL ||
+    bool needs_ipv4 = plan->family != MU__DNS_ONLY_6;
+    bool needs_ipv6 = plan->family == MU__DNS_ONLY_6 || plan->family == MU__DNS_ALL ||
                    (plan->family == MU__DNS_AUTO && !holds_v4(text));
 
     while (*at != '\0') {
         size_t size = strcspn(at, "\n");
 
-        if ((wants_4 && has_family(at, size, false)) ||
-            (wants_6 && has_family(at, size, true))) {
+        if ((needs_ipv4 && has_family(at, size, false)) ||
+            (needs_ipv6 && has_family(at, size, true))) {
             *ret_size = size;
             return at;
         }
@@ -406,12 +406,12 @@ static bool is_own_name(const char *own, const char *name)
 
 static bool has_line(const char *text, const char *line)
 {
-    size_t wanted = strlen(line);
+    size_t length = strlen(line);
 
     for (; *text != '\0'; text += strspn(text, "\n")) {
         size_t size = strcspn(text, "\n");
 
-        if (size == wanted && memcmp(text, line, size) == 0)
+        if (size == length && memcmp(text, line, size) == 0)
             return true;
         text += size;
     }

@@ -28,7 +28,7 @@ enum {
     PAGE_TASKS = 4096,
     CROWD_TASKS = 64,           /* where more are expected, all keys are read only after a
                                    change */
-    KEPT_MS = 60000,            /* what was read then */
+    CACHE_MS = 60000,            /* what was read then */
     CHOICES_MAX = 16,           /* of a free index, until one is not snatched away */
     WATCH_MS = 3000
 };
@@ -244,7 +244,7 @@ static int read_tasks(struct talk *talk, mu_resolution *resolution)
     begin_range(talk, &range);
     rv = is_crowd(talk) ? look_for_change(talk, &range) : 0;
     if (rv == 0 && range.limit > PAGE_TASKS)
-        talk->etcd.cache_ms = KEPT_MS;
+        talk->etcd.cache_ms = CACHE_MS;
     while (rv == 0 && page->more) {
         struct mu__etcd_answer *answer = NULL;
         struct mu__etcd_body body = {0};
@@ -323,8 +323,8 @@ static void write_key(struct talk *talk, struct slot *slot, int index)
                    slot->task.task_type, index);
 }
 
-/* Keep the lease; *ret_kept is false when there is none any more. */
-static int keep(struct talk *talk, const struct slot *slot, bool *ret_kept)
+/* Keep the lease; *ret_stored is false when there is none any more. */
+static int keep(struct talk *talk, const struct slot *slot, bool *ret_stored)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__etcd_body body = {0};
@@ -334,9 +334,9 @@ static int keep(struct talk *talk, const struct slot *slot, bool *ret_kept)
     mu__etcd_keep(&body, slot->lease);
     rv = post(talk, MU__ETCD_KEEP, &body, 0, &answer);
     if (rv == 0)
-        rv = mu__etcd_kept(answer, talk->etcd.error, &ttl_s);
+        rv = mu__etcd_lease_ttl(answer, talk->etcd.error, &ttl_s);
     mu__etcd_answer_free(answer);
-    *ret_kept = ttl_s > 0;
+    *ret_stored = ttl_s > 0;
     return rv;
 }
 
@@ -412,15 +412,15 @@ static int refuse(struct talk *talk, struct slot *slot, uint64_t lease,
     uint64_t term = 0;
     uint64_t ttl_s = 0;
     bool known;
-    bool lives;
+    bool is_live;
     int rv = lease == 0 ? 0 : request_ttl(talk, lease, &term, &ttl_s);
 
     if (rv != 0)
         return rv;
     known = own->holder_lease == lease && own->holder_term == term;
-    lives = known && ttl_s > 0 &&
+    is_live = known && ttl_s > 0 &&
             (ttl_s > own->holder_ttl_s || now > own->holder_end_s + 1);
-    if (lease == 0 || own->taken || lives)
+    if (lease == 0 || own->taken || is_live)
         return mu_error_set(talk->etcd.error, -MU_EEXISTS,
                             "etcd: %s is another process's, at %s%s", slot->key,
                             entry->address,
@@ -531,10 +531,10 @@ static int take_free(struct talk *talk, struct slot *slot)
 
 static int take_slot(struct talk *talk, struct slot *slot)
 {
-    bool kept = false;
-    int rv = keep(talk, slot, &kept);
+    bool stored = false;
+    int rv = keep(talk, slot, &stored);
 
-    if (rv == 0 && !kept)
+    if (rv == 0 && !stored)
         rv = grant(talk, slot);
     if (rv != 0)
         return rv;

@@ -15,7 +15,7 @@
 enum {
     REQUEST_MS = 3000,
     NEXT_MS = 1000,         /* where there is another endpoint to ask */
-    TOKEN_KEPT_MS = 240000, /* etcd's simple tokens end 5 minutes after their last
+    TOKEN_VALID_MS = 240000, /* etcd's simple tokens end 5 minutes after their last
                                    use, as it comes */
     TOKEN_BYTES = 4096,     /* a JWT has some hundreds */
     PASSWORD_BYTES_MAX = 4096,
@@ -233,7 +233,7 @@ static int post(struct mu__etcd_talk *talk, const char *endpoint, const char *pa
 static int explain(struct mu__etcd_talk *talk, const char *endpoint, int code,
                    const mu_error *inner)
 {
-    if (talk->user == NULL && mu__etcd_wants_user(inner))
+    if (talk->user == NULL && mu__etcd_needs_user(inner))
         return mu_error_set(talk->error, -MU_EUNAUTHENTICATED,
                             "etcd at %s has users; expected settings user and "
                             "password_file (variables MUSTER_ETCD_USER, "
@@ -273,7 +273,7 @@ static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *o
     struct mu__request request = {
         .again = talk->is_renewed ? RENEWED : 0,
         .headers = headers,
-        .cache_ms = TOKEN_KEPT_MS,
+        .cache_ms = TOKEN_VALID_MS,
     };
     mu_error inner = {0};
     int rv;
@@ -324,7 +324,7 @@ static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char 
         rv = post(talk, endpoint, path, &request, &inner, ret_answer);
         if (rv == 0 || rv == MU__LATER)
             return rv;
-        if (headers[1] == NULL || was_renewed || !mu__etcd_wants_other_token(rv, &inner))
+        if (headers[1] == NULL || was_renewed || !mu__etcd_needs_new_token(rv, &inner))
             return explain(talk, endpoint, rv, &inner);
         talk->is_renewed = true;
     }

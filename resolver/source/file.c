@@ -37,9 +37,9 @@ static bool has_tf_config_keys(const cJSON *root)
 /* The words of TF_CONFIG's reader begin with where the text usually is. */
 static int rename_source(const mu_error *error, const char *source, mu_error *ret_error)
 {
-    static const char usual[] = "TF_CONFIG";
-    size_t size = sizeof usual - 1;
-    bool begins = strncmp(error->message, usual, size) == 0;
+    static const char variable_name[] = "TF_CONFIG";
+    size_t size = sizeof variable_name - 1;
+    bool begins = strncmp(error->message, variable_name, size) == 0;
 
     return mu_error_set(ret_error, error->code, "%s%s%s", source, begins ? "" : ": ",
                         error->message + (begins ? size : 0));

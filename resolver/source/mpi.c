@@ -120,7 +120,7 @@ static int fill_slots(const struct mu__mpi_task *task, const struct nodes *nodes
                         nodes->source, nodes->hosts.count, task->size - left, task->size);
 }
 
-static int find_deal(struct mu__requests *requests, const struct mu__settings *settings,
+static int find_layout(struct mu__requests *requests, const struct mu__settings *settings,
                      mu_error *ret_error, enum mu__distribution *ret_distribution)
 {
     const char *text = mu__setting(requests, settings, MU__MPI_MAPPING);
@@ -144,7 +144,7 @@ static int lay_out(struct mu__requests *requests, const struct mu__settings *set
 {
     enum mu__distribution distribution = MU__DISTRIBUTION_BLOCK;
     unsigned *counts;
-    int rv = find_deal(requests, settings, ret_error, &distribution);
+    int rv = find_layout(requests, settings, ret_error, &distribution);
 
     if (rv != 0)
         return rv;

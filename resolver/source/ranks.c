@@ -303,7 +303,7 @@ int mu__ranks_meet(struct mu__requests *requests, const char *source, const char
                    const char *bind_address, mu_error *ret_error,
                    mu_resolution *resolution)
 {
-    struct mu__jobs usual = {.rows = {{"chief", 1}, {"worker", tasks - 1}},
+    struct mu__jobs default_jobs = {.rows = {{"chief", 1}, {"worker", tasks - 1}},
                              .rows_count = 2};
     int rv = jobs == NULL ? 0 : check_jobs(jobs, source, ret_error);
 
@@ -311,7 +311,7 @@ int mu__ranks_meet(struct mu__requests *requests, const char *source, const char
         rv = mu__resolution_add(resolution, source, "chief", 0, address, ret_error);
     if (rv != 0)
         return rv;
-    mu__rank_task(&usual, rank, resolution);
+    mu__rank_task(&default_jobs, rank, resolution);
     if (bind_address != NULL)
         rv = mu__rank_bind(bind_address, "bind_address", ret_error, resolution);
     else if (rank != 0)

@@ -298,21 +298,21 @@ static int lay_out(struct mu__requests *requests, struct plan *plan, mu_error *r
 static int compare(struct mu__requests *requests, const struct plan *plan,
                    const char *variable, unsigned mine, mu_error *ret_error)
 {
-    unsigned told;
+    unsigned exported;
     int rv;
 
     if (!plan->names.in_step || mu__request_variable(requests, variable) == NULL)
         return 0;
     rv = mu__rank_number(requests, variable, "", 0, MU_CLUSTER_TASKS_MAX - 1, ret_error,
-                         &told);
-    if (rv != 0 || told == mine)
+                         &exported);
+    if (rv != 0 || exported == mine)
         return rv;
     return mu_error_set(
         ret_error, -MU_EPRECONDITION,
         "%s is %u, but rank %u would have %u by %s and the distribution "
         "(%s): the addresses of the tasks cannot be told; start srun with "
         "--distribution=block, or set tasks_per_node",
-        variable, told, plan->rank, mine, plan->names.counts,
+        variable, exported, plan->rank, mine, plan->names.counts,
         mu__request_variable(requests, "SLURM_DISTRIBUTION") == NULL
             ? "SLURM_DISTRIBUTION is not set"
             : mu__request_variable(requests, "SLURM_DISTRIBUTION"));

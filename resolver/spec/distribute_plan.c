@@ -277,7 +277,7 @@ void mu__plan_target(const mu_cluster *cluster, const char *layer, const char *t
 
 /* Those that `wanted` says yes to, as "chief:0,worker:2". */
 static char *list_tasks(const mu_cluster *cluster,
-                        bool (*wanted)(const void *arg, const char *type, int index),
+                        bool (*is_member)(const void *arg, const char *type, int index),
                         const void *arg)
 {
     size_t size = mu_cluster_task_count(cluster, NULL) * TASK_TEXT_BYTES + 1;
@@ -289,7 +289,7 @@ static char *list_tasks(const mu_cluster *cluster,
 
     for (size_t i = 0; text != NULL && mu_cluster_task_at(cluster, i, &type, &index,
                                                           &address) == 0; i++) {
-        if (!wanted(arg, type, index))
+        if (!is_member(arg, type, index))
             continue;
         (void)snprintf(text + used, size - used, "%s%s:%d", used > 0 ? "," : "", type,
                        index);
@@ -298,7 +298,7 @@ static char *list_tasks(const mu_cluster *cluster,
     return text;
 }
 
-static bool wants_training(const void *arg, const char *type, int index)
+static bool needs_training(const void *arg, const char *type, int index)
 {
     (void)arg;
     (void)index;
@@ -307,7 +307,7 @@ static bool wants_training(const void *arg, const char *type, int index)
 
 char *mu__plan_tasks(const mu_cluster *cluster)
 {
-    return list_tasks(cluster, wants_training, NULL);
+    return list_tasks(cluster, needs_training, NULL);
 }
 
 struct leader {
@@ -317,7 +317,7 @@ struct leader {
 };
 
 /* Who makes calls of its own comes to its end by itself. */
-static bool wants_joining(const void *arg, const char *type, int index)
+static bool needs_joining(const void *arg, const char *type, int index)
 {
     const struct leader *leader = arg;
 
@@ -336,5 +336,5 @@ char *mu__plan_joining(const struct mu__plan *plan, const mu_cluster *cluster,
 {
     const struct leader leader = {plan, type, index};
 
-    return list_tasks(cluster, wants_joining, &leader);
+    return list_tasks(cluster, needs_joining, &leader);
 }

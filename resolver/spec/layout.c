@@ -140,7 +140,7 @@ static void put(struct mu__layout *layout, unsigned rank, size_t node, unsigned 
 
 /* In rounds of `step` tasks to each node that still has some to get; `open` has room for
  * all nodes, and those that have all leave it. */
-static void deal_rounds(const unsigned *counts, size_t nodes, unsigned step,
+static void distribute_rounds(const unsigned *counts, size_t nodes, unsigned step,
                         uint32_t *open, struct mu__layout *layout)
 {
     size_t open_count = nodes;
@@ -149,7 +149,7 @@ static void deal_rounds(const unsigned *counts, size_t nodes, unsigned step,
     for (size_t i = 0; i < nodes; i++)
         open[i] = (uint32_t)i;
     for (unsigned from = 0; open_count > 0; from += step) {
-        size_t kept = 0;
+        size_t remaining = 0;
 
         for (size_t i = 0; i < open_count; i++) {
             uint32_t node = open[i];
@@ -157,9 +157,9 @@ static void deal_rounds(const unsigned *counts, size_t nodes, unsigned step,
             for (unsigned j = from; j < counts[node] && j - from < step; j++)
                 put(layout, rank++, node, j);
             if (counts[node] > from + step)
-                open[kept++] = node;
+                open[remaining++] = node;
         }
-        open_count = kept;
+        open_count = remaining;
     }
     assert(rank == layout->tasks);
 }
@@ -183,7 +183,7 @@ int mu__layout_assign(enum mu__distribution distribution, unsigned plane,
         return -MU_ENOMEM;
     rv = layout_init(ret_layout, tasks);
     if (rv == 0)
-        deal_rounds(counts, nodes, step, open, ret_layout);
+        distribute_rounds(counts, nodes, step, open, ret_layout);
     free(open);
     return rv;
 }
@@ -209,7 +209,7 @@ static struct named *sorted(const struct mu__host_list *hosts)
     return names;
 }
 
-static int place_ranks(const struct mu__host_list *ranks, const struct named *names,
+static int assign_ranks(const struct mu__host_list *ranks, const struct named *names,
                        size_t names_count, const char *source, unsigned *counts,
                        mu_error *ret_error, struct mu__layout *layout)
 {
@@ -238,7 +238,7 @@ int mu__layout_listed(const struct mu__host_list *ranks,
                                              : layout_init(&layout, ranks->count);
 
     if (rv == 0)
-        rv = place_ranks(ranks, names, hosts->count, source, counts, ret_error, &layout);
+        rv = assign_ranks(ranks, names, hosts->count, source, counts, ret_error, &layout);
     else
         rv = mu_error_set(ret_error, rv, "%s: out of memory", source);
     free(names);

@@ -377,13 +377,13 @@ static int say_error(int status, const cJSON *root, const char *text, size_t siz
 
 /* What etcd 3.4 says about a token that it does not know any more, and about one from
  * before its users were changed. */
-bool mu__etcd_wants_other_token(int code, const mu_error *error)
+bool mu__etcd_needs_new_token(int code, const mu_error *error)
 {
     return code == -MU_EUNAUTHENTICATED ||
            strstr(error->message, "revision of auth store is old") != NULL;
 }
 
-bool mu__etcd_wants_user(const mu_error *error)
+bool mu__etcd_needs_user(const mu_error *error)
 {
     return strstr(error->message, "user name is empty") != NULL;
 }
@@ -512,7 +512,7 @@ int mu__etcd_granted(const struct mu__etcd_answer *answer, mu_error *ret_error,
     return 0;
 }
 
-int mu__etcd_kept(const struct mu__etcd_answer *answer, mu_error *ret_error,
+int mu__etcd_lease_ttl(const struct mu__etcd_answer *answer, mu_error *ret_error,
                   uint64_t *ret_ttl_s)
 {
     cJSON *result = NULL;

@@ -97,13 +97,13 @@ int mu__etcd_granted(const struct mu__etcd_answer *answer, mu_error *ret_error,
                      uint64_t *ret_lease, uint64_t *ret_ttl_s);
 
 /* *ret_ttl_s is 0 when there is no such lease any more. */
-int mu__etcd_kept(const struct mu__etcd_answer *answer, mu_error *ret_error,
+int mu__etcd_lease_ttl(const struct mu__etcd_answer *answer, mu_error *ret_error,
                   uint64_t *ret_ttl_s);
 
 /* What an error of a request means for its user: its token has ended; it needs a user and
  * had none; there are no users, so none is needed. */
-bool mu__etcd_wants_other_token(int code, const mu_error *error);
-bool mu__etcd_wants_user(const mu_error *error);
+bool mu__etcd_needs_new_token(int code, const mu_error *error);
+bool mu__etcd_needs_user(const mu_error *error);
 bool mu__etcd_lacks_users(const mu_error *error);
 
 /* Of what is answered to a password: none but the words that etcd has for it. A server,

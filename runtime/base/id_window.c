@@ -9,7 +9,7 @@
 
 enum {
     WORD_BITS = 64,
-    KEPT_WORDS = 16     /* a ring up to this size is not given back */
+    WORDS_RETAINED = 16     /* a ring up to this size is not given back */
 };
 
 static uint64_t words_of(const struct mu__id_window *window)
@@ -86,9 +86,10 @@ static void shrink(struct mu__id_window *window)
 {
     uint64_t needed = words_needed(window, window->end);
 
-    if (words_of(window) <= KEPT_WORDS || needed * 8 > words_of(window))
+    if (words_of(window) <= WORDS_RETAINED || needed * 8 > words_of(window))
         return;
-    (void)resize(window, rounded_up(needed * 2 < KEPT_WORDS ? KEPT_WORDS : needed * 2));
+    (void)resize(window,
+                 rounded_up(needed * 2 < WORDS_RETAINED ? WORDS_RETAINED : needed * 2));
 }
 
 int mu__id_window_add(struct mu__id_window *window, uint64_t id)

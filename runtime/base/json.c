@@ -410,7 +410,7 @@ static bool scan_document(struct scan *s, const struct mu__json_want *wants)
 }
 
 /* Line and column (in characters) of `at`, both from 1. */
-static void find_place(const struct scan *s, unsigned *ret_line, unsigned *ret_column)
+static void find_spec(const struct scan *s, unsigned *ret_line, unsigned *ret_column)
 {
     unsigned line = 1;
     unsigned column = 1;
@@ -452,7 +452,7 @@ static int syntax_error(const struct scan *s, const char *source, mu_error *ret_
     unsigned line;
     unsigned column;
 
-    find_place(s, &line, &column);
+    find_spec(s, &line, &column);
     quote_excerpt(s, excerpt, sizeof excerpt);
     if (s->at < s->end)
         mu__quote(got, sizeof got, s->at, length > 0 ? length : 1);

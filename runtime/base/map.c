@@ -93,9 +93,9 @@ static void close_hole(struct mu__map *map, size_t hole)
     size_t mask = map->capacity - 1;
 
     for (size_t i = (hole + 1) & mask; map->entries[i].key != 0; i = (i + 1) & mask) {
-        size_t wanted = home(map, map->entries[i].key);
+        size_t ideal = home(map, map->entries[i].key);
 
-        if (((i - wanted) & mask) >= ((i - hole) & mask)) {
+        if (((i - ideal) & mask) >= ((i - hole) & mask)) {
             map->entries[hole] = map->entries[i];
             hole = i;
         }

@@ -33,7 +33,7 @@ struct mu__http_request {
     size_t answer_max;          /* bytes; 0: 64 MiB. A larger answer is an error */
     mu__pid owner;              /* gets HTTP_DONE */
     const struct mu__http_tls *tls;     /* may be NULL */
-    const char *wanted_header;  /* the name of a header of the answer; NULL: none */
+    const char *header_name;  /* the name of a header of the answer; NULL: none */
     bool uses_proxy;            /* what the environment says about proxies counts */
 
     /* The answer. */
@@ -68,7 +68,7 @@ struct mu__http_ops {
 
     /* Begin, and nobody wants the answer: everything is copied, no HTTP_DONE arrives.
      * What somebody says who ends now. It may fail without a word. */
-    void (*tell)(struct mu__http *http, const struct mu__http_request *request);
+    void (*notify)(struct mu__http *http, const struct mu__http_request *request);
 };
 
 #endif

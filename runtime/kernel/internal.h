@@ -61,7 +61,7 @@ struct mu__kernel {
     struct dispatch *dispatches;
     struct node *nodes;         /* ordered by number */
     size_t nodes_count;
-    size_t nodes_gone;          /* of these, without words, not found any more */
+    size_t nodes_lost;          /* of these, without words, not found any more */
     size_t nodes_capacity;
     struct mu__list remote_monitors;
     struct mu__kernel_counters counters;
@@ -90,7 +90,7 @@ static inline void mu__kernel_wake(struct mu__kernel *kernel, uint64_t due_ms)
 /* ---- watching.c ---- */
 
 /* All of them are told, and gone. */
-void mu__monitors_tell(struct mu__kernel *kernel, struct mu__list *monitors);
+void mu__monitors_notify(struct mu__kernel *kernel, struct mu__list *monitors);
 
 /* Gone, and nobody is told. */
 void mu__monitors_free(struct mu__kernel *kernel, struct mu__list *monitors);

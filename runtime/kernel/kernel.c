@@ -193,13 +193,14 @@ static int grow_table(struct mu__kernel *kernel)
     return 0;
 }
 
-static int choose_number(struct mu__kernel *kernel, uint32_t wanted, uint32_t *ret_number)
+static int choose_number(struct mu__kernel *kernel, uint32_t requested,
+                         uint32_t *ret_number)
 {
-    if (wanted != 0) {
-        assert(wanted < MU__ACTOR_NAMED_MAX);
-        if (kernel->table[wanted] != NULL)
+    if (requested != 0) {
+        assert(requested < MU__ACTOR_NAMED_MAX);
+        if (kernel->table[requested] != NULL)
             return -MU_EEXISTS;
-        *ret_number = wanted;
+        *ret_number = requested;
         return 0;
     }
     if (kernel->counters.actors >= kernel->table_size / 2) {
@@ -240,7 +241,7 @@ static void end_actor(struct mu__kernel *kernel, struct actor *actor)
     actor->stopping = true;
     if (actor->dispatch->behavior->done != NULL)
         actor->dispatch->behavior->done(&ctx, actor->state);
-    mu__monitors_tell(kernel, &actor->monitors);
+    mu__monitors_notify(kernel, &actor->monitors);
     forget(kernel, actor);
 }
 

@@ -30,10 +30,10 @@ static bool before(const struct mu__timers *timers, uint32_t a, uint32_t b)
     return x->order < y->order;
 }
 
-static void place(struct mu__timers *timers, uint32_t i, uint32_t slot)
+static void heap_index(struct mu__timers *timers, uint32_t i, uint32_t slot)
 {
     timers->heap[i] = slot;
-    timers->slots[slot].place = i;
+    timers->slots[slot].heap_index = i;
 }
 
 static void sift_up(struct mu__timers *timers, uint32_t i)
@@ -41,10 +41,10 @@ static void sift_up(struct mu__timers *timers, uint32_t i)
     uint32_t slot = timers->heap[i];
 
     while (i > 0 && before(timers, slot, timers->heap[(i - 1) / 2])) {
-        place(timers, i, timers->heap[(i - 1) / 2]);
+        heap_index(timers, i, timers->heap[(i - 1) / 2]);
         i = (i - 1) / 2;
     }
-    place(timers, i, slot);
+    heap_index(timers, i, slot);
 }
 
 static void sift_down(struct mu__timers *timers, uint32_t i)
@@ -61,10 +61,10 @@ static void sift_down(struct mu__timers *timers, uint32_t i)
             child++;
         if (!before(timers, timers->heap[child], slot))
             break;
-        place(timers, i, timers->heap[child]);
+        heap_index(timers, i, timers->heap[child]);
         i = child;
     }
-    place(timers, i, slot);
+    heap_index(timers, i, slot);
 }
 
 static bool grow(struct mu__timers *timers)
@@ -86,8 +86,8 @@ static bool grow(struct mu__timers *timers)
         return false;
     timers->heap = heap;
     for (uint32_t i = timers->capacity; i < capacity; i++)
-        slots[i] = (struct mu__timer_slot){.generation = 1, .place = i + 2};
-    slots[capacity - 1].place = timers->free_first;
+        slots[i] = (struct mu__timer_slot){.generation = 1, .heap_index = i + 2};
+    slots[capacity - 1].heap_index = timers->free_first;
     timers->free_first = timers->capacity + 1;
     timers->capacity = capacity;
     return true;
@@ -103,7 +103,7 @@ uint64_t mu__timers_set(struct mu__timers *timers, uint64_t due_ms, struct mu__m
         return 0;
     index = timers->free_first - 1;
     slot = &timers->slots[index];
-    timers->free_first = slot->place;
+    timers->free_first = slot->heap_index;
     slot->due_ms = due_ms;
     slot->order = timers->order_next++;
     slot->msg = msg;
@@ -118,20 +118,20 @@ static struct mu__msg *take(struct mu__timers *timers, uint32_t index)
 {
     struct mu__timer_slot *slot = &timers->slots[index];
     struct mu__msg *msg = slot->msg;
-    uint32_t i = slot->place;
+    uint32_t i = slot->heap_index;
     uint32_t last = timers->heap[timers->count - 1];
 
     timers->count--;
     if (last != index) {
-        place(timers, i, last);
+        heap_index(timers, i, last);
         sift_down(timers, i);
-        sift_up(timers, timers->slots[last].place);
+        sift_up(timers, timers->slots[last].heap_index);
     }
     slot->msg = NULL;
     slot->generation++;
     if (slot->generation == 0)
         slot->generation = 1;
-    slot->place = timers->free_first;
+    slot->heap_index = timers->free_first;
     timers->free_first = index + 1;
     return msg;
 }

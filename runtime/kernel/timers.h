@@ -11,7 +11,7 @@ struct mu__timer_slot {
     uint64_t order;
     struct mu__msg *msg;    /* to the timer's owner; NULL: the slot is free */
     uint32_t generation;    /* of the slot; part of the timer's number */
-    uint32_t place;         /* in the heap; in a free slot: the next free one */
+    uint32_t heap_index;         /* in the heap; in a free slot: the next free one */
 };
 
 struct mu__timers {

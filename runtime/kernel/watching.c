@@ -26,7 +26,7 @@ static struct node *find_node(const struct mu__kernel *kernel, uint32_t number)
 
 /* ---- monitors ---- */
 
-static void tell_down(struct mu__kernel *kernel, struct monitor *monitor)
+static void notify_down(struct mu__kernel *kernel, struct monitor *monitor)
 {
     mu__kernel_post(kernel, monitor->down);
     free(monitor);
@@ -45,12 +45,12 @@ static void monitor_free(struct mu__kernel *kernel, struct monitor *monitor)
     free(monitor);
 }
 
-void mu__monitors_tell(struct mu__kernel *kernel, struct mu__list *monitors)
+void mu__monitors_notify(struct mu__kernel *kernel, struct mu__list *monitors)
 {
     struct monitor *monitor;
 
     while ((monitor = pop(monitors)) != NULL)
-        tell_down(kernel, monitor);
+        notify_down(kernel, monitor);
 }
 
 void mu__monitors_free(struct mu__kernel *kernel, struct mu__list *monitors)
@@ -108,7 +108,7 @@ int mu__monitor(struct mu__ctx *ctx, mu__pid pid)
     body->actor = pid.actor;
     if (list == NULL) {
         mu__kernel_wake(kernel, mu__now_ms(ctx));
-        tell_down(kernel, monitor);
+        notify_down(kernel, monitor);
         return 0;
     }
     mu__list_prepend(list, &monitor->node);
@@ -135,7 +135,7 @@ static struct mu__buf *join(const char *first, const char *second,
 }
 
 /* The strings in `body` stand in `words`. */
-static int tell(struct mu__kernel *kernel, uint32_t watcher, uint16_t kind,
+static int notify(struct mu__kernel *kernel, uint32_t watcher, uint16_t kind,
                 const void *body, struct mu__buf *words)
 {
     size_t size = kernel->body_sizes[kind];
@@ -156,14 +156,14 @@ static void say_no_memory(struct mu__kernel *kernel, const char *what)
 }
 
 /* `words` NULL: there was no memory for them. */
-static void tell_watchers(struct mu__kernel *kernel, uint16_t kind, const void *body,
+static void notify_watchers(struct mu__kernel *kernel, uint16_t kind, const void *body,
                           struct mu__buf *words)
 {
     bool is_lost = words == NULL;
 
     for (uint32_t i = 0; words != NULL && i < kernel->table_size; i++)
         if (kernel->table[i] != NULL && kernel->table[i]->watches_nodes)
-            is_lost |= tell(kernel, kernel->table[i]->number, kind, body, words) != 0;
+            is_lost |= notify(kernel, kernel->table[i]->number, kind, body, words) != 0;
     if (is_lost)
         say_no_memory(kernel, "out of memory: node news lost");
 }
@@ -189,7 +189,7 @@ int mu__watch_nodes(struct mu__ctx *ctx)
         if (kernel->nodes[i].words != NULL) {
             const struct mu__node_up body = up_of(&kernel->nodes[i]);
 
-            if (tell(kernel, ctx->self.actor, MU__NODE_UP, &body,
+            if (notify(kernel, ctx->self.actor, MU__NODE_UP, &body,
                      kernel->nodes[i].words) != 0)
                 return -MU_ENOMEM;
         }
@@ -214,17 +214,17 @@ static struct node *add_node(struct mu__kernel *kernel)
 
 /* Those that have gone leave the array together, in the order of its length: ten thousand
  * may go at once. */
-static void drop_gone_nodes(struct mu__kernel *kernel)
+static void drop_lost_nodes(struct mu__kernel *kernel)
 {
-    size_t kept = 0;
+    size_t remaining = 0;
 
-    if (kernel->nodes_gone * 2 < kernel->nodes_count)
+    if (kernel->nodes_lost * 2 < kernel->nodes_count)
         return;
     for (size_t i = 0; i < kernel->nodes_count; i++)
         if (kernel->nodes[i].words != NULL)
-            kernel->nodes[kept++] = kernel->nodes[i];
-    kernel->nodes_count = kept;
-    kernel->nodes_gone = 0;
+            kernel->nodes[remaining++] = kernel->nodes[i];
+    kernel->nodes_count = remaining;
+    kernel->nodes_lost = 0;
 }
 
 void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *type,
@@ -247,7 +247,7 @@ void mu__kernel_node_up(struct mu__kernel *kernel, uint32_t node, const char *ty
     }
     kernel->nodes_count++;
     body = up_of(added);
-    tell_watchers(kernel, MU__NODE_UP, &body, added->words);
+    notify_watchers(kernel, MU__NODE_UP, &body, added->words);
 }
 
 static void remote_monitors_down(struct mu__kernel *kernel, uint32_t node)
@@ -260,27 +260,27 @@ static void remote_monitors_down(struct mu__kernel *kernel, uint32_t node)
         next = MU__LIST_NEXT(m, struct monitor, node);
         if (m->target.node == node) {
             mu__list_remove(&kernel->remote_monitors, &m->node);
-            tell_down(kernel, m);
+            notify_down(kernel, m);
         }
     }
 }
 
 void mu__kernel_node_down(struct mu__kernel *kernel, uint32_t node, const char *reason)
 {
-    struct node *gone = find_node(kernel, node);
+    struct node *lost = find_node(kernel, node);
     struct mu__node_down body = {.node = node};
     struct mu__view none;
     struct mu__buf *words;
 
-    if (gone == NULL)
+    if (lost == NULL)
         return;
-    mu__buf_unref(gone->words);
-    gone->words = NULL;
-    kernel->nodes_gone++;
-    drop_gone_nodes(kernel);
+    mu__buf_unref(lost->words);
+    lost->words = NULL;
+    kernel->nodes_lost++;
+    drop_lost_nodes(kernel);
     remote_monitors_down(kernel, node);
     words = join(reason, "", &body.reason, &none);
-    tell_watchers(kernel, MU__NODE_DOWN, &body, words);
+    notify_watchers(kernel, MU__NODE_DOWN, &body, words);
     mu__buf_unref(words);
 }
 
@@ -290,7 +290,7 @@ void mu__kernel_node_trouble(struct mu__kernel *kernel, const char *type, uint32
     struct mu__node_trouble body = {.index = index};
     struct mu__buf *words = join(type, reason, &body.type, &body.reason);
 
-    tell_watchers(kernel, MU__NODE_TROUBLE, &body, words);
+    notify_watchers(kernel, MU__NODE_TROUBLE, &body, words);
     mu__buf_unref(words);
 }
 

@@ -48,7 +48,7 @@ _Static_assert(MU__BLOCK_BYTES_MIN << 15 == MU__BLOCK_BYTES_MAX,
 
 /* An atomic_flag that is zero is clear, as of all compilers that build this. */
 struct mu__block_pool mu__blocks = {
-    .bytes_max = MU__BLOCKS_KEPT_BYTES_MAX,
+    .bytes_max = MU__BLOCKS_CACHED_BYTES_MAX,
 };
 
 /* ---- locks ---- */
@@ -123,10 +123,10 @@ static struct mu__block *map(size_t bytes)
 static struct mu__block *allocate(struct mu__block_pool *pool, size_t bytes,
                                   unsigned block_class)
 {
-    bool is_kept = block_class < MU__BLOCK_CLASSES;
+    bool is_pooled = block_class < MU__BLOCK_CLASSES;
     struct mu__block *block;
 
-    if (is_kept)
+    if (is_pooled)
         bytes = class_bytes(block_class);
     block = block_class != CLASS_NONE && bytes >= MAP_BYTES_MIN ? map(bytes)
                                                                 : malloc(bytes);
@@ -136,7 +136,7 @@ static struct mu__block *allocate(struct mu__block_pool *pool, size_t bytes,
     block->block_class = block_class;
     if (block_class == CLASS_LARGE)
         block->bytes = bytes;
-    if (is_kept)
+    if (is_pooled)
         add(&pool->allocated, 1);
     return block;
 }
@@ -180,7 +180,7 @@ static struct mu__block *take_free(struct mu__block_pool *pool, unsigned block_c
     unlock(of);
     if (block == NULL)
         return NULL;
-    (void)atomic_fetch_sub_explicit(&pool->kept_bytes, class_bytes(block_class),
+    (void)atomic_fetch_sub_explicit(&pool->cached_bytes, class_bytes(block_class),
                                     memory_order_relaxed);
     add(&pool->reused, 1);
     return block;
@@ -229,13 +229,13 @@ static bool keep(struct mu__block_class *in, struct mu__block *block)
 static bool put_free(struct mu__block_pool *pool, struct mu__block *block)
 {
     size_t bytes = class_bytes(block->block_class);
-    uint64_t kept = atomic_fetch_add_explicit(&pool->kept_bytes, bytes,
+    uint64_t cached = atomic_fetch_add_explicit(&pool->cached_bytes, bytes,
                                               memory_order_relaxed);
 
-    if (kept + bytes <= pool->bytes_max && has_users(pool) &&
+    if (cached + bytes <= pool->bytes_max && has_users(pool) &&
         keep(&pool->classes[block->block_class], block))
         return true;
-    (void)atomic_fetch_sub_explicit(&pool->kept_bytes, bytes, memory_order_relaxed);
+    (void)atomic_fetch_sub_explicit(&pool->cached_bytes, bytes, memory_order_relaxed);
     return false;
 }
 
@@ -282,7 +282,7 @@ static void trim_class(struct mu__block_pool *pool, unsigned block_class, bool a
     while (cut != NULL) {
         struct mu__block *next = cut->next;
 
-        (void)atomic_fetch_sub_explicit(&pool->kept_bytes, class_bytes(block_class),
+        (void)atomic_fetch_sub_explicit(&pool->cached_bytes, class_bytes(block_class),
                                         memory_order_relaxed);
         release(pool, cut);
         cut = next;
@@ -297,7 +297,7 @@ bool mu__block_pool_trim(struct mu__block_pool *pool, uint64_t now_ms)
         atomic_compare_exchange_strong(&pool->trim_ms, &last_ms, now_ms))
         for (unsigned i = 0; i < MU__BLOCK_CLASSES; i++)
             trim_class(pool, i, false);
-    return load(&pool->kept_bytes) > 0;
+    return load(&pool->cached_bytes) > 0;
 }
 
 void mu__block_pool_clear(struct mu__block_pool *pool)
@@ -337,6 +337,6 @@ void mu__block_pool_init(struct mu__block_pool *pool, uint64_t bytes_max)
 
 struct mu__block_counts mu__block_pool_counts(struct mu__block_pool *pool)
 {
-    return (struct mu__block_counts){load(&pool->kept_bytes), load(&pool->reused),
+    return (struct mu__block_counts){load(&pool->cached_bytes), load(&pool->reused),
                                      load(&pool->allocated), load(&pool->released)};
 }

@@ -26,9 +26,9 @@ enum {
     MU__BLOCK_HEADER_BYTES = 16,        /* before each block, counted in its class */
     MU__BLOCK_CLASSES = 15 * 4 + 1,     /* four for each doubling of the size */
 #ifdef MUSTER_TINY
-    MU__BLOCKS_KEPT_BYTES_MAX = 256 << 10,
+    MU__BLOCKS_CACHED_BYTES_MAX = 256 << 10,
 #else
-    MU__BLOCKS_KEPT_BYTES_MAX = 512 << 20,
+    MU__BLOCKS_CACHED_BYTES_MAX = 512 << 20,
 #endif
     MU__BLOCKS_TRIM_MS = 2000           /* between two trims */
 };
@@ -46,7 +46,7 @@ struct mu__block_pool {
     struct mu__block_class classes[MU__BLOCK_CLASSES];
     uint64_t bytes_max;
     atomic_uint users;          /* 0: nothing is pooled */
-    atomic_uint_fast64_t kept_bytes;
+    atomic_uint_fast64_t cached_bytes;
     atomic_uint_fast64_t reused;        /* blocks given out again, */
     atomic_uint_fast64_t allocated;     /* got from the system, of a class of the pool, */
     atomic_uint_fast64_t released;      /* and given back to it */
@@ -54,7 +54,7 @@ struct mu__block_pool {
 };
 
 struct mu__block_counts {
-    uint64_t kept_bytes;
+    uint64_t cached_bytes;
     uint64_t reused;
     uint64_t allocated;
     uint64_t released;
@@ -88,9 +88,9 @@ bool mu__block_pool_trim(struct mu__block_pool *pool, uint64_t now_ms);
 
 struct mu__block_counts mu__block_pool_counts(struct mu__block_pool *pool);
 
-static inline uint64_t mu__block_pool_kept(struct mu__block_pool *pool)
+static inline uint64_t mu__block_pool_cached(struct mu__block_pool *pool)
 {
-    return atomic_load_explicit(&pool->kept_bytes, memory_order_relaxed);
+    return atomic_load_explicit(&pool->cached_bytes, memory_order_relaxed);
 }
 
 /* Whether the process keeps memory for later: it has loops, and no address sanitizer. */

@@ -144,10 +144,10 @@ static int add_key(struct mu__container *map, const void *key, size_t size)
 /* The key is in keys[count] already, so that it can be looked for as a string. */
 static int add_item(struct mu__container *map, mu_value *item)
 {
-    uint32_t place;
+    uint32_t position;
 
     if (mu__key_index_find(&map->index, map->keys, map->count, map->keys[map->count],
-                           &place)) {
+                           &position)) {
         free(map->keys[map->count]);
         return -MU_EEXISTS;
     }
@@ -177,7 +177,7 @@ int mu_value_set(mu_value *map, const char *key, mu_value *item)
 {
     struct mu__container *container = as_own(map, MU_VALUE_MAP);
     int rv = check_item(map, item);
-    uint32_t place;
+    uint32_t position;
 
     if (rv == 0 && (container == NULL || !is_key(key)))
         rv = -MU_EINVALID;
@@ -186,10 +186,10 @@ int mu_value_set(mu_value *map, const char *key, mu_value *item)
         return rv;
     }
     if (!mu__key_index_find(&container->index, container->keys, container->count, key,
-                            &place))
+                            &position))
         return mu__value_put(container, key, strlen(key), item);
-    mu_value_free(container->items[place]);
-    container->items[place] = item;
+    mu_value_free(container->items[position]);
+    container->items[position] = item;
     return 0;
 }
 
@@ -221,12 +221,12 @@ const char *mu_value_key(const mu_value *map, size_t i)
 const mu_value *mu_value_find(const mu_value *map, const char *key)
 {
     const struct mu__container *container = as_container(map);
-    uint32_t place;
+    uint32_t position;
 
     if (container == NULL || map->type != MU_VALUE_MAP || key == NULL)
         return NULL;
     if (!mu__key_index_find(&container->index, container->keys, container->count, key,
-                            &place))
+                            &position))
         return NULL;
-    return container->items[place];
+    return container->items[position];
 }

@@ -16,7 +16,7 @@ struct mu__key_node {
 };
 
 /* A place in a key. A key that ends before it counts as zero there. */
-struct place {
+struct at {
     uint32_t byte;
     uint32_t mask;
 };
@@ -43,11 +43,11 @@ int mu__key_index_reserve(struct mu__key_index *index, uint32_t count)
     return 0;
 }
 
-static unsigned side(struct place place, const char *key, size_t length)
+static unsigned side(struct at at, const char *key, size_t length)
 {
-    unsigned bits = place.byte < length ? (unsigned char)key[place.byte] : 0;
+    unsigned bits = at.byte < length ? (unsigned char)key[at.byte] : 0;
 
-    return (bits & place.mask) != 0;
+    return (bits & at.mask) != 0;
 }
 
 /* The key that is like `key` in every bit that the tree asks. */
@@ -59,53 +59,53 @@ static uint32_t nearest(const struct mu__key_index *index, const char *key)
     while ((link & LEAF) == 0) {
         const struct mu__key_node *node = &index->nodes[link];
 
-        link = node->links[side((struct place){node->byte, node->mask}, key, length)];
+        link = node->links[side((struct at){node->byte, node->mask}, key, length)];
     }
     return link & ~LEAF;
 }
 
 /* The first bit in which two different keys differ. */
-static struct place difference(const char *a, const char *b)
+static struct at difference(const char *a, const char *b)
 {
-    struct place place = {0, 0x80};
+    struct at at = {0, 0x80};
     unsigned bits;
 
-    while (a[place.byte] == b[place.byte])
-        place.byte++;
-    bits = (unsigned char)(a[place.byte] ^ b[place.byte]);
-    while ((bits & place.mask) == 0)
-        place.mask >>= 1;
-    return place;
+    while (a[at.byte] == b[at.byte])
+        at.byte++;
+    bits = (unsigned char)(a[at.byte] ^ b[at.byte]);
+    while ((bits & at.mask) == 0)
+        at.mask >>= 1;
+    return at;
 }
 
-static bool comes_before(const struct mu__key_node *node, struct place place)
+static bool comes_before(const struct mu__key_node *node, struct at at)
 {
-    return node->byte < place.byte ||
-           (node->byte == place.byte && node->mask > place.mask);
+    return node->byte < at.byte ||
+           (node->byte == at.byte && node->mask > at.mask);
 }
 
 /* Node number place - 1 parts keys[place] from those in the tree. It belongs above the
  * first node that asks a later bit. */
-static void insert(struct mu__key_index *index, char *const *keys, uint32_t place)
+static void insert(struct mu__key_index *index, char *const *keys, uint32_t at)
 {
-    const char *key = keys[place];
+    const char *key = keys[at];
     size_t length = strlen(key);
-    struct place differs = difference(key, keys[nearest(index, key)]);
+    struct at differs = difference(key, keys[nearest(index, key)]);
     unsigned own_side = side(differs, key, length);
     uint32_t *link = &index->root;
-    struct mu__key_node *added = &index->nodes[place - 1];
+    struct mu__key_node *added = &index->nodes[at - 1];
 
     while ((*link & LEAF) == 0) {
         struct mu__key_node *node = &index->nodes[*link];
 
         if (!comes_before(node, differs))
             break;
-        link = &node->links[side((struct place){node->byte, node->mask}, key, length)];
+        link = &node->links[side((struct at){node->byte, node->mask}, key, length)];
     }
     *added = (struct mu__key_node){.byte = differs.byte, .mask = differs.mask};
-    added->links[own_side] = place | LEAF;
+    added->links[own_side] = at | LEAF;
     added->links[1 - own_side] = *link;
-    *link = place - 1;
+    *link = at - 1;
 }
 
 void mu__key_index_add(struct mu__key_index *index, char *const *keys, uint32_t count)
@@ -121,20 +121,20 @@ void mu__key_index_add(struct mu__key_index *index, char *const *keys, uint32_t 
 }
 
 bool mu__key_index_find(const struct mu__key_index *index, char *const *keys,
-                        uint32_t count, const char *key, uint32_t *ret_place)
+                        uint32_t count, const char *key, uint32_t *ret_index)
 {
-    uint32_t place = 0;
+    uint32_t at = 0;
 
     if (count > MU__KEY_INDEX_LINEAR_MAX) {
-        place = nearest(index, key);
-        if (strcmp(keys[place], key) != 0)
+        at = nearest(index, key);
+        if (strcmp(keys[at], key) != 0)
             return false;
     } else {
-        while (place < count && strcmp(keys[place], key) != 0)
-            place++;
-        if (place == count)
+        while (at < count && strcmp(keys[at], key) != 0)
+            at++;
+        if (at == count)
             return false;
     }
-    *ret_place = place;
+    *ret_index = at;
     return true;
 }

@@ -32,6 +32,6 @@ void mu__key_index_add(struct mu__key_index *index, char *const *keys, uint32_t 
 
 /* The place of a key among `count` keys. */
 bool mu__key_index_find(const struct mu__key_index *index, char *const *keys,
-                        uint32_t count, const char *key, uint32_t *ret_place);
+                        uint32_t count, const char *key, uint32_t *ret_index);
 
 #endif

@@ -7,30 +7,30 @@ struct replacing {
     unsigned depth;
 };
 
-static int replace_one(mu_value **place, const struct replacing *how)
+static int replace_one(mu_value **item, const struct replacing *how)
 {
     mu_value *with = NULL;
-    int rv = how->replace(how->arg, ((struct mu__reference *)*place)->number, &with);
+    int rv = how->replace(how->arg, ((struct mu__reference *)*item)->number, &with);
 
     if (rv != 0)
         return rv;
-    mu_value_free(*place);
-    *place = with;
+    mu_value_free(*item);
+    *item = with;
     return 0;
 }
 
-static int replace_in(mu_value **place, struct replacing how)
+static int replace_in(mu_value **item, struct replacing how)
 {
     struct mu__container *container;
     int rv = 0;
 
-    if ((*place)->type == MU_VALUE_REFERENCE)
-        return replace_one(place, &how);
-    if (!mu__value_is_container(*place))
+    if ((*item)->type == MU_VALUE_REFERENCE)
+        return replace_one(item, &how);
+    if (!mu__value_is_container(*item))
         return 0;
     if (how.depth == 0)
         return -MU_ERANGE;
-    container = (struct mu__container *)*place;
+    container = (struct mu__container *)*item;
     how.depth--;
     for (uint32_t i = 0; rv == 0 && i < container->count; i++)
         rv = replace_in(&container->items[i], how);

@@ -225,7 +225,7 @@ err_executor:
 
 void mu__executor_submit(struct mu__executor *executor, struct mu__work *work)
 {
-    bool wanted;
+    bool wakes;
 
     assert(work->run != NULL);
     atomic_store_explicit(&work->begun_ms, 0, memory_order_relaxed);
@@ -233,11 +233,11 @@ void mu__executor_submit(struct mu__executor *executor, struct mu__work *work)
     assert(!executor->stopping);
     append(&executor->queued, work);
     work->queued = true;
-    wanted = executor->idle > executor->woken;
-    if (wanted)
+    wakes = executor->idle > executor->woken;
+    if (wakes)
         executor->woken++;
     (void)pthread_mutex_unlock(&executor->lock);
-    if (wanted)
+    if (wakes)
         (void)pthread_cond_signal(&executor->work_ready);
 }
 

@@ -131,7 +131,7 @@ static void on_trim(uv_timer_t *trim)
 
 static void trim_later(struct mu__world_uv *world)
 {
-    if (mu__block_pool_kept(&mu__blocks) > 0 &&
+    if (mu__block_pool_cached(&mu__blocks) > 0 &&
         !uv_is_active((uv_handle_t *)&world->trim))
         (void)uv_timer_start(&world->trim, on_trim, MU__BLOCKS_TRIM_MS, 0);
 }

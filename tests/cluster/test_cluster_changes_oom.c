@@ -101,7 +101,7 @@ static mu_cluster *spec_of_many(const struct cluster *cluster)
 
 static void count_kept(void *user, const struct mu__link_view *view)
 {
-    *(int *)user += view->is_kept && strcmp(view->type, "worker") == 0;
+    *(int *)user += view->is_retained && strcmp(view->type, "worker") == 0;
 }
 
 static void count_news(void *owner, const struct mu__changes *changes,

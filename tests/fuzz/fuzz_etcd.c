@@ -51,7 +51,7 @@ static void read_parts(const struct mu__etcd_answer *answer)
     rv = mu__etcd_token(answer, &error, "A: ", token, sizeof token);
     check(rv, &error);
     must(rv != 0 || strpbrk(token + 3, "\r\n ") == NULL, "a header's line");
-    check(mu__etcd_kept(answer, &error, &a), &error);
+    check(mu__etcd_lease_ttl(answer, &error, &a), &error);
     check(mu__etcd_succeeded(answer, &error, &flag), &error);
     rv = mu__etcd_ranged(answer, &error, &entries);
     check(rv, &error);

@@ -268,7 +268,7 @@ static void door_tell(struct mu__http *base, const struct mu__http_request *requ
 static const struct mu__http_ops ops = {
     .send = door_send,
     .cancel = door_cancel,
-    .tell = door_tell,
+    .notify = door_tell,
 };
 
 struct mu__http *sim_etcd_door(struct sim_etcd *etcd, struct sim_node *node)

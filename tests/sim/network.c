@@ -614,7 +614,7 @@ static const char *wire_last_error(struct mu__wire *wire, uint32_t out)
 const struct mu__wire_ops sim_wire_ops = {
     .last_error = wire_last_error,
     .avoid = wire_avoid,
-    .place = wire_place,
+    .address_number = wire_place,
     .buffer = wire_buffer,
     .dial = wire_dial,
     .hangup = wire_hangup,

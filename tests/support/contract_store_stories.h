@@ -481,7 +481,7 @@ static void contract_store_is_rewritten(void **state)
     uint64_t batch = 0;
     uint64_t sequence = 0;
 
-    if (h->store->ops->wants_rewrite == NULL)
+    if (h->store->ops->needs_rewrite == NULL)
         return;
     while (rewrites < 3 && batch < 60000) {
         struct mu__ctx ctx = contract_ctx(h);
@@ -490,7 +490,7 @@ static void contract_store_is_rewritten(void **state)
         sequence++;
         contract_make_batch(batch, contract_visit_write, h);
         contract_commit(h, sequence);
-        if (!h->store->ops->wants_rewrite(h->store, CONTRACT_KEYS))
+        if (!h->store->ops->needs_rewrite(h->store, CONTRACT_KEYS))
             continue;
         rewrites++;
         h->store->ops->rewrite(h->store, &ctx);
@@ -498,7 +498,7 @@ static void contract_store_is_rewritten(void **state)
             contract_make_batch(old, contract_visit_write, h);
         contract_commit(h, ++sequence);
         contract_wait_safe(h, sequence);
-        assert_false(h->store->ops->wants_rewrite(h->store, CONTRACT_KEYS));
+        assert_false(h->store->ops->needs_rewrite(h->store, CONTRACT_KEYS));
     }
     assert_int_equal(rewrites, 3);
     contract_make_batch(batch + 1, contract_visit_write, h);

@@ -179,7 +179,7 @@ static inline int service_home_init(struct mu__ctx *ctx, void *state, const void
 static const struct mu__handler service_home_handlers[] = {
     {MU__SERVICE_HERE, service_home_heard}, {MU__TASK_HEARD, service_home_heard},
     {MU__TASKS_ANSWER, service_home_heard}, {MU__TASK_ERROR, service_home_heard},
-    {MU__BARRIER_PASSED, service_home_heard}, {MU__PREEMPT_ASK, service_home_heard},
+    {MU__BARRIER_PASSED, service_home_heard}, {MU__PREEMPT_REQUEST, service_home_heard},
     {MU__PREEMPT_STOP, service_home_heard}, {MU__KEY_DONE, service_home_heard},
     {MU__KEY_LISTED, service_home_heard}, {MU__KEY_EVENT, service_home_heard},
     {MU__WAIT_NOTE, service_home_heard},

@@ -5,7 +5,7 @@
  *   u8  type        of the frame
  *   u8  zero
  *   u64 from        incarnation of the sender
- *   u64 to          incarnation that the frame is for; 0 in a HELLO to a stranger
+ * u64 to incarnation that the frame is for; 0 in a HELLO to a task not met before
  *   u32 count       records that follow
  *   u32 epoch       of the receiver's link, as its HELLO said; 0: it said none
  *
@@ -56,8 +56,8 @@ enum { MU__LINK_PIECE_BYTES = 1 << 20 };
     F(S, OPTIONAL, str, software, 63)                                       \
     F(S, OPTIONAL, u64, capabilities, 0)                                    \
     F(S, OPTIONAL, u32, epoch, 0)                                            \
-    F(S, OPTIONAL, str, wanted_type, 15)                                    \
-    F(S, OPTIONAL, u32, wanted_index, 1 << 20)                              \
+    F(S, OPTIONAL, str, expected_type, 15)                                    \
+    F(S, OPTIONAL, u32, expected_index, 1 << 20)                              \
     F(S, OPTIONAL, str, host, 63)                                           \
     F(S, OPTIONAL, u64, pid, 0)                                             \
     F(S, OPTIONAL, str, listens, 255)

@@ -80,8 +80,9 @@ void mu__links_out_up(struct mu__links *links, uint32_t out)
     }
     if (link->state != MU__LINK_DIALLING)
         return;
-    if (links->wire->ops->place != NULL)
-        link->place = links->wire->ops->place(links->wire, out, &link->places_count);
+    if (links->wire->ops->address_number != NULL)
+        link->address_number =
+            links->wire->ops->address_number(links->wire, out, &link->addresses_count);
     mu__link_move(links, link, MU__LINK_GREETING);
     mu__link_say_hello(links, link);
     if (mu__link_has_heard(link))
@@ -109,13 +110,13 @@ static struct mu__link *link_of(struct mu__links *links, const struct mu__hello 
 {
     struct mu__link *link = answered(links, header);
 
-    if (link != NULL && link->origin == MU__LINK_KEPT_ANY)
+    if (link != NULL && link->origin == MU__LINK_RETAINED_ANY)
         return link;
     link = mu__link_first(links, hello->type, hello->index);
     for (; link != NULL; link = mu__link_next(link)) {
         if (!mu__view_is(hello->type, link->type) || link->index != hello->index)
             continue;
-        if (!is_client(hello->type) || mu__link_is_kept(link) ||
+        if (!is_client(hello->type) || mu__link_is_retained(link) ||
             link->peer == header->from)
             return link;
     }
@@ -141,7 +142,7 @@ static const char *describe(const char *url, const char *host, uint64_t pid,
 }
 
 /* Who says HELLO; `full`: and from which process. */
-static const char *who_says(const struct mu__frame_header *header,
+static const char *sender_of(const struct mu__frame_header *header,
                             const struct mu__hello *hello, bool full, char *out,
                             size_t size)
 {
@@ -219,7 +220,7 @@ static enum mu__log_level refusal_level(struct mu__links *links, uint64_t incarn
 }
 
 /* " (from 10.0.0.7)": where it comes from, unless it says that itself. */
-static void where_from(const struct mu__links *links, uint32_t in, const char *says,
+static void where_from(const struct mu__links *links, uint32_t in, const char *message,
                        char *out, size_t size)
 {
     const struct mu__wire_ops *ops = links->wire->ops;
@@ -232,7 +233,7 @@ static void where_from(const struct mu__links *links, uint32_t in, const char *s
     colon = strrchr(address, ':');
     if (colon != NULL)
         *colon = '\0';
-    if (address[0] != '\0' && strstr(says, address) == NULL)
+    if (address[0] != '\0' && strstr(message, address) == NULL)
         (void)snprintf(out, size, " (from %.80s)", address);
 }
 
@@ -248,7 +249,7 @@ static void refuse(struct mu__links *links, const struct mu__frame_header *heade
     struct mu__link *link;
 
     mu__view_copy(hello->type, type, sizeof type);
-    (void)who_says(header, hello, refusal->taken, who, sizeof who);
+    (void)sender_of(header, hello, refusal->taken, who, sizeof who);
     where_from(links, in, who, from, sizeof from);
     mu__links_log_limited(links, refusal_level(links, header->from, refusal->taken),
                           "refused /job:%s/task:%" PRIu32 "%s at %s%s: %s", type,
@@ -287,16 +288,16 @@ static bool is_barred(const struct mu__links *links,
 static bool is_misled(const struct mu__links *links, const struct mu__hello *hello,
                       char *why, size_t size)
 {
-    char wanted[16];
+    char expected[16];
 
-    if (hello->wanted_type.size == 0 ||
-        (mu__view_is(hello->wanted_type, links->task_type) &&
-         hello->wanted_index == links->config.task_index))
+    if (hello->expected_type.size == 0 ||
+        (mu__view_is(hello->expected_type, links->task_type) &&
+         hello->expected_index == links->config.task_index))
         return false;
-    mu__view_copy(hello->wanted_type, wanted, sizeof wanted);
+    mu__view_copy(hello->expected_type, expected, sizeof expected);
     (void)snprintf(why, size,
                    "task /job:%s/task:%" PRIu32 " is not here, but /job:%s/task:%" PRIu32,
-                   wanted, hello->wanted_index, links->task_type,
+                   expected, hello->expected_index, links->task_type,
                    links->config.task_index);
     return true;
 }
@@ -504,7 +505,7 @@ static struct mu__link *link_for_hello(struct mu__links *links,
     /* Another incarnation, or the same one over a new connection: the old one has gone,
      * even though its end was not seen yet. */
     if (link != NULL && mu__link_has_heard(link)) {
-        bool is_kept = mu__link_is_kept(link);
+        bool is_retained = mu__link_is_retained(link);
         bool is_same = link->peer == header->from;
 
         if (!is_same && link->out != 0 && header->epoch != 0 &&
@@ -514,11 +515,11 @@ static struct mu__link *link_for_hello(struct mu__links *links,
         }
         mu__link_go_down(links, link,
                          is_same ? "it connected anew" : "it was restarted");
-        is_new = !is_kept;
+        is_new = !is_retained;
     }
     if (is_new)
         return new_link(links, hello, header);
-    if (link->origin == MU__LINK_KEPT)
+    if (link->origin == MU__LINK_RETAINED)
         take_detour(links, link, header, hello);
     return link;
 }
@@ -577,7 +578,7 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
         links->wire->ops->drop(links->wire, in);
         return;
     }
-    if ((link->origin == MU__LINK_KEPT_ANY && !call(links, link, hello)) ||
+    if ((link->origin == MU__LINK_RETAINED_ANY && !call(links, link, hello)) ||
         !keep_address(link, hello->address)) {
         links->wire->ops->drop(links->wire, in);
         return;

@@ -78,7 +78,7 @@ void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
                            uint64_t now_ms);
 
 /* Those who wait for the task are told why each attempt fails, once for each reason. */
-void mu__link_tell_failing(struct mu__links *links, struct mu__link *link);
+void mu__link_report_failing(struct mu__links *links, struct mu__link *link);
 
 /* ---- lifecycle.c ---- */
 

@@ -198,7 +198,7 @@ int mu__link_dial(struct mu__links *links, struct mu__link *link)
     uint32_t out = ++links->out_next;
     int rv = begin_epoch(links, link);
 
-    link->place = 0;
+    link->address_number = 0;
     if (rv == 0)
         rv = mu__map_set(&links->by_out, out, link);
     if (rv != 0)
@@ -315,7 +315,7 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
     }
     hang_up(links, link);
     begin_missing(links, link);
-    if (mu__link_is_kept(link) && !links->leaving) {
+    if (mu__link_is_retained(link) && !links->leaving) {
         mu__link_keep_words(&link->why, reason);
         mu__link_rest(links, link);
         if (was_up && link->early_losses > 1)
@@ -331,15 +331,15 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
  * reached last is not the peer, and that counts once. Out of memory there is none. */
 static bool has_further(const struct mu__links *links, struct mu__link *link)
 {
-    uint32_t place = link->place;
+    uint32_t address_number = link->address_number;
 
-    link->place = 0;
-    if (!mu__link_is_kept(link) || links->leaving || place == 0)
+    link->address_number = 0;
+    if (!mu__link_is_retained(link) || links->leaving || address_number == 0)
         return false;
-    if (link->tried == NULL && link->places_count > 1)
+    if (link->tried == NULL && link->addresses_count > 1)
         link->tried = calloc(1, sizeof *link->tried);
     return link->tried != NULL &&
-           mu__dial_tried_add(link->tried, place, link->places_count);
+           mu__dial_tried_add(link->tried, address_number, link->addresses_count);
 }
 
 void mu__link_try_elsewhere(struct mu__links *links, struct mu__link *link,

@@ -33,8 +33,8 @@ enum mu__link_state {
 
 enum mu__link_origin {
     MU__LINK_ACCEPTED,          /* the peer began it; it ends when it goes down */
-    MU__LINK_KEPT,              /* asked for with mu__links_dial */
-    MU__LINK_KEPT_ANY           /* with mu__links_dial_any: whoever answers */
+    MU__LINK_RETAINED,              /* asked for with mu__links_dial */
+    MU__LINK_RETAINED_ANY           /* with mu__links_dial_any: whoever answers */
 };
 
 struct mu__link {
@@ -69,8 +69,8 @@ struct mu__link {
     uint32_t backoff_ms;
     uint32_t early_losses;      /* how often in a row it was lost soon after it came up */
     uint64_t settles_ms;        /* until then it rests for that */
-    uint32_t place;             /* that this epoch has reached; as of the wire */
-    unsigned places_count;
+    uint32_t address_number;             /* that this epoch has reached; as of the wire */
+    unsigned addresses_count;
     struct mu__dial_tried *tried;   /* addresses of its name where it was not found, since
                                        it was up or rested for all; NULL: none */
     uint64_t missing_since_ms;
@@ -83,7 +83,7 @@ struct mu__link {
     uint64_t assembling_total;
 };
 
-static inline bool mu__link_is_kept(const struct mu__link *link)
+static inline bool mu__link_is_retained(const struct mu__link *link)
 {
     return link->origin != MU__LINK_ACCEPTED;
 }

@@ -35,7 +35,7 @@ static struct mu__link *next_of(const struct mu__links *links,
     struct mu__link *at = link == NULL ? mu__link_first(links, mu__view_str(type), index)
                                        : mu__link_next(link);
 
-    while (at != NULL && (at->origin == MU__LINK_KEPT_ANY || at->index != index ||
+    while (at != NULL && (at->origin == MU__LINK_RETAINED_ANY || at->index != index ||
                           strcmp(at->type, type) != 0))
         at = mu__link_next(at);
     return at;
@@ -44,12 +44,12 @@ static struct mu__link *next_of(const struct mu__links *links,
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,
                    const char *url)
 {
-    return keep_link(links, type, index, url, MU__LINK_KEPT);
+    return keep_link(links, type, index, url, MU__LINK_RETAINED);
 }
 
 int mu__links_dial_any(struct mu__links *links, const char *url)
 {
-    return keep_link(links, MU__LINK_UNKNOWN, 0, url, MU__LINK_KEPT_ANY);
+    return keep_link(links, MU__LINK_UNKNOWN, 0, url, MU__LINK_RETAINED_ANY);
 }
 
 /* ---- hanging up ---- */
@@ -136,7 +136,7 @@ int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
 {
     struct mu__link *link = next_of(links, NULL, type, index);
     char reason[MU__LINK_REASON_BYTES];
-    bool is_kept;
+    bool is_retained;
 
     if (strlen(url) >= MU__LINK_URL_BYTES)
         return -MU_EEXHAUSTED;
@@ -148,10 +148,10 @@ int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
         return 0;
     }
     (void)snprintf(reason, sizeof reason, "the task is at %s now", url);
-    is_kept = mu__link_is_kept(link);
+    is_retained = mu__link_is_retained(link);
     bar(links, type, index, link, reason);
     part(links, link, reason);
-    return is_kept ? keep_link(links, type, index, url, MU__LINK_KEPT) : 0;
+    return is_retained ? keep_link(links, type, index, url, MU__LINK_RETAINED) : 0;
 }
 
 int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
@@ -161,9 +161,9 @@ int mu__links_adopt(struct mu__links *links, const char *type, uint32_t index,
 
     mu__barred_remove(&links->barred, type, index);
     if (link == NULL || strcmp(type, "client") == 0)
-        return keep_link(links, type, index, url, MU__LINK_KEPT);
-    if (!mu__link_is_kept(link))
-        link->origin = MU__LINK_KEPT;
+        return keep_link(links, type, index, url, MU__LINK_RETAINED);
+    if (!mu__link_is_retained(link))
+        link->origin = MU__LINK_RETAINED;
     return mu__links_move(links, type, index, url);
 }
 

@@ -155,7 +155,7 @@ struct mu__link_view {
     bool is_taken;          /* that peer knows another process as this task */
     uint64_t for_ms;        /* since it came up, or is missing */
     uint32_t node;          /* while it is up; else 0 */
-    bool is_kept;           /* asked for with mu__links_dial: this side began it */
+    bool is_retained;           /* asked for with mu__links_dial: this side began it */
 };
 
 /* Show all links but those that are there only to refuse. `visit` calls nothing of the

@@ -67,9 +67,9 @@ void mu__link_say_hello(struct mu__links *links, struct mu__link *link)
         .listens = mu__view_str(links->listens),
     };
 
-    if (link->origin != MU__LINK_KEPT_ANY) {
-        hello.wanted_type = mu__view_str(link->type);
-        hello.wanted_index = link->index;
+    if (link->origin != MU__LINK_RETAINED_ANY) {
+        hello.expected_type = mu__view_str(link->type);
+        hello.expected_index = link->index;
     }
     memcpy(record.msg.body, &hello, sizeof hello);
     mu__link_say(links, link, MU__FRAME_HELLO, &record.msg);

@@ -114,7 +114,7 @@ void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
 {
     const char *why = why_missing(links, link);
 
-    if (!mu__link_is_kept(link) || link->left || links->leaving ||
+    if (!mu__link_is_retained(link) || link->left || links->leaving ||
         now_ms < link->waiting_note_ms)
         return;
     mu__links_log(links, MU__LOG_WARN,
@@ -127,11 +127,11 @@ void mu__link_note_waiting(struct mu__links *links, struct mu__link *link,
         link->waiting_step_ms *= 2;
 }
 
-void mu__link_tell_failing(struct mu__links *links, struct mu__link *link)
+void mu__link_report_failing(struct mu__links *links, struct mu__link *link)
 {
     const char *words = wire_words(links, link);
 
-    if (!mu__link_is_kept(link) || words == NULL ||
+    if (!mu__link_is_retained(link) || words == NULL ||
         strncmp(words, mu__link_words(link->reported_error), MU__LINK_REASON_BYTES - 1) ==
             0)
         return;
@@ -169,7 +169,7 @@ void mu__links_each(const struct mu__links *links,
             .why = is_up ? "" : why_missing(links, link),
             .for_ms = now_ms - (is_up ? link->since_ms : link->missing_since_ms),
             .node = link->node,
-            .is_kept = mu__link_is_kept(link),
+            .is_retained = mu__link_is_retained(link),
             .is_taken = link->taken_since_ms != 0,
         };
 

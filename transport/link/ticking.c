@@ -53,7 +53,7 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
             mu__link_try_elsewhere(links, link, "it does not answer the handshake", 0);
             return now_ms;
         }
-        mu__link_tell_failing(links, link);
+        mu__link_report_failing(links, link);
         return next_look_ms(link, now_ms, link->since_ms + config->silence_ms);
     case MU__LINK_REFUSING:
     case MU__LINK_PARTING:
@@ -63,13 +63,14 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
         }
         return link->since_ms + REFUSAL_MS;
     default:
-        mu__link_tell_failing(links, link);
+        mu__link_report_failing(links, link);
         if (link->detour != NULL && now_ms >= link->since_ms + config->silence_ms) {
             mu__links_not_silent(links, link->url);
             mu__link_go_down(links, link, "where it listens cannot be reached");
             return now_ms;
         }
-        if (!mu__link_is_kept(link) && now_ms >= link->since_ms + config->silence_ms) {
+        if (!mu__link_is_retained(link) &&
+            now_ms >= link->since_ms + config->silence_ms) {
             mu__links_log(links, MU__LOG_WARN,
                           "/job:%s/task:%" PRIu32
                           " says its address is \"%s\", which cannot be reached",
@@ -108,12 +109,12 @@ uint64_t mu__links_tick(struct mu__links *links, uint64_t now_ms)
     forgive_pause(links, now_ms);
     links->tick_ms = now_ms;
     for (struct mu__link *link = mu__links_first(links); link != NULL; link = next) {
-        uint64_t wanted_ms;
+        uint64_t requested_ms;
 
         next = mu__links_next(link);
-        wanted_ms = tick_link(links, link, now_ms);
-        if (wanted_ms < next_ms)
-            next_ms = wanted_ms;
+        requested_ms = tick_link(links, link, now_ms);
+        if (requested_ms < next_ms)
+            next_ms = requested_ms;
     }
     return next_ms <= now_ms ? now_ms + 1 : next_ms;
 }

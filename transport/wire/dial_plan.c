@@ -62,20 +62,20 @@ void mu__dial_order(const bool *is_v6, const bool *is_tried, unsigned count,
 
 /* ---- rounds ---- */
 
-bool mu__dial_tried_has(const struct mu__dial_tried *tried, uint32_t place)
+bool mu__dial_tried_has(const struct mu__dial_tried *tried, uint32_t number)
 {
     for (unsigned i = 0; i < tried->count; i++)
-        if (tried->places[i] == place)
+        if (tried->numbers[i] == number)
             return true;
     return false;
 }
 
-bool mu__dial_tried_add(struct mu__dial_tried *tried, uint32_t place, unsigned count)
+bool mu__dial_tried_add(struct mu__dial_tried *tried, uint32_t number, unsigned count)
 {
-    bool is_new = !mu__dial_tried_has(tried, place);
+    bool is_new = !mu__dial_tried_has(tried, number);
 
     if (is_new && tried->count + 1 < count && tried->count < MU__DIAL_ADDRESSES_MAX) {
-        tried->places[tried->count++] = place;
+        tried->numbers[tried->count++] = number;
         return true;
     }
     tried->count = 0;

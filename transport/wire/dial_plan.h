@@ -24,14 +24,14 @@ void mu__dial_order(const bool *is_v6, const bool *is_tried, unsigned count,
  * who want one peer and no other. Zeroed: nowhere yet. */
 struct mu__dial_tried {
     unsigned count;
-    uint32_t places[MU__DIAL_ADDRESSES_MAX];    /* numbers of addresses, none 0 */
+    uint32_t numbers[MU__DIAL_ADDRESSES_MAX];    /* numbers of addresses, none 0 */
 };
 
-bool mu__dial_tried_has(const struct mu__dial_tried *tried, uint32_t place);
+bool mu__dial_tried_has(const struct mu__dial_tried *tried, uint32_t number);
 
 /* `place` was reached, one of `count` addresses. True: go on at once, there is one that
  * was not tried. False: the round is over, and the next one begins with all of them. */
-bool mu__dial_tried_add(struct mu__dial_tried *tried, uint32_t place, unsigned count);
+bool mu__dial_tried_add(struct mu__dial_tried *tried, uint32_t number, unsigned count);
 
 struct mu__dial_plan {
     uint32_t timeout_ms;

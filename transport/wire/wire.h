@@ -42,7 +42,7 @@ struct mu__wire_ops {
 
     /* At which address of its name `out` is connected: a number that it has after other
      * look-ups, too; 0: it is not connected. `ret_count`: how many the name has. */
-    uint32_t (*place)(struct mu__wire *wire, uint32_t out, unsigned *ret_count);
+    uint32_t (*address_number)(struct mu__wire *wire, uint32_t out, unsigned *ret_count);
 
     /* Forget `out`. Frames accepted for sending may be lost. No event of it follows. */
     void (*hangup)(struct mu__wire *wire, uint32_t out);

@@ -274,7 +274,7 @@ void mu__coord_barrier_note_waiting(struct mu__ctx *ctx, struct coordination *c,
     }
 }
 
-void mu__coord_barrier_explain_gone(const struct mu__barrier *barrier,
+void mu__coord_barrier_explain_removed(const struct mu__barrier *barrier,
                                     const struct mu__roster_task *task, bool failed,
                                     mu_error *ret_error)
 {
@@ -328,7 +328,7 @@ void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
             (void)mu__barrier_uncount(at, task->slot);
             continue;
         }
-        mu__coord_barrier_explain_gone(at, task, failed, &error);
+        mu__coord_barrier_explain_removed(at, task, failed, &error);
         (void)mu__coord_barrier_finish(ctx, c, at, &error);
     }
     mu__coord_alive_left(ctx, c, c->barriers->alive, task);

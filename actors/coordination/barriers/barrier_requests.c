@@ -208,7 +208,7 @@ static void count_in(struct mu__ctx *ctx, struct arriving *a, bool is_first, boo
     mu_error error;
 
     if (failed != NULL) {
-        mu__coord_barrier_explain_gone(barrier, failed, true, &error);
+        mu__coord_barrier_explain_removed(barrier, failed, true, &error);
         (void)mu__coord_barrier_finish(ctx, a->c, barrier, &error);
     } else if (is_last) {
         (void)mu__coord_barrier_finish(ctx, a->c, barrier, NULL);

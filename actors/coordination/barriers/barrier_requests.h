@@ -101,7 +101,7 @@ void mu__coord_barrier_note_waiting(struct mu__ctx *ctx, struct coordination *c,
 
 /* Why a barrier cannot go on without a task. What that one says of itself counts as it
  * is; otherwise nobody but it knows what it was. */
-void mu__coord_barrier_explain_gone(const struct mu__barrier *barrier,
+void mu__coord_barrier_explain_removed(const struct mu__barrier *barrier,
                                     const struct mu__roster_task *task, bool failed,
                                     mu_error *ret_error);
 struct mu__roster_task *mu__coord_barrier_find_failed(const struct coordination *c,

@@ -299,7 +299,7 @@ static enum mu__arrived take_seat(struct mu__barrier *barrier,
     seat->arrived = true;
     seat->incarnation = arrival->incarnation;
     seat->token = arrival->token;
-    seat->asked = arrival->generation;
+    seat->awaited = arrival->generation;
     seat->generation = barrier->generation;
     return barrier->arrived == barrier->expected ? MU__ARRIVED_LAST : MU__ARRIVED_WAITS;
 }
@@ -393,7 +393,7 @@ bool mu__barrier_may_cancel(const struct mu__barrier *barrier, uint32_t slot,
 
     return barrier->running && seat != NULL && seat->arrived &&
            seat->incarnation == incarnation &&
-           (seat->asked == generation || seat->generation == generation);
+           (seat->awaited == generation || seat->generation == generation);
 }
 
 /* ---- beginning ---- */
@@ -585,7 +585,7 @@ static void note_seats(struct mu__barrier_outcome *outcome, struct mu__barrier *
 
         if ((seat->past & 1) != 0)
             seat->over_end = barrier->generation + 1;
-        if (seat->arrived && seat->asked != seat->generation &&
+        if (seat->arrived && seat->awaited != seat->generation &&
             outcome->joined_count < MU__BARRIER_JOINED_MAX)
             outcome->joined[outcome->joined_count++] =
                 mark_of(seat->incarnation, seat->token);

@@ -58,7 +58,7 @@ struct mu__barrier_outcome {
 struct mu__barrier_seat {
     uint64_t incarnation;   /* of its last arrival; 0: there was none */
     uint64_t token;         /* of that arrival */
-    uint64_t asked;         /* the generation that it said then, */
+    uint64_t awaited;         /* the generation that it said then, */
     uint64_t generation;    /* and the one that this counted for */
     uint32_t slot;
     uint64_t over_end;      /* all generations that it took part in, and that are over,

@@ -100,7 +100,7 @@ struct mu__roster_task *mu__coord_key_requester(struct mu__ctx *ctx,
 
 /* ---- Changes: memory, store, and those who wait ---- */
 
-static bool is_kept(const struct coordination *c)
+static bool is_persistent(const struct coordination *c)
 {
     return c->config.store->lasting;
 }
@@ -129,7 +129,7 @@ static int write_change(struct mu__ctx *ctx, struct coordination *c,
 static void announce_change(struct mu__ctx *ctx, struct coordination *c,
                             const struct mu__key_value *entry, bool deleted)
 {
-    if (is_kept(c))
+    if (is_persistent(c))
         (void)write_change(ctx, c, entry, deleted);
 }
 
@@ -150,7 +150,7 @@ int mu__coord_key_check_room(struct mu__ctx *ctx, struct coordination *c, uint64
 {
     const struct mu__store_ops *ops = c->store->ops;
 
-    if (!is_kept(c) || ops->reserve == NULL)
+    if (!is_persistent(c) || ops->reserve == NULL)
         return 0;
     bytes += mu__key_values_bytes(c->keys->kv) + RECORD_BYTES * c->records;
     return ops->reserve(c->store, ctx, bytes, ret_error);
@@ -310,7 +310,7 @@ void mu__coord_key_write_result(struct mu__ctx *ctx, struct coordination *c,
  * as a change does. */
 static bool is_written(struct mu__ctx *ctx, const struct coordination *c, int code)
 {
-    return is_kept(c) && (code == 0 || !c->store->ops->may_read(c->store, ctx));
+    return is_persistent(c) && (code == 0 || !c->store->ops->may_read(c->store, ctx));
 }
 
 void mu__coord_key_end(struct mu__ctx *ctx, struct coordination *c,
@@ -484,7 +484,7 @@ static void forget_results(struct mu__ctx *ctx, struct coordination *c, uint64_t
     uint64_t forgotten = mu__results_agent_closed(c->keys->results, agent, most);
 
     note_records(c);
-    if (forgotten != 0 && is_kept(c))
+    if (forgotten != 0 && is_persistent(c))
         mu__coord_key_write_result(ctx, c, forgotten, UINT64_MAX,
                                    &(struct mu__request_result){0});
 }

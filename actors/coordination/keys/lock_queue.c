@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* A lock's places are right below its name; locks of longer names are further down. */
-static bool is_place(const char *key, const char *directory)
+static bool is_queue_key(const char *key, const char *directory)
 {
     return strchr(key + strlen(directory) + 1, '/') == NULL;
 }
@@ -23,7 +23,7 @@ static void note_first(const mu_value *item, uint64_t revision,
                    (const char *)value);
 }
 
-static void note_place(const mu_value *item, const char *directory, uint64_t ours,
+static void note_queue_key(const mu_value *item, const char *directory, uint64_t ours,
                        struct mu__lock_queue *queue)
 {
     const char *key = NULL;
@@ -33,7 +33,7 @@ static void note_place(const mu_value *item, const char *directory, uint64_t our
 
     if (mu_value_get_string(mu_value_find(item, "key"), &key, &size) != 0 ||
         mu_value_get_int(mu_value_find(item, "revision"), &number) != 0 ||
-        !is_place(key, directory))
+        !is_queue_key(key, directory))
         return;
     revision = (uint64_t)number;
     queue->is_ours_there = queue->is_ours_there || revision == ours;
@@ -52,7 +52,7 @@ void mu__lock_queue_read(const mu_value *items, const char *directory, uint64_t 
 {
     *ret_queue = (struct mu__lock_queue){.before_count = 0};
     for (size_t i = 0; i < mu_value_count(items); i++)
-        note_place(mu_value_at(items, i), directory, number, ret_queue);
+        note_queue_key(mu_value_at(items, i), directory, number, ret_queue);
 }
 
 enum mu__lock_step mu__lock_queue_next(const struct mu__lock_queue *queue)

@@ -44,13 +44,13 @@ bool mu__etcd_token_ended(struct etcd_store *store, const struct etcd_flight *fl
 
     if (user_of(store) == NULL)
         return false;
-    if (login->has_no_users && mu__etcd_wants_user(error)) {
+    if (login->has_no_users && mu__etcd_needs_user(error)) {
         login->has_no_users = false;
         return true;
     }
     if (code == 0 && flight->token_number == login->token_number)
         login->token_works = true;
-    if (code == 0 || !mu__etcd_wants_other_token(code, error))
+    if (code == 0 || !mu__etcd_needs_new_token(code, error))
         return false;
     if (flight->token_number != login->token_number)
         return true;            /* there is another one by now */
@@ -111,7 +111,7 @@ void mu__etcd_on_login(struct etcd_store *store, struct mu__ctx *ctx)
 const char *mu__etcd_advice(const struct etcd_store *store, int code,
                             const mu_error *error)
 {
-    if (user_of(store) == NULL && mu__etcd_wants_user(error))
+    if (user_of(store) == NULL && mu__etcd_needs_user(error))
         return "; it has users, expected MUSTER_ETCD_USER and MUSTER_ETCD_PASSWORD_FILE";
     if (strstr(error->message, "CommonName of client") != NULL)
         return "; expected a client certificate without a CommonName";

@@ -338,7 +338,7 @@ static void on_keep(struct etcd_store *store, struct mu__ctx *ctx)
     int rv = mu__etcd_read(&lease->keeping, &error, &answer);
 
     if (rv == 0)
-        rv = mu__etcd_kept(answer, &error, &ttl_s);
+        rv = mu__etcd_lease_ttl(answer, &error, &ttl_s);
     mu__etcd_answer_free(answer);
     if (lease->keeping.void_answer)
         return;
@@ -442,7 +442,7 @@ static void let_go(struct etcd_store *store)
     if (flight->body.failed)
         return;
     fill_request(store, flight, MU__ETCD_REVOKE, LIMIT_MIN_MS, headers);
-    store->http->ops->tell(store->http, &flight->http);
+    store->http->ops->notify(store->http, &flight->http);
 }
 
 static void op_close(struct mu__store *base, struct mu__ctx *ctx)

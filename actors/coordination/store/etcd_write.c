@@ -186,7 +186,7 @@ void mu__etcd_write_build(struct etcd_store *store)
 /* ---- What follows ---- */
 
 /* Everything that the work began with is safe. The owner may write meanwhile. */
-static void tell_committed(struct etcd_store *store, struct mu__ctx *ctx)
+static void report_committed(struct etcd_store *store, struct mu__ctx *ctx)
 {
     struct mu__etcd_batch *merged = store->queue.work.merged;
 
@@ -213,7 +213,7 @@ static void applied(struct etcd_store *store, struct mu__ctx *ctx)
     else
         mu__etcd_work_enter(work, stage->next);
     if (stage->is_safe)
-        tell_committed(store, ctx);
+        report_committed(store, ctx);
 }
 
 int mu__etcd_write_answered(struct etcd_store *store, struct mu__ctx *ctx,

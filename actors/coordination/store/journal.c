@@ -20,7 +20,7 @@ enum {
     HEAD_BYTES = MU__JOURNAL_HEAD_BYTES,
     FOOT_BYTES = MU__JOURNAL_FOOT_BYTES,
     GAP_BYTES = 2 * MU__TAIL_ALIGN,
-    RECORD_KEPT_MAX = 1 << 16,  /* a larger buffer is not kept for the next record */
+    RECORD_RETAINED_MAX = 1 << 16,  /* a larger buffer is not kept for the next record */
     NEW_BYTES_FIRST = 1 << 12   /* of a rewrite; doubles */
 };
 
@@ -485,7 +485,7 @@ int mu__journal_append(struct mu__journal *journal, const struct mu__msg *msg,
 
     if (rv != 0 && journal->rewriting && journal->rewrite_rv == 0)
         journal->rewrite_rv = rv;
-    if (journal->record != NULL && journal->record->capacity > RECORD_KEPT_MAX) {
+    if (journal->record != NULL && journal->record->capacity > RECORD_RETAINED_MAX) {
         mu__buf_unref(journal->record);
         journal->record = NULL;
     }

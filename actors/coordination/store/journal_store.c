@@ -291,7 +291,7 @@ static void file_commit(struct mu__store *base, struct mu__ctx *ctx, uint64_t re
 
 /* ---- Rewriting ---- */
 
-static bool file_wants_rewrite(struct mu__store *base, uint64_t records)
+static bool file_needs_rewrite(struct mu__store *base, uint64_t records)
 {
     const struct file *file = file_of(base);
     uint64_t bytes;
@@ -430,7 +430,7 @@ static const struct mu__store_ops file_ops = {
     .commit = file_commit,
     .may_read = file_may_read,
     .tick = file_tick,
-    .wants_rewrite = file_wants_rewrite,
+    .needs_rewrite = file_needs_rewrite,
     .rewrite = file_rewrite,
     .close = file_close,
 };

@@ -110,7 +110,7 @@ struct mu__store_ops {
     /* Whether the content has become small against what is kept of it, so that it should
      * be written anew: the owner then calls rewrite, writes all that counts, and commits.
      * May be NULL. */
-    bool (*wants_rewrite)(struct mu__store *store, uint64_t records);
+    bool (*needs_rewrite)(struct mu__store *store, uint64_t records);
     void (*rewrite)(struct mu__store *store, struct mu__ctx *ctx);
 
     /* Let go: the next holder need not wait. Nothing is called from then on. Frees it. */

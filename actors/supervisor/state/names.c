@@ -69,15 +69,15 @@ static void empty_slot(struct mu__names *names, uint32_t slot)
     uint32_t i = slot;
 
     for (;;) {
-        uint32_t wanted;
+        uint32_t home;
 
         names->slots[slot] = 0;
         do {
             i = (i + 1) & mask;
             if (names->slots[i] == 0)
                 return;
-            wanted = names->names[names->slots[i] - 1]->hash & mask;
-        } while (((i - wanted) & mask) < ((i - slot) & mask));
+            home = names->names[names->slots[i] - 1]->hash & mask;
+        } while (((i - home) & mask) < ((i - slot) & mask));
         names->slots[slot] = names->slots[i];
         slot = i;
     }

@@ -148,7 +148,7 @@ static void set_targets(struct mu__shares *shares, struct mu__share *const *list
 
 /* ---- what is told ---- */
 
-static bool wants_more(const struct mu__share *share)
+static bool has_share_left(const struct mu__share *share)
 {
     return (share->hungry || share->is_fresh) && share->granted < share->target;
 }
@@ -156,7 +156,7 @@ static bool wants_more(const struct mu__share *share)
 static bool find_short(struct mu__share *const *list, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (wants_more(list[i]))
+        if (has_share_left(list[i]))
             return true;
     return false;
 }
@@ -191,7 +191,7 @@ void mu__shares_divide(struct mu__shares *shares, struct mu__share *const *list,
     for (size_t n = 0; n < count; n++) {
         struct mu__share *share = list[(n + shares->rotation) % count];
 
-        if (wants_more(share) && !share->awaits_ack)
+        if (has_share_left(share) && !share->awaits_ack)
             grow(shares, share, flush);
     }
     shares->is_short = find_short(list, count);

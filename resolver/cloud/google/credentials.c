@@ -142,7 +142,7 @@ static void build_claims(const struct account *account, int64_t now,
     mu__build_add(claims,
                   ",\"scope\":\"" MU__GOOGLE_SCOPE "\",\"aud\":\"" TOKEN_URI "\"");
     mu__build_format(claims, ",\"iat\":%" PRId64 ",\"exp\":%" PRId64 "}", now,
-                     now + MU__GOOGLE_LIFE_S);
+                     now + MU__GOOGLE_VALIDITY_S);
 }
 
 static int build_unsigned(const struct mu__google_file *file,

@@ -309,7 +309,7 @@ static int take_address(void *user, const cJSON *item, size_t number, mu_error *
 {
     struct members *members = user;
     const struct mu__gce_location *location = members->location;
-    struct mu__gce_instance wanted = *members->zone;
+    struct mu__gce_instance key = *members->zone;
     struct mu__gce_instance *found;
     char what[600];
     int rv;
@@ -318,13 +318,13 @@ static int take_address(void *user, const cJSON *item, size_t number, mu_error *
                    number);
     if (!cJSON_IsObject(item))
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected an object", what);
-    wanted.name = NULL;
-    rv = mu__google_text(item, "name", what, ret_error, &wanted.name);
+    key.name = NULL;
+    rv = mu__google_text(item, "name", what, ret_error, &key.name);
     if (rv != 0)
         return rv;
-    if (wanted.name == NULL)
+    if (key.name == NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "%s: name is missing", what);
-    found = bsearch(&wanted, members->all->items, members->all->count, sizeof wanted,
+    found = bsearch(&key, members->all->items, members->all->count, sizeof key,
                     by_zone);
     return found == NULL
                ? 0

@@ -12,7 +12,7 @@
 enum {
     MU__GOOGLE_FILE_BYTES = 64 << 10, /* of a file of credentials, and of a token's */
     MU__GOOGLE_URL_BYTES = 512,
-    MU__GOOGLE_LIFE_S = 3600 /* of what is asked for */
+    MU__GOOGLE_VALIDITY_S = 3600 /* of what is asked for */
 };
 
 /* A file of credentials. All is borrowed. */

@@ -269,7 +269,7 @@ static int take_name(const struct mu__settings *settings,
     return zone != 0 ? zone : rv;
 }
 
-static int find_place(struct mu__requests *requests, const struct mu__settings *settings,
+static int find_spec(struct mu__requests *requests, const struct mu__settings *settings,
                       struct mu__tpu_choice *choice, const struct mu__tpu_entry *entry,
                       mu_error *ret_error, struct mu__tpu_location *location)
 {
@@ -487,7 +487,7 @@ int mu__tpu_send(struct mu__requests *requests, const struct mu__settings *setti
     struct mu__tpu_location location;
     const cJSON *root = NULL;
     char rest[MU__GOOGLE_NAME_BYTES + 16];
-    int rv = find_place(requests, settings, choice, entry, ret_error, &location);
+    int rv = find_spec(requests, settings, choice, entry, ret_error, &location);
 
     if (rv != 0)
         return rv;

@@ -92,9 +92,10 @@ struct cursor {
     unsigned rank;
 };
 
-static void place_of(const struct cursor *cursor, const struct mu__kube_job_group *group,
-                     const mu_resolution *resolution, const char **ret_type,
-                     int *ret_index)
+static void find_index(const struct cursor *cursor,
+                       const struct mu__kube_job_group *group,
+                       const mu_resolution *resolution, const char **ret_type,
+                       int *ret_index)
 {
     if (group->type[0] == '\0') {
         mu__jobs_at(&cursor->jobs, cursor->rank, ret_type, ret_index);
@@ -119,7 +120,7 @@ static int add_pod(struct mu__requests *requests, const struct mu__kube_job_plan
         rv = look_up(requests, host, ret_error, &lines);
     if (rv != 0)
         return rv;
-    place_of(cursor, group, resolution, &type, &index);
+    find_index(cursor, group, resolution, &type, &index);
     if (group == &plan->groups[plan->own_group] &&
         i == plan->own_replica * group->tasks + plan->own_index) {
         (void)snprintf(resolution->task_type, sizeof resolution->task_type, "%s", type);
@@ -247,7 +248,7 @@ static int add_service(struct mu__requests *requests, const struct mu__settings 
                        const struct mu__kube_job_plan *plan, mu_error *ret_error,
                        mu_resolution *resolution)
 {
-    unsigned wanted = plan->groups[0].tasks;
+    unsigned expected = plan->groups[0].tasks;
     const char *lines = NULL;
     const char *own = NULL;
     struct mu__jobs jobs;
@@ -260,11 +261,11 @@ static int add_service(struct mu__requests *requests, const struct mu__settings 
     if (rv != 0)
         return rv;
     found = count_lines(lines);
-    if (found != wanted)
+    if (found != expected)
         return mu_error_set(ret_error,
-                            found < wanted ? -MU_EUNAVAILABLE : -MU_EPRECONDITION,
+                            found < expected ? -MU_EUNAVAILABLE : -MU_EPRECONDITION,
                             "%s: expected %u addresses (tasks), but there are %u",
-                            plan->suffix + 1, wanted, found);
+                            plan->suffix + 1, expected, found);
     mu__setting_origin(requests, settings, MU__KUBE_JOB_JOBS, origin);
     rv = mu__jobs_parse(mu__setting(requests, settings, MU__KUBE_JOB_JOBS), origin, found,
                         ret_error, &jobs);

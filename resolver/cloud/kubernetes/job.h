@@ -78,7 +78,7 @@ int mu__kube_job_one_group(struct mu__requests *requests,
                            struct mu__kube_job_plan *plan);
 
 /* Which of them this is. */
-int mu__kube_job_own_place(struct mu__requests *requests,
+int mu__kube_job_own_index(struct mu__requests *requests,
                            const struct mu__settings *settings, mu_error *ret_error,
                            struct mu__kube_job_plan *plan);
 

@@ -178,7 +178,7 @@ static int own_index(struct mu__requests *requests, const struct mu__settings *s
     return 0;
 }
 
-int mu__kube_job_own_place(struct mu__requests *requests,
+int mu__kube_job_own_index(struct mu__requests *requests,
                            const struct mu__settings *settings, mu_error *ret_error,
                            struct mu__kube_job_plan *plan)
 {

@@ -200,6 +200,6 @@ int mu__kube_job_read(struct mu__requests *requests, const struct mu__settings *
     if (rv == 0)
         rv = check_size(plan, ret_error);
     if (rv == 0 && plan->mode != MU__KUBE_MODE_SERVICE)
-        rv = mu__kube_job_own_place(requests, settings, ret_error, plan);
+        rv = mu__kube_job_own_index(requests, settings, ret_error, plan);
     return rv;
 }

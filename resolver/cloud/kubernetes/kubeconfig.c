@@ -106,13 +106,13 @@ static int copy_path(const struct part *part, const char *key, mu_error *ret_err
 /* base64, perhaps broken into lines, of a text. */
 static bool decode(char *text)
 {
-    size_t kept = 0;
+    size_t length = 0;
     size_t size;
 
     for (size_t i = 0; text[i] != '\0'; i++)
         if (strchr(" \t\r\n", text[i]) == NULL)
-            text[kept++] = text[i];
-    if (mu__base64_decode(text, kept, (uint8_t *)text, &size) != 0)
+            text[length++] = text[i];
+    if (mu__base64_decode(text, length, (uint8_t *)text, &size) != 0)
         return false;
     text[size] = '\0';
     return memchr(text, '\0', size) == NULL;

@@ -147,19 +147,19 @@ static int check_tasks(struct mu__requests *requests, const struct mu__settings 
     for (const char *at = text; at != NULL && *at != '\0'; at += *at == ',') {
         size_t size = strcspn(at, ",");
         char type[16];
-        size_t wanted = 0;
+        size_t expected = 0;
         size_t found;
         int rv = read_count(origin, (size_t)(at - text) + 1, at, size, ret_error, type,
-                            &wanted);
+                            &expected);
 
         if (rv != 0)
             return rv;
         found = mu_cluster_task_count(resolution->cluster, type);
-        if (found != wanted)
+        if (found != expected)
             return mu_error_set(ret_error,
-                                found < wanted ? -MU_EUNAVAILABLE : -MU_EPRECONDITION,
+                                found < expected ? -MU_EUNAVAILABLE : -MU_EPRECONDITION,
                                 "%s: expected %zu pods of %s, but there are %zu", origin,
-                                wanted, type, found);
+                                expected, type, found);
         at += size;
     }
     return 0;

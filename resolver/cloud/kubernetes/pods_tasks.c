@@ -32,7 +32,7 @@ static int by_index(const void *a, const void *b)
 
 /* ---- What others have replaced ---- */
 
-static bool lives(const struct mu__pod *pod)
+static bool is_live(const struct mu__pod *pod)
 {
     return !is_over(pod) && !pod->deleted;
 }
@@ -101,17 +101,17 @@ static int leave_out_of(const struct mu__pod **pods, size_t *count,
                         const struct living *living, const struct mu__pods_rule *rule,
                         mu_error *ret_error)
 {
-    size_t kept = 0;
+    size_t remaining = 0;
 
     for (size_t i = 0; i < *count; i++)
-        if (!lives(pods[i]) && (living->count == 0 || is_awaited(living, pods[i])))
+        if (!is_live(pods[i]) && (living->count == 0 || is_awaited(living, pods[i])))
             return not_running(rule, pods[i],
                                living->count == 0 ? "" : ", or another in its place",
                                ret_error);
     for (size_t i = 0; i < *count; i++)
-        if (lives(pods[i]) || !is_left_over(living, pods[i]))
-            pods[kept++] = pods[i];
-    *count = kept;
+        if (is_live(pods[i]) || !is_left_over(living, pods[i]))
+            pods[remaining++] = pods[i];
+    *count = remaining;
     return 0;
 }
 
@@ -124,7 +124,7 @@ static int leave_out(const struct mu__pod **pods, size_t *count,
     if (living.pods == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", rule->source);
     for (size_t i = 0; i < *count; i++)
-        if (lives(pods[i]))
+        if (is_live(pods[i]))
             living.pods[living.count++] = pods[i];
     qsort(living.pods, living.count, sizeof *living.pods, by_location);
     rv = leave_out_of(pods, count, &living, rule, ret_error);

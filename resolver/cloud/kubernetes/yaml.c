@@ -175,7 +175,7 @@ static int check_scalar(struct reader *r, const yaml_event_t *event)
 /* ---- The tree ---- */
 
 /* Put an item where it belongs. Takes it, whatever is returned. */
-static int place(struct reader *r, cJSON *item)
+static int add_item(struct reader *r, cJSON *item)
 {
     cJSON *container;
     cJSON_bool added;
@@ -199,7 +199,7 @@ static int place(struct reader *r, cJSON *item)
 }
 
 /* Whether what comes next is a key. */
-static bool wants_key(const struct reader *r)
+static bool expects_key(const struct reader *r)
 {
     return r->depth > 0 && cJSON_IsObject(r->open[r->depth - 1].container) &&
            r->open[r->depth - 1].key == NULL;
@@ -213,7 +213,7 @@ static int on_scalar(struct reader *r, const yaml_event_t *event)
 
     if (rv != 0)
         return rv;
-    if (wants_key(r)) {
+    if (expects_key(r)) {
         size_t size = event->data.scalar.length + 1;
 
         r->open[r->depth - 1].key = cJSON_malloc(size);
@@ -227,7 +227,7 @@ static int on_scalar(struct reader *r, const yaml_event_t *event)
         rv = make_plain(r, event, &item);
     else
         rv = (item = cJSON_CreateString(text)) == NULL ? no_memory(r) : 0;
-    return rv == 0 ? place(r, item) : rv;
+    return rv == 0 ? add_item(r, item) : rv;
 }
 
 static int open_container(struct reader *r, const yaml_event_t *event, cJSON *container)
@@ -236,7 +236,7 @@ static int open_container(struct reader *r, const yaml_event_t *event, cJSON *co
 
     if (container == NULL)
         return no_memory(r);
-    rv = place(r, container);
+    rv = add_item(r, container);
     if (rv != 0)
         return rv;
     r->open[r->depth].container = container;
@@ -252,7 +252,7 @@ static int on_start(struct reader *r, const yaml_event_t *event)
     const yaml_char_t *tag = mapping ? event->data.mapping_start.tag
                                      : event->data.sequence_start.tag;
 
-    if (wants_key(r))
+    if (expects_key(r))
         return bad(r, &event->start_mark, -MU_EINVALID, "expected a text as a key");
     if (!tag_is(tag, mapping ? YAML_MAP_TAG : YAML_SEQ_TAG))
         return bad(r, &event->start_mark, -MU_EINVALID,

@@ -204,13 +204,13 @@ size_t mu__curl_on_header(char *line, size_t one, size_t count, void *owner)
         job->refused = -MU_EEXHAUSTED;
         return 0;
     }
-    if (request == NULL || request->wanted_header == NULL)
+    if (request == NULL || request->header_name == NULL)
         return size;
     if (size >= 5 && memcmp(line, "HTTP/", 5) == 0)
         request->header[0] = '\0';
-    length = strlen(request->wanted_header);
+    length = strlen(request->header_name);
     if (size <= length || line[length] != ':' ||
-        strncasecmp(line, request->wanted_header, length) != 0)
+        strncasecmp(line, request->header_name, length) != 0)
         return size;
     for (length++; length < size && strchr(" \t", line[length]) != NULL;)
         length++;

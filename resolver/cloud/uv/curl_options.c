@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { ANSWER_BYTES_MAX = 64 << 20, TOLD_MS_MAX = 1000 };
+enum { ANSWER_BYTES_MAX = 64 << 20, TIMER_MS_MAX = 1000 };
 
 /* What the caller says. "Expect:" takes out a header with which libcurl would wait for
  * leave to send a large body. */
@@ -39,8 +39,8 @@ static int set_body(struct mu__curl_job *job, const struct mu__http_request *req
 static long limit_of(const struct mu__curl_job *job,
                      const struct mu__http_request *request)
 {
-    if (job->request == NULL && request->timeout_ms > TOLD_MS_MAX)
-        return TOLD_MS_MAX;
+    if (job->request == NULL && request->timeout_ms > TIMER_MS_MAX)
+        return TIMER_MS_MAX;
     return request->timeout_ms > INT32_MAX ? INT32_MAX : (long)request->timeout_ms;
 }
 

@@ -6,9 +6,10 @@
  * their handles freed, outside of its callbacks.
  *
  * Memory. A request's HTTP_DONE message is made when it begins, so that its end cannot
- * fail. Where there is no memory even for that, the request waits in `starved` until
- * there is some to say so. A socket that cannot be watched makes libcurl give up all that
- * is under way: everything ends with an error, and the next request begins anew. */
+ * fail. Where there is no memory even for that, the request waits in
+ * `failed_allocations` until there is some to say so. A socket that cannot be watched
+ * makes libcurl give up all that is under way: everything ends with an error, and the
+ * next request begins anew. */
 #include "resolver/cloud/uv/curl.h"
 
 #include "runtime/message/pool.h"
@@ -36,7 +37,7 @@ struct mu__http_client {
     CURLM *multi;                       /* NULL until the first request */
     struct mu__curl_job *jobs;
     unsigned jobs_count;
-    void *starved;                      /* requests, linked by `own` */
+    void *failed_allocations;                      /* requests, linked by `own` */
     uv_timer_t timer;                   /* libcurl's */
     uv_timer_t memory;                  /* for those who starve */
     unsigned handles;                   /* of the loop that must close before we go */
@@ -281,7 +282,7 @@ static int need_multi(struct mu__http_client *http, mu_error *ret_error)
 
 /* `wanted`: the request itself when somebody waits for its answer, else NULL. */
 static int begin(struct mu__http_client *http, const struct mu__http_request *request,
-                 struct mu__http_request *wanted, struct mu__curl_job **ret_job,
+                 struct mu__http_request *http_request, struct mu__curl_job **ret_job,
                  mu_error *ret_error)
 {
     int rv = need_multi(http, ret_error);
@@ -292,7 +293,7 @@ static int begin(struct mu__http_client *http, const struct mu__http_request *re
     job = calloc(1, sizeof *job);
     if (job == NULL)
         return out_of_memory(ret_error);
-    job->request = wanted;
+    job->request = http_request;
     job->done = mu__msg_heap(http->config.done_kind, sizeof(void *));
     job->easy = curl_easy_init();
     if (job->done == NULL || job->easy == NULL)
@@ -316,8 +317,8 @@ static void on_memory(uv_timer_t *timer);
 
 static void starve(struct mu__http_client *http, struct mu__http_request *request)
 {
-    request->own = http->starved;
-    http->starved = request;
+    request->own = http->failed_allocations;
+    http->failed_allocations = request;
     (void)uv_timer_start(&http->memory, on_memory, MEMORY_RETRY_MS, 0);
 }
 
@@ -336,9 +337,9 @@ static void refuse(struct mu__http_client *http, struct mu__http_request *reques
 static void on_memory(uv_timer_t *timer)
 {
     struct mu__http_client *http = timer->data;
-    struct mu__http_request *request = http->starved;
+    struct mu__http_request *request = http->failed_allocations;
 
-    http->starved = NULL;
+    http->failed_allocations = NULL;
     while (request != NULL) {
         struct mu__http_request *next = request->own;
 
@@ -348,10 +349,10 @@ static void on_memory(uv_timer_t *timer)
     }
 }
 
-static bool starved_take_out(struct mu__http_client *http,
+static bool out_of_memory_take_out(struct mu__http_client *http,
                              struct mu__http_request *request)
 {
-    void **at = &http->starved;
+    void **at = &http->failed_allocations;
 
     while (*at != NULL && *at != request)
         at = &((struct mu__http_request *)*at)->own;
@@ -394,7 +395,7 @@ static void op_cancel(struct mu__http *door, struct mu__http_request *request)
     struct mu__http_client *http = from_door(door);
     struct mu__curl_job *job;
 
-    if (starved_take_out(http, request) || request->own == NULL)
+    if (out_of_memory_take_out(http, request) || request->own == NULL)
         return;
     job = request->own;
     assert(job->request == request);
@@ -403,7 +404,7 @@ static void op_cancel(struct mu__http *door, struct mu__http_request *request)
     job_free(job);
 }
 
-static void op_tell(struct mu__http *door, const struct mu__http_request *request)
+static void op_notify(struct mu__http *door, const struct mu__http_request *request)
 {
     struct mu__http_client *http = from_door(door);
     struct mu__curl_job *job;
@@ -416,7 +417,7 @@ static void op_tell(struct mu__http *door, const struct mu__http_request *reques
 static const struct mu__http_ops ops = {
     .send = op_send,
     .cancel = op_cancel,
-    .tell = op_tell,
+    .notify = op_notify,
 };
 
 /* ---- Life ---- */
@@ -473,10 +474,10 @@ static void end_if_all_ended(struct mu__http_client *http)
     }
 }
 
-static void drop_starved(struct mu__http_client *http)
+static void fail_allocations(struct mu__http_client *http)
 {
-    while (http->starved != NULL)
-        (void)starved_take_out(http, http->starved);
+    while (http->failed_allocations != NULL)
+        (void)out_of_memory_take_out(http, http->failed_allocations);
     (void)uv_timer_stop(&http->memory);
 }
 
@@ -488,7 +489,7 @@ void mu__curl_close(struct mu__http_client *http, void (*closed)(void *arg), voi
     http->closing = true;
     http->closed = closed;
     http->closed_arg = arg;
-    drop_starved(http);
+    fail_allocations(http);
     for (struct mu__curl_job *job = http->jobs; job != NULL; job = next) {
         next = job->next;
         if (job->request == NULL)

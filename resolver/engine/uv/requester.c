@@ -40,7 +40,7 @@ void mu__requester_cache(struct mu__requester_uv *requester,
                          size_t size)
 {
     if (exchange->request.cache_ms != 0)
-        mu__answer_cache_put(&requester->kept, &exchange->request, data, size,
+        mu__answer_cache_put(&requester->cache, &exchange->request, data, size,
                              uv_now(requester->loop));
 }
 
@@ -48,17 +48,17 @@ void mu__requester_cache(struct mu__requester_uv *requester,
 static bool answer_from_cache(struct mu__requester_uv *requester,
                               struct mu__exchange *exchange)
 {
-    const struct mu__cached_answer *kept = mu__answer_cache_find(
-        &requester->kept, &exchange->request, uv_now(requester->loop));
+    const struct mu__cached_answer *cache = mu__answer_cache_find(
+        &requester->cache, &exchange->request, uv_now(requester->loop));
     char *data;
 
-    if (kept == NULL)
+    if (cache == NULL)
         return false;
-    data = malloc(kept->size + 1);
+    data = malloc(cache->size + 1);
     if (data != NULL)
-        memcpy(data, kept->data, kept->size + 1);
+        memcpy(data, cache->data, cache->size + 1);
     exchange->answer.status = exchange->request.kind == MU__REQUEST_HTTP ? 200 : 0;
-    mu__requester_answer(exchange, data, kept->size);
+    mu__requester_answer(exchange, data, cache->size);
     return true;
 }
 
@@ -257,7 +257,7 @@ void mu__requester_release(struct mu__requester_uv *requester)
 
     if (--requester->holds > 0)
         return;
-    mu__answer_cache_done(&requester->kept);
+    mu__answer_cache_done(&requester->cache);
     free(requester);
     closed(arg);
 }

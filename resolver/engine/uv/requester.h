@@ -7,8 +7,8 @@
  * so a pipe or a device that never ends is an error and not a wait. What hangs (a look-up
  * of a name, a file on a server that is away) cannot be ended: it is left to its thread
  * when the request's limit has passed, or when the requester closes. */
-#ifndef MU_RESOLVER_ASKER_UV_H
-#define MU_RESOLVER_ASKER_UV_H
+#ifndef MU_RESOLVER_ENGINE_UV_REQUESTER_H
+#define MU_RESOLVER_ENGINE_UV_REQUESTER_H
 
 #include "resolver/engine/requests.h"
 

@@ -168,7 +168,7 @@ int mu__work_folder(struct mu__request_work *task)
 
 /* ---- Changes ---- */
 
-static int nothing_to_tell(struct mu__request_work *task, int rv)
+static int nothing_to_report(struct mu__request_work *task, int rv)
 {
     if (rv == 0)
         rv = mu__work_reserve(task, 0);
@@ -181,12 +181,12 @@ int mu__work_write(struct mu__request_work *task)
 {
     const struct mu__request *request = &task->request;
 
-    return nothing_to_tell(task, mu__file_write(request->name, request->body,
+    return nothing_to_report(task, mu__file_write(request->name, request->body,
                                                 request->body_size, request->new_only,
                                                 &task->error));
 }
 
 int mu__work_remove(struct mu__request_work *task)
 {
-    return nothing_to_tell(task, mu__file_remove(task->request.name, &task->error));
+    return nothing_to_report(task, mu__file_remove(task->request.name, &task->error));
 }

@@ -171,7 +171,7 @@ static void flight_fill(struct mu__flight *flight, const struct mu__request *req
         .body_size = request->body_size,
         .timeout_ms = mu__request_timeout_ms(request),
         .answer_max = mu__request_bytes_max(request),
-        .wanted_header = request->header,
+        .header_name = request->header,
         .uses_proxy = request->uses_proxy,
     };
     if (tls == NULL)

@@ -2,8 +2,8 @@
  *
  * A request that is not answered at once is a task of a thread (asker_task_uv.c) or a
  * request over HTTP (asker_http_uv.c). */
-#ifndef MU_RESOLVER_ASKER_INNER_UV_H
-#define MU_RESOLVER_ASKER_INNER_UV_H
+#ifndef MU_RESOLVER_ENGINE_UV_REQUESTER_INTERNAL_H
+#define MU_RESOLVER_ENGINE_UV_REQUESTER_INTERNAL_H
 
 #include "resolver/engine/answer_cache.h"
 #include "resolver/engine/uv/requester.h"
@@ -24,7 +24,7 @@ struct mu__requester_uv {
     struct mu__flight **waiting_last;
     struct mu__dns_channel *dns;    /* servers that are asked */
     unsigned flights;             /* with the door */
-    struct mu__answer_cache kept; /* of HTTP and programs */
+    struct mu__answer_cache cache; /* of HTTP and programs */
     uint64_t calls_ms;            /* how long closing waits for calls */
     void (*left)(void *owner, const char *line);
     void *left_owner;

@@ -97,7 +97,7 @@ static char **make_arguments(const char *program, const char *words, size_t size
 static char **make_environment(const char *words, size_t size)
 {
     size_t there = 0;
-    size_t kept = 0;
+    size_t used = 0;
     char **all;
 
     while (environ != NULL && environ[there] != NULL)
@@ -107,8 +107,8 @@ static char **make_environment(const char *words, size_t size)
         return NULL;
     for (size_t i = 0; i < there; i++)
         if (!is_replaced(environ[i], words, size))
-            all[kept++] = environ[i];
-    pick(words, size, 'v', all + kept);
+            all[used++] = environ[i];
+    pick(words, size, 'v', all + used);
     return all;
 }
 
@@ -328,10 +328,10 @@ static void hide_long_words(char *line)
     while (*line != '\0') {
         size_t size = strcspn(line, " ");
         bool hides = size > UNBROKEN_MAX && *line != '/';
-        size_t kept = hides ? 3 : size;
+        size_t used = hides ? 3 : size;
 
-        memmove(out, hides ? "..." : line, kept);
-        out += kept;
+        memmove(out, hides ? "..." : line, used);
+        out += used;
         line += size;
         while (*line == ' ')
             *out++ = *line++;

@@ -79,7 +79,7 @@ static char *other_name(const char *path)
     return name;
 }
 
-static bool take_place(const char *other, const char *path, bool new_only)
+static bool take_slot(const char *other, const char *path, bool new_only)
 {
     if (!new_only)
         return rename(other, path) == 0;
@@ -101,7 +101,7 @@ int mu__file_write(const char *path, const void *bytes, size_t size, bool new_on
     fd = open(other, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0) {
         rv = failed(path, "written", ret_error);
-    } else if (!fill(fd, bytes, size) || !take_place(other, path, new_only)) {
+    } else if (!fill(fd, bytes, size) || !take_slot(other, path, new_only)) {
         rv = failed(path, "written", ret_error);
         (void)unlink(other);
     }

@@ -281,12 +281,12 @@ static void test_preemption(void **state)
 static void test_preemption_of_one_that_left(void **state)
 {
     const mu__pid service = {MU__NODE_SELF, MU__COORDINATION};
-    const struct mu__preempt_ask round = {.round = 1};
+    const struct mu__preempt_request round = {.round = 1};
     struct cluster *cluster = SERVICE(.workers = 1);
 
     (void)state;
     expect_done(ask(cluster->chief, MU__AGENT_LEAVE, 1000), 0, 0);
-    forge(cluster->chief, service, MU__AGENT, MU__PREEMPT_ASK, &round, sizeof round);
+    forge(cluster->chief, service, MU__AGENT, MU__PREEMPT_REQUEST, &round, sizeof round);
     run_for(cluster, 100);
     assert_int_equal(atomic_load(&cluster->chief->member.agent.gate), MU__GATE_OPEN);
     assert_false(stops_at(cluster->chief, 1));

@@ -286,7 +286,7 @@ static void test_wrong_answers(void **state)
     struct cluster_call *get = key_call(cluster->chief, MU_KV_GET, "a", -1);
     struct cluster_call *barrier = meet(cluster->chief, "b", NULL, 1, -1);
     const struct mu__preempt_stop stop = {.round = 1, .step = 4};
-    const struct mu__preempt_ask round = {.round = 1};
+    const struct mu__preempt_request round = {.round = 1};
     const struct mu__task_error error = {.code = MU_EINTERNAL};
     struct {
         uint64_t token;
@@ -306,7 +306,7 @@ static void test_wrong_answers(void **state)
         forge(cluster->chief, stranger, MU__AGENT, MU__KEY_DONE, &done, sizeof done);
     }
     forge(cluster->chief, service, MU__AGENT, MU__PREEMPT_STOP, &stop, sizeof stop);
-    forge(cluster->chief, stranger, MU__AGENT, MU__PREEMPT_ASK, &round, sizeof round);
+    forge(cluster->chief, stranger, MU__AGENT, MU__PREEMPT_REQUEST, &round, sizeof round);
     forge(cluster->chief, stranger, MU__AGENT, MU__TASK_ERROR, &error, sizeof error);
     forge(cluster->chief, stranger, MU__AGENT, MU__SERVICE_HERE, &body, sizeof body);
     run_for(cluster, 100);

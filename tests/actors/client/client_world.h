@@ -186,7 +186,7 @@ static inline void resolve_kept(struct fixture *f, uint64_t token)
     struct mu__resolved *body = mu__body(msg);
 
     *body = (struct mu__resolved){
-        .token = token, .closure = 100 + token, .attempt = 1, .kept = true};
+        .token = token, .closure = 100 + token, .attempt = 1, .pinned = true};
     deliver(f, msg, MU__SUPERVISOR);
 }
 

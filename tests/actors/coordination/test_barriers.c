@@ -317,7 +317,7 @@ static void test_joined(void **state)
     assert_int_equal(mu__barriers_arrive(&game.barriers, &arrival, &outcome, &replaced),
                      MU__ARRIVED_LAST);
     seat = mu__barrier_seat(running(&game), 0);
-    assert_int_equal(seat->asked, 0);
+    assert_int_equal(seat->awaited, 0);
     assert_int_equal(seat->generation, 2);
     (void)mu__barriers_end(&game.barriers, running(&game), NULL, 0, 0);
     size = mu__barrier_write(running(&game), text);

@@ -106,7 +106,7 @@ static const struct mu__store_ops script_ops = {
     .commit = script_commit,
     .may_read = script_may_read,
     .tick = script_tick,
-    .wants_rewrite = script_wants_rewrite,
+    .needs_rewrite = script_wants_rewrite,
     .rewrite = script_rewrite,
     .close = script_close,
 };

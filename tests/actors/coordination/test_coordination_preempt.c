@@ -20,7 +20,7 @@ static void notice_again(struct service_agent *agent, uint64_t token)
     TELL(agent, PREEMPT_NOTICE, preempt_notice, .token = token);
 }
 
-/* What an agent says to PREEMPT_ASK; a negative step: it has none. */
+/* What an agent says to PREEMPT_REQUEST; a negative step: it has none. */
 static void step(struct service_agent *agent, uint64_t round, int64_t reached)
 {
     TELL(agent, PREEMPT_STEP, preempt_step, .round = round, .counts = reached >= 0,
@@ -78,7 +78,7 @@ static void test_round(void **state)
     (void)state;
     service_run_until(crew.s, 100);
     token = notice(crew.w1, "spot instance", 30000);
-    expect_crew(&crew, "[  100] preempt_ask round=1 task=\"/job:worker/task:1\" "
+    expect_crew(&crew, "[  100] preempt_request round=1 task=\"/job:worker/task:1\" "
                        "grace_ms=30000 reason=\"spot instance\"\n");
     step(crew.w0, 1, 70);
     step(crew.ps, 1, -1);
@@ -94,7 +94,7 @@ static void test_round(void **state)
     expect_said(crew.w1, "[  150] tasks_answer token=2\n");
     service_run_until(crew.s, 200);
     (void)notice(crew.w0, "", 0);
-    expect_crew(&crew, "[  200] preempt_ask round=2 task=\"/job:worker/task:0\"\n");
+    expect_crew(&crew, "[  200] preempt_request round=2 task=\"/job:worker/task:0\"\n");
     step(crew.w0, 2, 71);
     step(crew.w1, 2, 71);
     step(crew.ps, 2, -1);
@@ -112,7 +112,7 @@ static void test_no_steps(void **state)
     step(crew.w0, 1, -1);
     step(crew.w1, 1, -1);
     step(crew.ps, 1, -1);
-    (void)service_next(crew.w0, MU__PREEMPT_ASK);
+    (void)service_next(crew.w0, MU__PREEMPT_REQUEST);
     expect_said(crew.w0, "[    0] preempt_stop round=1\n");
     service_end(crew.s);
 }
@@ -125,7 +125,7 @@ static void test_key(void **state)
     (void)state;
     (void)put(crew.w0, MU__KEY_PREEMPTION, "SIGTERM");
     (void)service_next(crew.w1, 0);
-    expect_said(crew.ps, "[    0] preempt_ask round=1 task=\"/job:worker/task:0\" "
+    expect_said(crew.ps, "[    0] preempt_request round=1 task=\"/job:worker/task:0\" "
                          "reason=\"SIGTERM\"\n");
     /* While the round runs, others who say so join it. */
     (void)put(crew.w1, MU__KEY_PREEMPTION, "SIGTERM");
@@ -141,7 +141,7 @@ static void test_two_notices(void **state)
     uint64_t second = notice(crew.w1, "second", 500);
 
     (void)state;
-    expect_said(crew.ps, "[    0] preempt_ask round=1 task=\"/job:worker/task:0\" "
+    expect_said(crew.ps, "[    0] preempt_request round=1 task=\"/job:worker/task:0\" "
                          "grace_ms=1000 reason=\"first\"\n");
     step(crew.w0, 1, 3);
     step(crew.w1, 1, 5);
@@ -172,7 +172,7 @@ static void test_early(void **state)
     service_run_until(crew.s, 5 * MINUTE_MS - 1);
     expect_crew(&crew, "");
     service_run_until(crew.s, 5 * MINUTE_MS);
-    expect_crew(&crew, "[300000] preempt_ask round=1 task=\"/job:worker/task:1\" "
+    expect_crew(&crew, "[300000] preempt_request round=1 task=\"/job:worker/task:1\" "
                        "grace_ms=900000 reason=\"maintenance\"\n");
     step(crew.w0, 1, 1);
     step(crew.w1, 1, 2);
@@ -190,7 +190,7 @@ static void test_early_and_urgent(void **state)
     expect_ok(crew.w1, notice(crew.w1, "maintenance", 20 * MINUTE_MS));
     service_run_until(crew.s, 50);
     (void)notice(crew.ps, "spot", 30000);
-    expect_said(crew.w0, "[   50] preempt_ask round=1 task=\"/job:ps/task:0\" "
+    expect_said(crew.w0, "[   50] preempt_request round=1 task=\"/job:ps/task:0\" "
                          "grace_ms=30000 reason=\"spot\"\n");
     service_end(crew.s);
 }
@@ -210,7 +210,7 @@ static void test_deaths(void **state)
     service_agent_crash(crew.w1);
     service_agent_crash(crew.ps);
     service_run_until(crew.s, 1599);
-    (void)service_next(crew.w0, MU__PREEMPT_ASK);
+    (void)service_next(crew.w0, MU__PREEMPT_REQUEST);
     expect_said(crew.w0, "");
     service_run_until(crew.s, 1600);
     expect_said(crew.w0, "[ 1600] preempt_stop round=1 step=11\n");
@@ -230,7 +230,7 @@ static void test_comes_in_the_middle(void **state)
     w1 = service_agent(s, "worker", 1);
     (void)service_register(w1, false, 0);
     w1->beats = true;
-    expect_said(w1, "[  150] preempt_ask round=1 task=\"/job:worker/task:0\" "
+    expect_said(w1, "[  150] preempt_request round=1 task=\"/job:worker/task:0\" "
                     "grace_ms=9950 reason=\"spot\"\n"
                     "[  150] tasks_answer token=1 since=1\n");
     step(w0, 1, 5);
@@ -241,7 +241,7 @@ static void test_comes_in_the_middle(void **state)
     service_agent_restart(w1);
     (void)service_register(w1, false, 0);
     w1->beats = true;
-    expect_said(w1, "[  150] preempt_ask round=1 task=\"/job:worker/task:0\" "
+    expect_said(w1, "[  150] preempt_request round=1 task=\"/job:worker/task:0\" "
                     "grace_ms=9950 reason=\"spot\"\n"
                     "[  150] tasks_answer token=1 since=1\n");
     step(w1, 1, -1);
@@ -267,7 +267,7 @@ static void test_broken_link(void **state)
     step(crew.ps, 1, -1);
     service_run_until(crew.s, 200);
     register_again(crew.w1);
-    expect_said(crew.w1, "[  200] preempt_ask round=1 task=\"/job:worker/task:0\"\n"
+    expect_said(crew.w1, "[  200] preempt_request round=1 task=\"/job:worker/task:0\"\n"
                          "[  200] tasks_answer token=2 since=1\n");
     step(crew.w1, 1, 2);
     expect_said(crew.w1, "[  200] preempt_stop round=1 step=5\n");
@@ -292,7 +292,7 @@ static void test_left_while_the_host_is_new(void **state)
     (void)notice(crew.w0, "", 0);
     step(crew.w0, 1, 4);
     step(crew.w1, 1, 7);
-    (void)service_next(crew.w1, MU__PREEMPT_ASK);
+    (void)service_next(crew.w1, MU__PREEMPT_REQUEST);
     expect_said(crew.w1, "[  100] preempt_stop round=1 step=8\n");
     service_end(crew.s);
 }
@@ -317,7 +317,7 @@ static void test_limit_of_the_notice(void **state)
                  "round 1 of preemption: after 400 ms these tasks have not said what "
                  "step they have reached: /job:worker/task:1 (last heard 100 ms ago)");
     step(crew.w1, 1, 7);
-    (void)service_next(crew.w1, MU__PREEMPT_ASK);
+    (void)service_next(crew.w1, MU__PREEMPT_REQUEST);
     expect_said(crew.w1, "[ 1400] preempt_stop round=1 step=8\n");
     service_end(crew.s);
 }
@@ -338,14 +338,15 @@ static void test_limit(void **state)
               "step they have reached: /job:ps/task:0 (last heard 100 ms ago), " \
               "/job:worker/task:1 (last heard 100 ms ago)"
     expect_error(crew.w0, token, -MU_EDEADLINE, WORDS);
-    (void)service_next(crew.w1, MU__PREEMPT_ASK);
+    (void)service_next(crew.w1, MU__PREEMPT_REQUEST);
     expect_said(crew.w1, "[181000] preempt_stop round=1 code=4 message=\"" WORDS "\"\n");
     /* Whoever says it later hears what came of it; and there can be another round. */
     step(crew.w1, 1, 4);
     expect_said(crew.w1, "[181000] preempt_stop round=1 code=4 message=\"" WORDS "\"\n");
 #undef WORDS
     (void)notice(crew.w0, "", 0);
-    expect_said(crew.w1, "[181000] preempt_ask round=2 task=\"/job:worker/task:0\"\n");
+    expect_said(crew.w1,
+                "[181000] preempt_request round=2 task=\"/job:worker/task:0\"\n");
     step(crew.w0, 2, 4);
     step(crew.w1, 2, 4);
     step(crew.ps, 2, -1);
@@ -374,7 +375,7 @@ static void test_host_lost_in_the_middle(void **state)
     service_start(crew.s, 0);
     register_again(crew.w0);
     service_run_until(crew.s, 300);
-    assert_int_equal(crew.w0->counts[MU__PREEMPT_ASK], 2);
+    assert_int_equal(crew.w0->counts[MU__PREEMPT_REQUEST], 2);
     step(crew.w0, 1, 12);
     register_again(crew.w1);
     step(crew.w1, 1, 30);
@@ -414,7 +415,7 @@ static void test_outcome_outlives_host(void **state)
     notice_again(crew.w0, token);
     expect_said(crew.w0, "[   50] tasks_answer token=2\n");
     (void)notice(crew.w1, "", 0);
-    expect_said(crew.w0, "[   50] preempt_ask round=2 task=\"/job:worker/task:1\"\n");
+    expect_said(crew.w0, "[   50] preempt_request round=2 task=\"/job:worker/task:1\"\n");
     service_end(crew.s);
 }
 
@@ -430,7 +431,7 @@ static void test_early_outlives_host(void **state)
     service_start(crew.s, 0);
     register_again(crew.w1);
     service_run_until(crew.s, 60);
-    assert_non_null(strstr(service_text(crew.w1), "preempt_ask round=1 "
+    assert_non_null(strstr(service_text(crew.w1), "preempt_request round=1 "
                                                   "task=\"/job:worker/task:0\""));
     service_end(crew.s);
 }
@@ -452,7 +453,7 @@ static void test_store_lost(void **state)
                          "with it\"\n");
     /* Its number is not used again. */
     (void)notice(crew.w1, "", 0);
-    expect_said(crew.w1, "[    0] preempt_ask round=2 task=\"/job:worker/task:1\"\n");
+    expect_said(crew.w1, "[    0] preempt_request round=2 task=\"/job:worker/task:1\"\n");
     service_end(crew.s);
 }
 

@@ -86,7 +86,7 @@ static void test_preempted_run_does_not_stop_the_next(void **state)
     expect_ok(job.chief, end_run(job.chief, 0, ""));
     restart_all(&job);
     service_run(job.s, 1000);
-    assert_null(service_next(job.w0, MU__PREEMPT_ASK));
+    assert_null(service_next(job.w0, MU__PREEMPT_REQUEST));
     assert_int_equal(count_below(&job, "_muster/run/2"), 0);
     preempt(&job);          /* and it may be preempted, too */
     service_end(job.s);
@@ -101,7 +101,7 @@ static void test_notice_stays_with_the_run_that_goes_on(void **state)
     restart_host(&job);
     service_agent_restart(job.w0);
     (void)service_register(job.w0, false, 0);
-    assert_non_null(service_next(job.w0, MU__PREEMPT_ASK));
+    assert_non_null(service_next(job.w0, MU__PREEMPT_REQUEST));
     service_end(job.s);
 }
 
@@ -331,7 +331,7 @@ static void test_closed_among_others_goes_on(void **state)
     expect_passed(job.w1, token, 0);
     restart_task(job.chief);
     restart_task(job.w0);
-    assert_null(service_next(job.w0, MU__PREEMPT_ASK));
+    assert_null(service_next(job.w0, MU__PREEMPT_REQUEST));
     expect_stays(job.w0, arrive(job.w0, "start", 0));
     service_end(job.s);
 }

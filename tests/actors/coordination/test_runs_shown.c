@@ -112,7 +112,7 @@ static void test_journal_from_before_there_were_runs(void **state)
     assert_false(has_key(&job, "_muster/barrier/start"));
     assert_false(has_key(&job, "_muster/preemption"));
     assert_int_equal(mu__coord_keys_results(service_state(job.s, 0)), 0);
-    assert_null(service_next(job.w0, MU__PREEMPT_ASK));
+    assert_null(service_next(job.w0, MU__PREEMPT_REQUEST));
     pass(&job, "start");
     service_end(job.s);
 }
@@ -171,7 +171,7 @@ static void test_clearing_what_the_present_run_has_come_to(void **state)
     expect_passed(job.w0, waits, 0);    /* what ran goes on */
     service_agent_restart(job.w1);
     (void)service_register(job.w1, false, 0);
-    assert_null(service_next(job.w1, MU__PREEMPT_ASK));
+    assert_null(service_next(job.w1, MU__PREEMPT_REQUEST));
     expect_stays(job.w1, arrive(job.w1, "start", 0));
     assert_int_equal(cleared(job.w0, clear(job.w0, MU__RUNS_CLEAR_KEYS, "")), 1);
     assert_false(has_key(&job, "rate"));

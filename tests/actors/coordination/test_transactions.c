@@ -470,7 +470,7 @@ static void test_notice_of_a_preemption(void **state)
     add_change(MU_KV_PUT, "reason", "moved", 0);
     add_change(MU_KV_PUT, MU__KEY_PREEMPTION, "/job:worker/task:1", 0);
     transact(p.w0);
-    assert_non_null(strstr(service_text(p.w1), "preempt_ask"));
+    assert_non_null(strstr(service_text(p.w1), "preempt_request"));
     service_end(p.s);
 }
 

@@ -297,7 +297,7 @@ static struct cluster_call *offer_as(struct cluster_task *task, const char *json
         .call.operation = MU__JOB_OFFER,
         .call.timeout_ms = timeout_ms,
         .offer = {mu__view_str(json), mu__view_str(type), index, {.head = NULL}},
-        .place = "/job:worker/task:0 at tcp://s0:1",
+        .recipient = "/job:worker/task:0 at tcp://s0:1",
     };
 
     return cluster_job_ask(task, &wanted);
@@ -594,7 +594,7 @@ static void test_config_travels(void **state)
             .call.operation = MU__JOB_OFFER,
             .call.timeout_ms = 1000,
             .offer = {mu__view_str(stage.json), mu__view_str("worker"), 0, packed},
-            .place = "it",
+            .recipient = "it",
         };
 
         assert_int_equal(cluster_wait(cluster_job_ask(stage.offerers[0], &wanted)),

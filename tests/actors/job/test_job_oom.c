@@ -192,7 +192,7 @@ static void offer_with_alloc_failures(uint64_t seed)
         .call.operation = MU__JOB_OFFER,
         .call.timeout_ms = 500,
         .offer = {mu__view_str(spec_text), mu__view_str("worker"), 0, {.head = NULL}},
-        .place = "it",
+        .recipient = "it",
     };
     struct cluster_call *take;
     int rv;

@@ -648,7 +648,7 @@ static void test_a_wait_is_ended_by_another_thread(void **state)
 
 /* ---- a client of servers ---- */
 
-static int ask_servers(mu_context *c, void *user)
+static int request_servers(mu_context *c, void *user)
 {
     mu_error error = {0};
     mu_value *states = NULL;
@@ -679,7 +679,7 @@ static void test_standalone(void **state)
     (void)nodes_open(&nodes, "chief", 0);
     (void)nodes_open(&nodes, "worker", 0);
     o = &add(world, MU_MODE_STANDALONE, NULL, 0)->options;
-    o->worker = ask_servers;
+    o->worker = request_servers;
     o->client_index = 4;
     run_process(&world->processes[0]);
     world->processes[0].type = "client";

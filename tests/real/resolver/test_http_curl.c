@@ -759,7 +759,7 @@ static void test_what_the_head_says(void **state)
     struct fixture *f = *state;
     struct mu__http_request *request = prepare(f, 0, "/typed");
 
-    request->wanted_header = "X-Wanted";
+    request->header_name = "X-Wanted";
     (void)ask(f, request);
     expect_answer(request, 200, "{}");
     assert_string_equal(request->content_type, "application/json");
@@ -767,7 +767,7 @@ static void test_what_the_head_says(void **state)
     assert_int_equal(request->retry_after_ms, 0);
 
     request = prepare(f, 1, "/busy");
-    request->wanted_header = "X-Wanted";
+    request->header_name = "X-Wanted";
     (void)ask(f, request);
     expect_answer(request, 429, "");
     assert_string_equal(request->content_type, "");
@@ -838,7 +838,7 @@ static void test_tell_then_close(void **state)
     (void)snprintf(url, 64, "http://127.0.0.1:%u/echo", f->server.port);
     memcpy(body, "bye", 4);
     f->door->ops->send(f->door, request);
-    f->door->ops->tell(f->door, &words);
+    f->door->ops->notify(f->door, &words);
     free(url);
     free(body);
     mu__http_client_close(f->http, on_closed, &f->http_closed);
@@ -873,7 +873,7 @@ static void test_tell_nobody(void **state)
     uint64_t before_ms = uv_now(&f->loop);
 
     (void)snprintf(url, sizeof url, "http://127.0.0.1:%u/slow", f->server.port);
-    f->door->ops->tell(f->door, &words);
+    f->door->ops->notify(f->door, &words);
     mu__http_client_close(f->http, on_closed, &f->http_closed);
     mu__world_uv_close(f->world, on_closed, &f->world_closed);
     run_until(f, all_closed, WAIT_MS);

@@ -237,7 +237,7 @@ static int see_it_wait(struct waits_env *env, int64_t timeout_ms, mu_error *erro
     return 0;
 }
 
-static int start_told(struct waits_env *env, int64_t timeout_ms, mu_error *error)
+static int start_from_config(struct waits_env *env, int64_t timeout_ms, mu_error *error)
 {
     mu_server_options options;
     char url[64];
@@ -271,7 +271,7 @@ static const struct waits_row offer_rows[] = {
      {UNTOLD("refused"), UNTOLD("refused"),
       UNTOLD("is not connected: nothing has answered yet"), UNTOLD("not")},
      WAITS_ALL(WAITS_LOGS(0, "", "waiting: |" SERVER)), 0},
-    {"mu_server_start", start_told, NULL,
+    {"mu_server_start", start_from_config, NULL,
      {WAITS_LATE("no client has offered a cluster spec to"), WAITS_NONE, WAITS_NONE,
       WAITS_NONE},
      {WAITS_LOGS(0, "", "waiting: no client has offered"), WAITS_NONE, WAITS_NONE,

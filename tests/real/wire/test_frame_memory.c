@@ -57,7 +57,7 @@ static int teardown(void **state)
     nodes_done(&f->nodes);
     free(f);
     /* Without a loop nothing is kept. */
-    return mu__block_pool_kept(&mu__blocks) == 0 ? 0 : -1;
+    return mu__block_pool_cached(&mu__blocks) == 0 ? 0 : -1;
 }
 
 /* Bytes that tell where they are from. */
@@ -189,13 +189,13 @@ static void many_sizes_keep_memory_bounded_and_idle_nodes_give_it_back(void **st
         args = bytes_of((random >> 8) % (1 << (12 + i % 10)), 1);
         mu_remote_value_free(schedule(f, "give", args));
         mu_value_free(args);
-        assert_true(mu__block_pool_kept(&mu__blocks) <= MU__BLOCKS_KEPT_BYTES_MAX);
+        assert_true(mu__block_pool_cached(&mu__blocks) <= MU__BLOCKS_CACHED_BYTES_MAX);
     }
     assert_int_equal(mu_coordinator_join(f->coordinator, SOON_MS, &error), 0);
     assert_int_equal(mu__block_pool_counts(&mu__blocks).reused > 0, POOLED);
-    for (int i = 0; i < SOON_MS && mu__block_pool_kept(&mu__blocks) > 0; i++)
+    for (int i = 0; i < SOON_MS && mu__block_pool_cached(&mu__blocks) > 0; i++)
         nodes_pause();
-    assert_int_equal(mu__block_pool_kept(&mu__blocks), 0);
+    assert_int_equal(mu__block_pool_cached(&mu__blocks), 0);
 }
 
 int main(void)

@@ -200,7 +200,7 @@ static void test_limit(void **state)
     bool is_closed = false;
     uv_loop_t loop;
     struct mu__dial_request request = {.loop = &loop, .url = &url, .timeout_ms = SHORT_MS,
-                                       .events = &all, .owner = &why, .place = &is_gone};
+                                       .events = &all, .owner = &why, .arg = &is_gone};
 
     (void)state;
     assert_int_equal(uv_loop_init(&loop), 0);

@@ -466,9 +466,9 @@ static uint32_t place_reached(struct fixture *f, const struct mu__dial_tried *tr
     f->ups = 0;
     dial(f);
     wire->ops->avoid(wire, OUT, tried);
-    assert_int_equal(wire->ops->place(wire, OUT, &count), 0);
+    assert_int_equal(wire->ops->address_number(wire, OUT, &count), 0);
     assert_true(run_until(f, is_up, -1));
-    place = wire->ops->place(wire, OUT, &count);
+    place = wire->ops->address_number(wire, OUT, &count);
     assert_int_equal(count, expected_count);
     wire->ops->hangup(wire, OUT);
     return place;

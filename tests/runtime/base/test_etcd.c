@@ -162,7 +162,7 @@ static void test_good_answers(void **state)
     mu__etcd_answer_free(answer);
 
     answer = read_ok("{\"result\":{\"ID\":\"7\"}}");
-    assert_int_equal(mu__etcd_kept(answer, NULL, &ttl_s), 0);
+    assert_int_equal(mu__etcd_lease_ttl(answer, NULL, &ttl_s), 0);
     assert_int_equal(ttl_s, 0);
     mu__etcd_answer_free(answer);
     mu__etcd_answer_free(NULL);
@@ -256,7 +256,7 @@ static int read_kept(struct mu__etcd_answer *answer, mu_error *error)
 {
     uint64_t ttl_s;
 
-    return mu__etcd_kept(answer, error, &ttl_s);
+    return mu__etcd_lease_ttl(answer, error, &ttl_s);
 }
 
 static int read_succeeded(struct mu__etcd_answer *answer, mu_error *error)

@@ -40,7 +40,7 @@ static int teardown(void **state)
     mu__block_pool_leave(pool);
     counts = mu__block_pool_counts(pool);
     free(pool);
-    return counts.kept_bytes == 0 && counts.allocated == counts.released ? 0 : -1;
+    return counts.cached_bytes == 0 && counts.allocated == counts.released ? 0 : -1;
 }
 
 static void *get(struct mu__block_pool *pool, size_t size)
@@ -62,11 +62,11 @@ static void block_given_back_is_given_out_again_for_sizes_of_its_class(void **st
         void *block = get(pool, size);
 
         mu__block_pool_put(pool, block);
-        if (mu__block_pool_kept(pool) == 0)
+        if (mu__block_pool_cached(pool) == 0)
             continue;   /* beyond the bound of this pool */
         assert_ptr_equal(get(pool, size), block);
         assert_int_equal(mu__block_pool_counts(pool).reused, reused + 1);
-        assert_int_equal(mu__block_pool_kept(pool), 0);
+        assert_int_equal(mu__block_pool_cached(pool), 0);
         mu__block_pool_put(pool, block);
         mu__block_pool_clear(pool);
     }
@@ -81,7 +81,7 @@ static void kept_block_is_hardly_larger_than_what_was_asked_for(void **state)
         uint64_t kept;
 
         mu__block_pool_put(pool, get(pool, size));
-        kept = mu__block_pool_kept(pool);
+        kept = mu__block_pool_cached(pool);
         assert_true(kept >= size);
         assert_true(kept <= (size + MU__BLOCK_HEADER_BYTES) * 5 / 4 + 1024);
         mu__block_pool_clear(pool);
@@ -96,7 +96,7 @@ static void blocks_that_are_too_small_or_too_large_are_not_kept(void **state)
 
     for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         mu__block_pool_put(pool, get(pool, sizes[i]));
-        assert_int_equal(mu__block_pool_kept(pool), 0);
+        assert_int_equal(mu__block_pool_cached(pool), 0);
     }
     assert_int_equal(mu__block_pool_counts(pool).allocated, 0);
     assert_null(mu__block_pool_get(pool, SIZE_MAX));
@@ -158,8 +158,8 @@ static void kept_bytes_stay_below_the_bound_whatever_the_sizes(void **state)
         }
         for (int i = 0; i < BLOCKS; i++) {
             mu__block_pool_put(pool, blocks[i]);
-            if (mu__block_pool_kept(pool) > most)
-                most = mu__block_pool_kept(pool);
+            if (mu__block_pool_cached(pool) > most)
+                most = mu__block_pool_cached(pool);
         }
     }
     assert_true(most > POOL_BYTES / 2 && most <= POOL_BYTES);
@@ -214,7 +214,7 @@ static void pool_without_users_keeps_nothing(void **state)
     after = get(pool, 100000);
     mu__block_pool_put(pool, before);
     mu__block_pool_put(pool, after);
-    assert_int_equal(mu__block_pool_kept(pool), 0);
+    assert_int_equal(mu__block_pool_cached(pool), 0);
     mu__block_pool_join(pool);
 }
 

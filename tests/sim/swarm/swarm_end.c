@@ -50,7 +50,7 @@ static bool is_listed(const struct swarm_program *program)
  * played it before, or since nobody has heard that it left. */
 static bool may_hear_of_error(const struct swarm_program *program)
 {
-    return is_changing(program) || !agent_of(program)->registration.wanted;
+    return is_changing(program) || !agent_of(program)->registration.is_requested;
 }
 
 static void newcomers_register(struct swarm *run)

@@ -40,7 +40,7 @@ static void come(struct swarm_program *program)
 }
 
 /* Nothing of it stays, whatever became of the put. */
-static void give_up_place(struct swarm_program *program)
+static void leave_queue(struct swarm_program *program)
 {
     (void)cluster_key(program->task, &(mu_kv_request){
         .operation = MU_KV_DELETE, .key = program->lock.key, .timeout_ms = -1});
@@ -111,7 +111,7 @@ static void end_coming(struct swarm_program *program, const struct cluster_call 
     struct swarm_lock *lock = &program->lock;
 
     if (call->of.call.code != 0) {
-        give_up_place(program);
+        leave_queue(program);
         set_step(lock, LOCK_AWAY, NULL);
         return;
     }
@@ -127,7 +127,7 @@ static void end_looking(struct swarm_program *program, struct cluster_call *call
     enum mu__lock_step next;
 
     if (call->of.call.code != 0) {
-        give_up_place(program);
+        leave_queue(program);
         set_step(lock, LOCK_AWAY, NULL);
         return;
     }
@@ -162,7 +162,7 @@ static void end_writing(struct swarm_program *program, const struct cluster_call
         return;
     program->run->reached[FENCED] += has_words(call, "has revision");
     lock->holds = false;
-    give_up_place(program);
+    leave_queue(program);
     set_step(lock, LOCK_AWAY, NULL);
 }
 
@@ -171,7 +171,7 @@ static void end_releasing(struct swarm_program *program, const struct cluster_ca
     if (call->of.call.code == 0)
         swarm_note_use(program);
     else
-        give_up_place(program);
+        leave_queue(program);
     set_step(&program->lock, LOCK_AWAY, NULL);
 }
 

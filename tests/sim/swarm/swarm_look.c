@@ -89,7 +89,7 @@ static void look_at_state(struct swarm_program *program)
     const struct agent *a = agent_of(program);
     int state = atomic_load(&program->task->member.agent.state);
 
-    if (a->error.code != 0 || !a->registration.wanted) {
+    if (a->error.code != 0 || !a->registration.is_requested) {
         program->used = 0;
         program->asked_session = 0;
         swarm_doubt_leases(program);

@@ -87,7 +87,7 @@ static bool comes_back(struct swarm_program *program)
 
     if (a->error.code != 0)
         start_request(program, RESET, CALL(CALL_OF(MU__AGENT_RESET, 2000)));
-    else if (!a->registration.wanted)
+    else if (!a->registration.is_requested)
         start_request(program, REGISTER, CALL(CALL_OF(MU__AGENT_REGISTER, 3000),
                                            .barrier = sim_chance(&program->random, 20)));
     else
@@ -149,7 +149,8 @@ static void act(struct swarm_program *program)
     const struct swarm_plan *plan = &program->run->plan;
     uint64_t what = draw(program, 0, 999);
 
-    if (agent_of(program)->error.code != 0 || !agent_of(program)->registration.wanted) {
+    if (agent_of(program)->error.code != 0 ||
+        !agent_of(program)->registration.is_requested) {
         if (sim_chance(&program->random, 30))
             (void)comes_back(program);
         if (sim_chance(&program->random, 70))

@@ -50,7 +50,7 @@ void swarm_reach(struct swarm_program *program)
 
     atomic_store(&shared->step, step + 1);
     gate = atomic_load(&shared->gate);
-    if (atomic_load(&shared->state) != MU_AGENT_ERROR && gate != MU__GATE_ASKED) {
+    if (atomic_load(&shared->state) != MU_AGENT_ERROR && gate != MU__GATE_REQUESTED) {
         if (gate == MU__GATE_AGREED && atomic_load(&shared->stop) == step)
             note_stop(program, step);
         return;

@@ -44,7 +44,7 @@ static void next_ended(struct mu__call *done)
 
     if (done->code != -MU_ECLOSED && call->life == program->life)
         program->next_may_fail = agent_of(program)->error.code != 0 ||
-                                 !agent_of(program)->registration.wanted;
+                                 !agent_of(program)->registration.is_requested;
 }
 
 static void ask_next(struct swarm_program *program, int64_t timeout_ms)

@@ -196,9 +196,9 @@ static inline void note_record(struct peer *peer, struct mu__buf *frame,
         struct mu__hello *hello = (void *)msg->body;
 
         peer->epoch = hello->epoch;
-        mu__view_copy(hello->wanted_type, text, sizeof text);
+        mu__view_copy(hello->expected_type, text, sizeof text);
         (void)snprintf(peer->wanted, sizeof peer->wanted, "%.15s %" PRIu32, text,
-                       hello->wanted_index);
+                       hello->expected_index);
         mu__view_copy(hello->address, text, sizeof text);
         sim_note(sim, MU__LOG_INFO, "hears HELLO to %" PRIx64 " of %" PRIu32 " at %s",
                  header->to, hello->index, text);
@@ -302,20 +302,20 @@ struct hello_words {
     uint32_t index;
     const char *address;
     uint64_t from;
-    const char *wanted_type;    /* NULL: whoever answers */
-    uint32_t wanted_index;
+    const char *expected_type;    /* NULL: whoever answers */
+    uint32_t expected_index;
 };
 
 static inline void say_hello_words(struct fixture *f, const struct hello_words *words)
 {
-    const char *wanted = words->wanted_type == NULL ? "" : words->wanted_type;
+    const char *wanted = words->expected_type == NULL ? "" : words->expected_type;
     const struct mu__hello hello = {
         .cluster = mu__view_str(words->cluster),
         .type = mu__view_str(words->type),
         .index = words->index,
         .address = mu__view_str(words->address),
-        .wanted_type = mu__view_str(wanted),
-        .wanted_index = words->wanted_index,
+        .expected_type = mu__view_str(wanted),
+        .expected_index = words->expected_index,
     };
     struct mu__buf *frame = frame_of(words->version, MU__FRAME_HELLO, words->from, 0, 1);
 

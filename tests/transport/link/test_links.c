@@ -100,8 +100,8 @@ static void test_refused_again(void **state)
     struct fixture *f = *state;
     struct hello_words words = good;
 
-    words.wanted_type = "ps";
-    for (words.wanted_index = 3; words.wanted_index < 5; words.wanted_index++) {
+    words.expected_type = "ps";
+    for (words.expected_index = 3; words.expected_index < 5; words.expected_index++) {
         dial_us(f);
         say_hello_words(f, &words);
         run_for(f, 80);
@@ -170,7 +170,7 @@ static void test_who_is_wanted(void **state)
     struct fixture *f = *state;
     struct hello_words words = good;
 
-    words.wanted_type = "worker";
+    words.expected_type = "worker";
     dial_us(f);
     say_hello_words(f, &words);
     run_for(f, 100);

@@ -24,7 +24,7 @@ struct mu__dialling {
     struct mu__blocking_jobs *blocking_jobs;
     const struct mu__dialling_events *events;
     void *owner;                /* NULL: it is over */
-    void *place;
+    void *arg;
     const struct mu__dial_tried *tried;
     uint32_t timeout_ms;
     struct mu__dial_plan plan;
@@ -37,13 +37,13 @@ struct mu__dialling {
 
 static void drop(struct mu__dialling *dialling)
 {
-    void (*gone)(void *place) = dialling->events->gone;
-    void *place = dialling->place;
+    void (*closed)(void *arg) = dialling->events->closed;
+    void *arg = dialling->arg;
 
     if (--dialling->holds > 0)
         return;
     free(dialling);
-    gone(place);
+    closed(arg);
 }
 
 static void on_timer_closed(uv_handle_t *handle)
@@ -354,7 +354,7 @@ static bool is_tried(const struct mu__dialling *dialling, const struct addrinfo 
     if (dialling->tried == NULL)
         return false;
     copy_address(&try, one);
-    return mu__dial_tried_has(dialling->tried, mu__dial_place(&try));
+    return mu__dial_tried_has(dialling->tried, mu__dial_address_number(&try));
 }
 
 static void take_addresses(struct mu__dialling *dialling, const struct addrinfo *found)
@@ -469,7 +469,7 @@ void mu__dial_name(const struct mu__dial_try *try, char *out, size_t size)
         out[0] = '\0';
 }
 
-uint32_t mu__dial_place(const struct mu__dial_try *try)
+uint32_t mu__dial_address_number(const struct mu__dial_try *try)
 {
     char name[INET6_ADDRSTRLEN];
     uint32_t hash;
@@ -490,7 +490,7 @@ int mu__dialling_start(const struct mu__dial_request *request,
     dialling->blocking_jobs = request->blocking_jobs;
     dialling->events = request->events;
     dialling->owner = request->owner;
-    dialling->place = request->place;
+    dialling->arg = request->arg;
     dialling->tried = request->tried;
     dialling->timeout_ms = request->timeout_ms;
     (void)uv_timer_init(request->loop, &dialling->timer);

@@ -52,7 +52,7 @@ struct mu__dial_try {
 void mu__dial_name(const struct mu__dial_try *try, char *out, size_t size);
 
 /* The number of its address: the same in each look-up, and never 0. */
-uint32_t mu__dial_place(const struct mu__dial_try *try);
+uint32_t mu__dial_address_number(const struct mu__dial_try *try);
 
 struct mu__dialling;
 
@@ -63,7 +63,7 @@ struct mu__dialling_events {
     void (*lost)(void *owner, const struct mu__dialling *dialling);
 
     /* Its memory has gone: some turns of the loop after the end. */
-    void (*gone)(void *place);
+    void (*closed)(void *arg);
 };
 
 struct mu__dial_request {
@@ -74,7 +74,7 @@ struct mu__dial_request {
     uint32_t timeout_ms;          /* of the look-up, and of one address */
     const struct mu__dialling_events *events;   /* outlives it */
     void *owner;
-    void *place;                /* of `gone` */
+    void *arg;                /* of `gone` */
 };
 
 /* Nothing is told before the loop's next turn. After `won` or `lost` it is over, and goes

@@ -30,7 +30,7 @@ struct mu__in {
     bool greeted;
     bool paused;
     bool expects_large;         /* the last frame was */
-    bool gone;                  /* closing: nothing is told any more */
+    bool closing;                  /* closing: nothing is told any more */
     uint8_t head[MU__SP_HEADER_MAX];
     unsigned head_size;
     struct mu__buf *frame;      /* being filled */
@@ -72,9 +72,9 @@ static void in_close(struct mu__in *in)
 {
     struct mu__in **at = &in->wire->in_first;
 
-    if (in->gone)
+    if (in->closing)
         return;
-    in->gone = true;
+    in->closing = true;
     while (*at != in)
         at = &(*at)->next;
     *at = in->next;
@@ -91,7 +91,7 @@ static void in_lost(struct mu__in *in, const char *reason)
     uint32_t number = in->number;
     bool greeted = in->greeted;
 
-    if (in->gone)
+    if (in->closing)
         return;
     in_close(in);
     if (!greeted)
@@ -137,7 +137,7 @@ void mu__in_drop_all(struct mu__wire_uv *wire)
 /* ---- what comes ---- */
 
 /* Tells a whole frame; false when no more is wanted now, or ever. */
-static bool tell_frame(struct mu__in *in)
+static bool deliver_frame(struct mu__in *in)
 {
     struct mu__wire_uv *wire = in->wire;
     struct mu__buf *frame = in->frame;
@@ -148,7 +148,7 @@ static bool tell_frame(struct mu__in *in)
     wire->news = true;
     more = wire->events.frame(wire->owner, in->number, frame);
     mu__buf_unref(frame);
-    if (in->gone)
+    if (in->closing)
         return false;
     if (!more && !in->paused) {
         in->paused = true;
@@ -205,9 +205,9 @@ static bool check_greeting(struct mu__in *in)
 
 /* Takes from the bytes what a greeting or a header still lacks. */
 static size_t fill_head(struct mu__in *in, const uint8_t *data, size_t size,
-                        size_t wanted)
+                        size_t needed)
 {
-    size_t taken = wanted - in->head_size;
+    size_t taken = needed - in->head_size;
 
     if (taken > size)
         taken = size;
@@ -233,9 +233,9 @@ static size_t consume(struct mu__in *in, const uint8_t *data, size_t size)
     size_t used = 0;
 
     for (;;) {
-        size_t wanted = in->greeted ? header_bytes(in) : MU__SP_GREETING_BYTES;
+        size_t needed = in->greeted ? header_bytes(in) : MU__SP_GREETING_BYTES;
 
-        if (in->frame != NULL && in->frame->size == in->frame_size && !tell_frame(in))
+        if (in->frame != NULL && in->frame->size == in->frame_size && !deliver_frame(in))
             return used;
         if (used == size && in->frame == NULL)
             return used;
@@ -245,8 +245,8 @@ static size_t consume(struct mu__in *in, const uint8_t *data, size_t size)
                 return used;
             continue;
         }
-        used += fill_head(in, data + used, size - used, wanted);
-        if (in->head_size < wanted)
+        used += fill_head(in, data + used, size - used, needed);
+        if (in->head_size < needed)
             return used;
         if (in->greeted ? !begin_frame(in) : !check_greeting(in))
             return used;
@@ -257,7 +257,7 @@ static void keep_left(struct mu__in *in, const uint8_t *data, size_t size)
 {
     uint8_t *left;
 
-    if (in->gone || size == 0)
+    if (in->closing || size == 0)
         return;
     left = malloc(size);
     if (left == NULL) {
@@ -318,7 +318,7 @@ static void in_resume(struct mu__in *in)
     used = consume(in, left, size);
     keep_left(in, left + used, size - used);
     free(left);
-    if (!in->gone && !in->paused)
+    if (!in->closing && !in->paused)
         (void)uv_read_start(&in->stream.stream, on_alloc, on_read);
 }
 

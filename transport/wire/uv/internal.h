@@ -85,7 +85,7 @@ void mu__in_resume_paused(struct mu__wire_uv *wire);
 int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url);
 void mu__out_avoid(struct mu__wire *door, uint32_t number,
                    const struct mu__dial_tried *tried);
-uint32_t mu__out_place(struct mu__wire *door, uint32_t number, unsigned *ret_count);
+uint32_t mu__out_address(struct mu__wire *door, uint32_t number, unsigned *ret_count);
 void mu__out_hangup(struct mu__wire *door, uint32_t number);
 int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame);
 const char *mu__out_last_error(struct mu__wire *door, uint32_t number);

@@ -27,8 +27,8 @@ struct mu__out {
     uint32_t number;
     struct mu__url url;
     const struct mu__dial_tried *tried; /* addresses for the end; borrowed; NULL: none */
-    uint32_t place;             /* while up: that it is connected to */
-    unsigned places_count;      /* of the name, then */
+    uint32_t address_number;             /* while up: that it is connected to */
+    unsigned addresses_count;      /* of the name, then */
     bool blocked;               /* `writable` follows */
     struct mu__connection *connection;  /* NULL: not up */
     struct mu__dialling *dialling;      /* NULL: up, or waiting */
@@ -133,9 +133,10 @@ static void on_won(void *owner, const struct mu__dialling *dialling,
 {
     struct mu__out *out = owner;
     struct mu__wire_uv *wire = out->wire;
-    const struct mu__dial_try *tries = mu__dialling_tries(dialling, &out->places_count);
+    const struct mu__dial_try *tries =
+        mu__dialling_tries(dialling, &out->addresses_count);
 
-    out->place = mu__dial_place(&tries[connection->which]);
+    out->address_number = mu__dial_address_number(&tries[connection->which]);
     out->dialling = NULL;
     out->connection = connection;
     out->up_since_ms = uv_now(wire->loop);
@@ -179,14 +180,14 @@ static void on_lost(void *owner, const struct mu__dialling *dialling)
     fail(out, count == 1 ? tries[0].why : words);
 }
 
-static void on_gone(void *place)
+static void on_closed(void *address_number)
 {
-    mu__wire_uv_drop_hold(place);
+    mu__wire_uv_drop_hold(address_number);
 }
 
 static void attempt(struct mu__out *out)
 {
-    static const struct mu__dialling_events events = {on_won, on_lost, on_gone};
+    static const struct mu__dialling_events events = {on_won, on_lost, on_closed};
     const struct mu__dial_request request = {
         .loop = out->wire->loop,
         .blocking_jobs = out->wire->blocking_jobs,
@@ -195,7 +196,7 @@ static void attempt(struct mu__out *out)
         .timeout_ms = MU__DIAL_TIMEOUT_MS,
         .events = &events,
         .owner = out,
-        .place = out->wire,
+        .arg = out->wire,
     };
 
     if (mu__dialling_start(&request, &out->dialling) != 0)
@@ -239,14 +240,14 @@ void mu__out_avoid(struct mu__wire *door, uint32_t number,
         out->tried = tried;
 }
 
-uint32_t mu__out_place(struct mu__wire *door, uint32_t number, unsigned *ret_count)
+uint32_t mu__out_address(struct mu__wire *door, uint32_t number, unsigned *ret_count)
 {
     const struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
 
     if (out == NULL || out->connection == NULL)
         return 0;
-    *ret_count = out->places_count;
-    return out->place;
+    *ret_count = out->addresses_count;
+    return out->address_number;
 }
 
 static void on_out_closed(uv_handle_t *handle)

@@ -184,16 +184,16 @@ static void on_lost(void *owner, const struct mu__dialling *dialling)
     on_end(owner);
 }
 
-static void on_gone(void *place)
+static void on_closed(void *arg)
 {
-    (void)place;    /* the loop runs until all has gone */
+    (void)arg;    /* the loop runs until all has gone */
 }
 
 /* ---- all of it ---- */
 
 static void dial(struct attempt *attempt)
 {
-    static const struct mu__dialling_events events = {on_won, on_lost, on_gone};
+    static const struct mu__dialling_events events = {on_won, on_lost, on_closed};
     const struct mu__dial_request request = {
         .loop = &attempt->run->loop,
         .blocking_jobs = attempt->run->blocking_jobs,

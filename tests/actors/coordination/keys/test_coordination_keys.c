@@ -373,9 +373,9 @@ static void test_preemption_key(void **state)
 
     (void)state;
     (void)put(p.w0, MU__KEY_PREEMPTION, "", ONCE);
-    said = service_next(p.w1, MU__PREEMPT_ASK);
+    said = service_next(p.w1, MU__PREEMPT_REQUEST);
     assert_non_null(said);
-    assert_true(mu__view_is(((const struct mu__preempt_ask *)(const void *)said->msg
+    assert_true(mu__view_is(((const struct mu__preempt_request *)(const void *)said->msg
                              ->body)->task, "/job:worker/task:0"));
     service_end(p.s);
 }

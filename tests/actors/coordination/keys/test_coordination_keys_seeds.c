@@ -72,7 +72,7 @@ static bool slow_wants_rewrite(struct mu__store *base, uint64_t records)
 {
     struct mu__store *inner = slow_of(base)->inner;
 
-    return inner->ops->wants_rewrite(inner, records);
+    return inner->ops->needs_rewrite(inner, records);
 }
 
 static void slow_rewrite(struct mu__store *base, struct mu__ctx *ctx)
@@ -92,7 +92,7 @@ static void slow_close(struct mu__store *base, struct mu__ctx *ctx)
 
 static const struct mu__store_ops slow_ops = {
     .start = slow_start, .write = slow_write, .commit = slow_commit,
-    .may_read = slow_may_read, .tick = slow_tick, .wants_rewrite = slow_wants_rewrite,
+    .may_read = slow_may_read, .tick = slow_tick, .needs_rewrite = slow_wants_rewrite,
     .rewrite = slow_rewrite, .close = slow_close,
 };
 
