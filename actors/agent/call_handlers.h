@@ -39,8 +39,20 @@ void mu__agent_call_reset(struct mu__ctx *ctx, struct agent *a,
                           struct mu__agent_call *call);
 void mu__agent_call_leave(struct mu__ctx *ctx, struct agent *a,
                           struct mu__agent_call *call);
-void mu__agent_call_tasks(struct mu__ctx *ctx, struct agent *a,
-                          struct mu__agent_call *call);
+
+/* Answers: the call ends with that; and: with the content that it asked for. To the
+ * program a version is one more: there 0 means none. */
+void mu__agent_answered(struct mu__ctx *ctx, struct agent *a,
+                        struct mu__agent_request *pending,
+                        const struct mu__tasks_answer *body, const mu_error *error);
+void mu__agent_answered_content(struct mu__ctx *ctx, struct agent *a,
+                                struct mu__agent_request *pending,
+                                const struct mu__tasks_answer *body,
+                                const mu_error *error);
+
+/* Kinds of requests that are a call's alone: it is submitted as it is. */
+extern const struct mu__agent_request_kind mu__agent_task_query, mu__agent_marking,
+    mu__agent_noticing, mu__agent_runs_query, mu__agent_runs_clearing;
 
 /* It is registered, or (an error) was refused: those who wait for that hear so. */
 void mu__agent_report_registered(struct mu__ctx *ctx, struct agent *a,
@@ -86,8 +98,6 @@ void mu__agent_barriers_forget(struct agent *a);
 
 /* ---- preemption_calls.c ---- */
 
-void mu__agent_call_notice(struct mu__ctx *ctx, struct agent *a,
-                           struct mu__agent_call *call);
 void mu__agent_call_reached(struct mu__ctx *ctx, struct agent *a,
                             struct mu__agent_call *call);
 void mu__agent_call_preemption(struct mu__ctx *ctx, struct agent *a,
@@ -108,22 +118,16 @@ void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a);
 
 void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
                             struct mu__agent_call *call);
-void mu__agent_call_runs(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__agent_call *call);
-void mu__agent_call_runs_clear(struct mu__ctx *ctx, struct agent *a,
-                               struct mu__agent_call *call);
-
-/* ---- task_reports.c ---- */
-
-void mu__agent_call_mark(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__agent_call *call);
-void mu__agent_cleared(struct mu__ctx *ctx, struct agent *a,
-                       const struct mu__task_cleared *body);
 
 /* The run that this process takes part in, in the store of the host that is followed; 0:
  * none yet. And: it was registered in this one. */
 uint64_t mu__agent_run(const struct agent *a);
 void mu__agent_note_run(struct agent *a, uint64_t number);
+
+/* ---- task_reports.c ---- */
+
+void mu__agent_cleared(struct mu__ctx *ctx, struct agent *a,
+                       const struct mu__task_cleared *body);
 
 /* ---- hosts.c ---- */
 

@@ -23,7 +23,9 @@ struct mu__agent_request_kind {
                       struct mu__agent_request *pending,
                       const struct mu__tasks_answer *body, const mu_error *error);
 
-    /* What it is, for messages: "key \"a/b\"". */
+    /* What it is, for messages: "this task"; or (NULL) a function that says it:
+     * "key \"a/b\"". */
+    const char *what;
     void (*name)(const struct mu__agent_request *pending, char *out, size_t size);
 
     /* It ends with this error. Removes it. */
@@ -68,9 +70,6 @@ void mu__agent_remove(struct mu__ctx *ctx, struct agent *a,
 /* The request of a token; NULL: there is none. */
 struct mu__agent_request *mu__agent_find_request(const struct agent *a, uint64_t token);
 
-/* Send what has not been sent in this session, as far as there is room. */
-void mu__agent_pump(struct mu__ctx *ctx, struct agent *a);
-
 /* Whether an answer is to what was sent in this session. What the service says of a
  * former one, which may be that it does not know this task, does not count: it is sent
  * again. */
@@ -91,6 +90,10 @@ void mu__agent_fail_all(struct mu__ctx *ctx, struct agent *a, const mu_error *er
 
 /* Fail those whose timeout has passed. */
 void mu__agent_check_timeouts(struct mu__ctx *ctx, struct agent *a);
+
+/* What it is, for messages. */
+void mu__agent_request_name(const struct mu__agent_request *pending, char *out,
+                            size_t size);
 
 /* What is left of a timeout, for the service; 0: none. */
 uint64_t mu__agent_left_ms(struct mu__ctx *ctx, const struct mu__agent_request *pending);
