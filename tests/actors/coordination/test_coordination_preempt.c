@@ -4,6 +4,7 @@
 #include "tests/support/service/service.h"
 
 #include "actors/coordination/preemption.h"
+#include "actors/coordination/tasks.h"
 
 enum { MINUTE_MS = 60 * 1000 };
 

@@ -4,7 +4,7 @@
 
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/keys/keys.h"
-#include "actors/coordination/preemption.h"
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/store/journal.h"
 #include "tests/support/service/service.h"
 

@@ -1,5 +1,5 @@
+#include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/sets.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
