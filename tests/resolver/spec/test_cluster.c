@@ -3,6 +3,7 @@
 
 #include "resolver/spec/cluster.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
