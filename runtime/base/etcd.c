@@ -80,7 +80,8 @@ void mu__etcd_range_newest(struct mu__build *body, struct mu__view key,
 {
     add_base64(body, "{\"key\":", key);
     add_base64(body, ",\"range_end\":", end);
-    mu__build_add(body, ",\"limit\":\"1\",\"sort_order\":\"DESCEND\",\"sort_target\":\"MOD\"}");
+    mu__build_add(body,
+                  ",\"limit\":\"1\",\"sort_order\":\"DESCEND\",\"sort_target\":\"MOD\"}");
 }
 
 void mu__etcd_txn_begin(struct mu__build *body)
