@@ -1,4 +1,5 @@
 #include "resolver/engine/dns_records.h"
+#include "runtime/base/array.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -66,17 +67,8 @@ int mu__dns_name_check(const char *name, mu_error *ret_error)
 
 static struct mu__dns_record *new_record(struct mu__dns_records *records)
 {
-    struct mu__dns_record *items;
-    size_t room;
-
-    if (records->count == records->room) {
-        room = records->room == 0 ? 16 : records->room * 2;
-        items = realloc(records->items, room * sizeof *items);
-        if (items == NULL)
-            return NULL;
-        records->items = items;
-        records->room = room;
-    }
+    if (!MU__ARRAY_RESERVE(&records->items, &records->room, records->count, 16))
+        return NULL;
     records->items[records->count] = (struct mu__dns_record){0};
     return &records->items[records->count++];
 }

@@ -2,6 +2,7 @@
 #include "resolver/engine/exchange.h"
 
 #include "resolver/engine/request.h"
+#include "runtime/base/array.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -87,22 +88,6 @@ static struct mu__exchange *find(const struct mu__requests *requests,
     return NULL;
 }
 
-/* Room for one more. */
-static bool reserve(struct mu__requests *requests)
-{
-    size_t room = requests->room == 0 ? ROOM_FIRST : 2 * requests->room;
-    struct mu__exchange **items;
-
-    if (requests->count < requests->room)
-        return true;
-    items = realloc(requests->items, room * sizeof *items);
-    if (items == NULL)
-        return false;
-    requests->items = items;
-    requests->room = room;
-    return true;
-}
-
 static struct mu__exchange *add(struct mu__requests *requests,
                                 const struct mu__request *request)
 {
@@ -110,7 +95,9 @@ static struct mu__exchange *add(struct mu__requests *requests,
 
     if (exchange == NULL)
         return NULL;
-    if (!reserve(requests) || mu__request_copy(request, &exchange->request) != 0) {
+    if (!MU__ARRAY_RESERVE(&requests->items, &requests->room, requests->count,
+                           ROOM_FIRST) ||
+        mu__request_copy(request, &exchange->request) != 0) {
         free(exchange);
         return NULL;
     }

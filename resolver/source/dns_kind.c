@@ -6,6 +6,7 @@
 #include "resolver/source/dns_plan.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/base/array.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -64,17 +65,8 @@ static void text_of(const struct mu__dns_row *row, char *out, size_t size)
 
 static struct task *new_task(struct tasks *tasks, const struct mu__dns_row *row)
 {
-    struct task *items;
-    size_t room;
-
-    if (tasks->count == tasks->room) {
-        room = tasks->room == 0 ? 64 : tasks->room * 2;
-        items = realloc(tasks->items, room * sizeof *items);
-        if (items == NULL)
-            return NULL;
-        tasks->items = items;
-        tasks->room = room;
-    }
+    if (!MU__ARRAY_RESERVE(&tasks->items, &tasks->room, tasks->count, 64))
+        return NULL;
     tasks->items[tasks->count] = (struct task){.row = row, .port = row->port};
     return &tasks->items[tasks->count++];
 }

@@ -31,16 +31,12 @@ static bool is_plain(const char *text, size_t size)
 static bool read_until(const char *text, size_t size, uint64_t *ret_seconds)
 {
     const size_t word = sizeof until - 1;
-    uint64_t seconds = 0;
+    int64_t seconds;
 
-    if (size <= word || size > word + 12 || memcmp(text, until, word) != 0)
+    if (size <= word || memcmp(text, until, word) != 0)
         return false;
-    for (size_t i = word; i < size; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return false;
-        seconds = seconds * 10 + (uint64_t)(text[i] - '0');
-    }
-    *ret_seconds = seconds;
+    seconds = mu__decimal(text + word, size - word, INT64_C(999999999999));
+    *ret_seconds = (uint64_t)seconds;
     return seconds > 0;
 }
 

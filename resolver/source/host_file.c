@@ -27,15 +27,10 @@ static int bad_line(const struct host_file *reader, const char *at, size_t size)
 
 static bool read_slots(const char *text, size_t size, unsigned *ret_slots)
 {
-    unsigned slots = 0;
+    int64_t slots = mu__decimal(text, size, MU_CLUSTER_TASKS_MAX);
 
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] < '0' || text[i] > '9' || slots > MU_CLUSTER_TASKS_MAX)
-            return false;
-        slots = slots * 10 + (unsigned)(text[i] - '0');
-    }
-    *ret_slots = slots;
-    return slots > 0 && slots <= MU_CLUSTER_TASKS_MAX;
+    *ret_slots = (unsigned)slots;
+    return slots > 0;
 }
 
 static int keep_slots(struct host_file *reader, size_t from, unsigned slots)

@@ -16,14 +16,9 @@ enum { AUTO_PORT = 61440, AUTO_PORTS = 4096, PORT_MAX = 65535 };
 static bool read_whole(const char *text, unsigned low, unsigned high,
                        unsigned *ret_number)
 {
-    uint64_t number = 0;
-    size_t size = strlen(text);
+    int64_t number = mu__decimal(text, strlen(text), high);
 
-    if (size == 0 || size > 10 || strspn(text, "0123456789") != size)
-        return false;
-    for (size_t i = 0; i < size; i++)
-        number = number * 10 + (uint64_t)(text[i] - '0');
-    if (number < low || number > high)
+    if (number < low)
         return false;
     *ret_number = (unsigned)number;
     return true;

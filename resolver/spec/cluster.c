@@ -4,6 +4,7 @@
 #include "resolver/spec/cluster.h"
 
 #include "resolver/spec/address.h"
+#include "runtime/base/array.h"
 #include "runtime/base/hash_table.h"
 #include "runtime/base/text.h"
 #include "runtime/message/arguments.h"
@@ -169,22 +170,6 @@ static const struct cluster_task *find_url(const mu_cluster *cluster, uint64_t u
     return (struct cluster_task *)node;
 }
 
-/* Make room for one more task. */
-static int reserve_task(struct cluster_job *job)
-{
-    size_t capacity = job->capacity > 0 ? job->capacity * 2 : JOB_TASKS_MIN;
-    struct cluster_task **tasks;
-
-    if (job->count < job->capacity)
-        return 0;
-    tasks = realloc(job->tasks, capacity * sizeof(struct cluster_task *));
-    if (tasks == NULL)
-        return -MU_ENOMEM;
-    job->tasks = tasks;
-    job->capacity = capacity;
-    return 0;
-}
-
 static struct cluster_task *new_task(const struct cluster_job *job, int index,
                                      const char *address, const char *url)
 {
@@ -244,7 +229,7 @@ static int insert_into(mu_cluster *cluster, struct cluster_job *job, int index,
     char url[MU__URL_BYTES];
     char canonical[MU__URL_BYTES];
     const struct cluster_task *same = NULL;
-    struct cluster_task *task;
+    struct cluster_task *task = NULL;
     size_t position = 0;
     uint64_t url_hash;
     bool fixed;
@@ -263,7 +248,8 @@ static int insert_into(mu_cluster *cluster, struct cluster_job *job, int index,
     if (same != NULL)
         return address_taken(same, address, ret_error);
 
-    task = reserve_task(job) == 0 ? new_task(job, index, address, url) : NULL;
+    if (MU__ARRAY_RESERVE(&job->tasks, &job->capacity, job->count, JOB_TASKS_MIN))
+        task = new_task(job, index, address, url);
     if (task == NULL ||
         (fixed && mu__hash_table_add(&cluster->urls, url_hash, &task->node) != 0)) {
         free(task);

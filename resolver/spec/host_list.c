@@ -1,6 +1,7 @@
 #include "resolver/spec/host_list.h"
 
 #include "runtime/base/text.h"
+#include "runtime/base/array.h"
 
 #include <muster/cluster.h>
 
@@ -61,19 +62,10 @@ void mu__host_list_done(struct mu__host_list *list)
 
 static int grow(struct mu__host_list *list)
 {
-    size_t capacity = list->capacity == 0 ? 16 : 2 * list->capacity;
-    char **names;
-
-    if (list->count < list->capacity)
-        return 0;
-    if (list->count >= MU_CLUSTER_TASKS_MAX)
+    if (list->count == list->capacity && list->count >= MU_CLUSTER_TASKS_MAX)
         return -MU_EEXHAUSTED;
-    names = realloc(list->names, capacity * sizeof *names);
-    if (names == NULL)
-        return -MU_ENOMEM;
-    list->names = names;
-    list->capacity = capacity;
-    return 0;
+    return MU__ARRAY_RESERVE(&list->names, &list->capacity, list->count, 16) ? 0
+                                                                             : -MU_ENOMEM;
 }
 
 int mu__host_list_add(struct mu__host_list *list, const char *name)
@@ -187,18 +179,10 @@ static int read_number(struct list_reader *reader, uint64_t *ret_number, int *re
 static int keep_range(struct list_reader *reader, struct bracket *bracket,
                       const struct number_range *range)
 {
-    size_t capacity = bracket->capacity == 0 ? 8 : 2 * bracket->capacity;
-    struct number_range *ranges;
-
     if (range->high - range->low >= MU_CLUSTER_TASKS_MAX - bracket->hosts)
         return failed(reader, -MU_EEXHAUSTED);
-    if (bracket->count == bracket->capacity) {
-        ranges = realloc(bracket->ranges, capacity * sizeof *ranges);
-        if (ranges == NULL)
-            return failed(reader, -MU_ENOMEM);
-        bracket->ranges = ranges;
-        bracket->capacity = capacity;
-    }
+    if (!MU__ARRAY_RESERVE(&bracket->ranges, &bracket->capacity, bracket->count, 8))
+        return failed(reader, -MU_ENOMEM);
     bracket->ranges[bracket->count++] = *range;
     bracket->hosts += (size_t)(range->high - range->low) + 1;
     return 0;

@@ -171,22 +171,6 @@ static int wrong(mu_error *ret_error, const char *key, const cJSON *item,
                         expected);
 }
 
-static int read_digits(const char *text, uint64_t *ret_number)
-{
-    uint64_t number = 0;
-
-    if (text[0] == '\0')
-        return -MU_EINVALID;
-    for (; *text != '\0'; text++) {
-        if (*text < '0' || *text > '9' ||
-            number > (INT64_MAX - (uint64_t)(*text - '0')) / 10)
-            return -MU_EINVALID;
-        number = number * 10 + (uint64_t)(*text - '0');
-    }
-    *ret_number = number;
-    return 0;
-}
-
 /* 64 bits come as text; a small number as a number is fine. None is 0. */
 static int read_number(const cJSON *object, const char *key, mu_error *ret_error,
                        uint64_t *ret_number)
@@ -198,8 +182,15 @@ static int read_number(const cJSON *object, const char *key, mu_error *ret_error
         *ret_number = 0;
         return 0;
     }
-    if (cJSON_IsString(item) && read_digits(item->valuestring, ret_number) == 0)
+    if (cJSON_IsString(item)) {
+        int64_t number =
+            mu__decimal(item->valuestring, strlen(item->valuestring), INT64_MAX);
+
+        if (number < 0)
+            return wrong(ret_error, key, item, "a whole number of 63 bits");
+        *ret_number = (uint64_t)number;
         return 0;
+    }
     if (!cJSON_IsNumber(item) ||
         !(item->valuedouble >= 0 && item->valuedouble <= exact_max) ||
         item->valuedouble > (double)(uint64_t)item->valuedouble)

@@ -139,6 +139,20 @@ int mu__refuse(mu_error *ret_error, const char *text, size_t size, const char *f
     return mu_error_set(ret_error, -MU_EINVALID, "%s, got %s", expected.message, shown);
 }
 
+int64_t mu__decimal(const char *text, size_t size, int64_t high)
+{
+    int64_t number = 0;
+
+    for (size_t i = 0; i < size; i++) {
+        int digit = text[i] - '0';
+
+        if (digit < 0 || digit > 9 || number > (high - digit) / 10)
+            return -1;
+        number = number * 10 + digit;
+    }
+    return size == 0 || number > high ? -1 : number;
+}
+
 static unsigned least(unsigned a, unsigned b)
 {
     return a < b ? a : b;

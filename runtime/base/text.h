@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
 enum {
@@ -35,6 +36,9 @@ bool mu__has_control(const char *text);
 
 /* Put '?' in the place of each byte of a control character. */
 void mu__hide_control(char *text);
+
+/* The number that all of a text is in decimal digits; -1: it is none, or above `high`. */
+int64_t mu__decimal(const char *text, size_t size, int64_t high);
 
 /* How many letters must be added, taken away or changed to make `b` of `a`; UINT_MAX when
  * one of them is longer than MU__DISTANCE_BYTES_MAX. */

@@ -7,6 +7,7 @@
 #include "resolver/cloud/google/gce.h"
 
 #include "runtime/base/build.h"
+#include "runtime/base/array.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,21 +66,12 @@ static int add_instance(const struct mu__gce_location *location,
                         struct mu__gce_instances *all,
                         const struct mu__gce_instance *instance, mu_error *ret_error)
 {
-    struct mu__gce_instance *items;
-    size_t room;
-
     if (all->count == INSTANCES_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%s: more than %d instances are too many", location->what,
                             INSTANCES_MAX);
-    if (all->count == all->room) {
-        room = all->room == 0 ? 64 : 2 * all->room;
-        items = realloc(all->items, room * sizeof *items);
-        if (items == NULL)
-            return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-        all->items = items;
-        all->room = room;
-    }
+    if (!MU__ARRAY_RESERVE(&all->items, &all->room, all->count, 64))
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     all->items[all->count++] = *instance;
     return 0;
 }

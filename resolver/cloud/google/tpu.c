@@ -4,6 +4,7 @@
 #include "runtime/base/date.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
+#include "runtime/base/array.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,40 +21,26 @@ void mu__tpu_endpoints_done(struct mu__tpu_endpoints *endpoints)
 static int add(struct mu__tpu_endpoints *endpoints, const char *host, size_t size,
                unsigned port, mu_error *ret_error)
 {
-    struct mu__tpu_endpoint *items;
-    size_t room;
+    struct mu__tpu_endpoint *endpoint;
 
     if (endpoints->count == MU__TPU_ENDPOINTS_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "more than %d endpoints of TPUs are too many",
                             MU__TPU_ENDPOINTS_MAX);
-    if (endpoints->count == endpoints->room) {
-        room = endpoints->room == 0 ? 8 : 2 * endpoints->room;
-        items = realloc(endpoints->items, room * sizeof *items);
-        if (items == NULL)
-            return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-        endpoints->items = items;
-        endpoints->room = room;
-    }
-    items = &endpoints->items[endpoints->count++];
-    *items = (struct mu__tpu_endpoint){.port = port};
-    memcpy(items->host, host, size);
+    if (!MU__ARRAY_RESERVE(&endpoints->items, &endpoints->room, endpoints->count, 8))
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    endpoint = &endpoints->items[endpoints->count++];
+    *endpoint = (struct mu__tpu_endpoint){.port = port};
+    memcpy(endpoint->host, host, size);
     return 0;
 }
 
 static bool read_port(const char *text, size_t size, unsigned *ret_port)
 {
-    unsigned port = 0;
+    int64_t port = mu__decimal(text, size, 65535);
 
-    if (size == 0 || size > 5)
-        return false;
-    for (size_t i = 0; i < size; i++) {
-        if (text[i] < '0' || text[i] > '9')
-            return false;
-        port = port * 10 + (unsigned)(text[i] - '0');
-    }
-    *ret_port = port;
-    return port > 0 && port <= 65535;
+    *ret_port = (unsigned)port;
+    return port > 0;
 }
 
 /* The host's part of "host:port"; an address of version 6 stands alone or in brackets. */

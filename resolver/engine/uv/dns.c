@@ -11,6 +11,7 @@
 #include "resolver/engine/dns_records.h"
 #include "resolver/engine/request.h"
 #include "resolver/engine/uv/internal.h"
+#include "runtime/base/text.h"
 
 #include <sys/select.h> /* before ares.h of 1.18, which needs it */
 
@@ -445,13 +446,9 @@ static int open_system(struct mu__dns_channel *channel)
 /* "53" up to 65535; 0 for what is no port. */
 static int read_port(const char *text)
 {
-    int port = 0;
+    int64_t port = mu__decimal(text, strlen(text), 65535);
 
-    if (strlen(text) > 5 || text[strspn(text, "0123456789")] != '\0')
-        return 0;
-    for (; *text != '\0'; text++)
-        port = port * 10 + (*text - '0');
-    return port <= 65535 ? port : 0;
+    return port < 0 ? 0 : (int)port;
 }
 
 /* "127.0.0.1", "127.0.0.1:5353", "::1" or "[::1]:5353". */
