@@ -3,7 +3,6 @@
 #include "resolver/engine/internal.h"
 #include "runtime/base/text.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 enum { WORDS_BYTES = 1024 };

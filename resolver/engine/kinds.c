@@ -1,6 +1,5 @@
 /* The registry of our resolvers, and what they share. */
 #include "resolver/engine/kind.h"
-#include "resolver/spec/cluster.h"
 #include "runtime/message/arguments.h"
 
 #include <stdio.h>

@@ -2,7 +2,6 @@
 #include "resolver/engine/resolver.h"
 #include "resolver/spec/cluster.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 

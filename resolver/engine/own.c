@@ -3,7 +3,6 @@
 #include "resolver/engine/request_call.h"
 #include "resolver/spec/cluster.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,10 +3,8 @@
 #include "runtime/base/retry.h"
 #include "runtime/base/text.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     LINE_BYTES = 900,

@@ -1,7 +1,6 @@
 /* Asking a tree. Every run begins at the root, and goes down in the same way as the last
  * one, until nothing on its way is unknown any more. */
 #include "resolver/engine/internal.h"
-#include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
 
 #include <stdio.h>

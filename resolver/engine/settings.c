@@ -1,6 +1,5 @@
 #include "resolver/engine/settings.h"
 
-#include "resolver/spec/cluster.h"
 #include "runtime/base/text.h"
 
 #include <errno.h>

@@ -1,6 +1,5 @@
 /* Clusters of several resolvers as one. */
 #include "resolver/engine/internal.h"
-#include "resolver/spec/cluster.h"
 
 #include <string.h>
 

@@ -4,7 +4,6 @@
  * An query asks all names of its plan at once, makes a list of tasks of the answers,
  * and looks for this machine in it. */
 #include "resolver/source/dns_plan.h"
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 #include "runtime/base/array.h"
 

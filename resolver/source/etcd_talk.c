@@ -9,7 +9,6 @@
 #include "runtime/base/text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

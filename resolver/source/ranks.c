@@ -6,7 +6,6 @@
 #include <muster/cluster.h>
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { AUTO_PORT = 61440, AUTO_PORTS = 4096, PORT_MAX = 65535 };

@@ -6,7 +6,6 @@
 
 #include <muster/cluster.h>
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,10 +1,7 @@
 /* How the GPUs of a node are split among its tasks. */
 #include "resolver/source/slurm.h"
 
-#include "runtime/base/text.h"
-
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { GPUS_MAX = 1024 };

@@ -2,7 +2,6 @@
 
 #include "resolver/spec/cluster.h"
 
-#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 

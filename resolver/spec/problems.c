@@ -2,7 +2,6 @@
 
 #include "resolver/spec/cluster.h"
 #include "runtime/base/json.h"
-#include "runtime/base/text.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,7 +4,6 @@
 
 #include "muster/error.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 enum {

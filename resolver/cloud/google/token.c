@@ -4,7 +4,6 @@
 #include "resolver/cloud/token_command.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define METADATA_TOKEN "instance/service-accounts/default/token"

@@ -6,7 +6,6 @@
 #include "runtime/base/text.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* What a run finds out. */

@@ -1,9 +1,7 @@
 #include "resolver/cloud/kubernetes/pods.h"
 
 #include "runtime/base/json.h"
-#include "runtime/base/text.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -3,7 +3,6 @@
 
 #include "resolver/engine/kind.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

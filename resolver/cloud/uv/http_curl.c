@@ -15,9 +15,7 @@
 #include "runtime/message/pool.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     MEMORY_RETRY_MS = 20,
