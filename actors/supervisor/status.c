@@ -333,7 +333,7 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     }
     request = status_request_new(s);
     if (request == NULL) {
-        mu__log(ctx, MU__LOG_WARN, "one question for the status too many was dropped");
+        mu__log(ctx, MU__LOG_WARN, "too many requests for the status: one was dropped");
         return;
     }
     *request = (struct status_request){
