@@ -204,6 +204,9 @@ uint32_t mu__sup_waiting(const struct supervisor *s);
 mu_value *mu__sup_running_value(const struct supervisor *s,
                                 const struct mu__closure *closure, uint64_t now_ms);
 
+/* Answer a STATUS_GET. Takes `map`. */
+void mu__sup_send_status(struct mu__ctx *ctx, mu__pid to, uint64_t token, mu_value *map);
+
 /* ---- explain.c ---- */
 
 /* Answer a STATUS_GET that asks about one closure. */
