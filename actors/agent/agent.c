@@ -1,4 +1,5 @@
-#include "actors/agent/internal.h"
+#include "actors/agent/agent.h"
+#include "actors/agent/call_handlers.h"
 #include "actors/packing.h"
 
 #include <assert.h>
@@ -254,8 +255,9 @@ static void call_set_error(struct mu__ctx *ctx, struct agent *a,
 enum { ALWAYS = 1, IN_ERROR = 2, UNREGISTERED = 4 };
 
 static const struct {
-    agent_call_fn fn;
+    agent_call_fn fn;   /* NULL: it is submitted as a request of `kind` */
     unsigned when;      /* besides when the task is registered, or will be */
+    const struct mu__agent_request_kind *kind;
 } operations[MU__AGENT_OPERATIONS_COUNT] = {
     [MU__AGENT_REGISTER] = {mu__agent_call_register, UNREGISTERED},
     [MU__AGENT_ON_ERROR] = {call_on_error, ALWAYS},
@@ -265,20 +267,20 @@ static const struct {
     [MU__AGENT_SERVICE] = {call_service, IN_ERROR | UNREGISTERED},
     [MU__AGENT_RESET] = {mu__agent_call_reset, IN_ERROR | UNREGISTERED},
     [MU__AGENT_LEAVE] = {mu__agent_call_leave, IN_ERROR},
-    [MU__AGENT_TASKS] = {mu__agent_call_tasks, 0},
+    [MU__AGENT_TASKS] = {.kind = &mu__agent_task_query},
     [MU__AGENT_LIST] = {mu__agent_call_list, 0},
     [MU__AGENT_WATCH] = {mu__agent_call_watch, 0},
     [MU__AGENT_WATCH_NEXT] = {mu__agent_call_watch_next, 0},
     [MU__AGENT_WATCH_CLOSE] = {mu__agent_call_watch_close, ALWAYS},
     [MU__AGENT_BARRIER] = {mu__agent_call_barrier, 0},
     [MU__AGENT_BARRIER_CANCEL] = {mu__agent_call_barrier_cancel, 0},
-    [MU__AGENT_NOTICE] = {mu__agent_call_notice, 0},
+    [MU__AGENT_NOTICE] = {.kind = &mu__agent_noticing},
     [MU__AGENT_REACHED] = {mu__agent_call_reached, UNREGISTERED},
     [MU__AGENT_PREEMPTION] = {mu__agent_call_preemption, 0},
     [MU__AGENT_RUN_END] = {mu__agent_call_run_end, 0},
-    [MU__AGENT_RUNS] = {mu__agent_call_runs, 0},
-    [MU__AGENT_RUNS_CLEAR] = {mu__agent_call_runs_clear, 0},
-    [MU__AGENT_MARK] = {mu__agent_call_mark, 0},
+    [MU__AGENT_RUNS] = {.kind = &mu__agent_runs_query},
+    [MU__AGENT_RUNS_CLEAR] = {.kind = &mu__agent_runs_clearing},
+    [MU__AGENT_MARK] = {.kind = &mu__agent_marking},
 };
 
 static void arm_tick(struct mu__ctx *ctx, struct agent *a)
@@ -308,10 +310,13 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     assert(operation < MU__AGENT_OPERATIONS_COUNT);
     call->pending = (struct mu__agent_request){0};
     arm_tick(ctx, a);
-    if (may_call(a, operations[operation].when, &error))
+    if (!may_call(a, operations[operation].when, &error))
+        mu__agent_complete(call, &error);
+    else if (operations[operation].fn != NULL)
         operations[operation].fn(ctx, a, call);
     else
-        mu__agent_complete(call, &error);
+        (void)mu__agent_submit(ctx, a, &call->pending, operations[operation].kind,
+                               call->call.timeout_ms, 0);
 }
 
 /* ---- time ---- */

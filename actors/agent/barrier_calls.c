@@ -1,6 +1,6 @@
 /* Barriers. The threads of this node that are to meet do so here; when all of them have
  * come, the service is told that the task has arrived, once. */
-#include "actors/agent/internal.h"
+#include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -349,17 +349,9 @@ static struct mu__msg *make_cancel(struct mu__ctx *ctx, struct agent *a,
     return mu__agent_copy_views(ctx, msg, &body->name, NULL);
 }
 
-static void answered_cancel(struct mu__ctx *ctx, struct agent *a,
-                            struct mu__agent_request *pending,
-                            const struct mu__tasks_answer *body, const mu_error *error)
-{
-    (void)body;
-    mu__agent_call_fail(ctx, a, pending, error);
-}
-
 static const struct mu__agent_request_kind cancelling = {
     .make_message = make_cancel,
-    .on_answer = answered_cancel,
+    .on_answer = mu__agent_answered,
     .name = name_cancel,
     .fail = mu__agent_call_fail,
     .late = "was not answered",

@@ -1,5 +1,5 @@
 /* This task's registration with the service. */
-#include "actors/agent/internal.h"
+#include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
 #include <string.h>

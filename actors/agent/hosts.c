@@ -1,6 +1,6 @@
 /* Who may host the service, and which of them is followed: the leader with the highest
  * epoch. */
-#include "actors/agent/internal.h"
+#include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* What the agent is made of; for actors/agent/ only.
+/* The agent's state; for actors/agent/ only. What its files call of each other is in
+ * call_handlers.h and requests.h.
  *
  *   agent.c             handlers, heartbeats, being in error
  *   hosts.c             who hosts the service, and which one is followed
@@ -15,13 +16,99 @@
 #ifndef MU_AGENT_INTERNAL_H
 #define MU_AGENT_INTERNAL_H
 
-#include "actors/agent/agent.h"
-
-#include "actors/agent/hosts.h"
-#include "actors/agent/requests.h"
-#include "actors/coordination/coordination.h"
+#include "actors/agent/calls.h"
+#include "actors/coordination/host_config.h"
 #include "actors/messages.h"
+#include "actors/task_set.h"
+#include "runtime/base/map.h"
 #include "runtime/base/text_map.h"
+
+enum {
+    AGENT_WORDS_MAX = 256,
+    AGENT_HOSTS_MAX = 1024      /* that are up at a time */
+};
+
+/* A task that may host the service, and whose link is up. */
+struct agent_host {
+    struct agent_host *next;
+    uint32_t node;
+    char task[64];
+    bool has_said;              /* SERVICE_HERE */
+    bool leads;
+    uint64_t epoch;
+    uint64_t store;
+    char reason[AGENT_WORDS_MAX];   /* why it does not lead */
+};
+
+struct agent_hosts {
+    struct mu__task_set set;    /* tasks that may host the service */
+    char first_words[320];      /* "/job:chief/task:0 at tcp://..." */
+    char first_task[64];
+    struct agent_host *followed;    /* NULL: nobody leads */
+    uint64_t epoch;             /* with which it is followed */
+    uint64_t store;
+    uint64_t heard_ms;          /* when it was heard last */
+    struct agent_host *linked;  /* all that are up */
+    uint32_t linked_count;
+    uint64_t lost_ms;           /* when the last link to a host went down; 0: none did */
+    char lost_reason[AGENT_WORDS_MAX];
+    char lost_task[64];
+    char reported_error[AGENT_WORDS_MAX];   /* why none can be reached */
+};
+
+struct agent_registration {
+    bool is_requested;
+    bool registered;
+    bool reset_unreported;      /* the service was not told of a reset, */
+    bool leave_unreported;      /* or may not know that this task has left */
+    bool used;                  /* keys or barriers, in this registration */
+    uint64_t store;             /* that it registered with last; 0: none */
+    uint32_t session;
+    uint64_t token;             /* of the request that is not answered; 0: none */
+    uint64_t sent_ms;           /* when that was sent */
+    struct mu__packed devices;
+    struct mu__buf *devices_buf;
+    char refusal[AGENT_WORDS_MAX];  /* why it was not registered; "": nobody refused */
+};
+
+enum {
+    AGENT_QUEUES = 16,          /* of timeouts: one for each length that programs use */
+    AGENT_ANSWER_MS = 1000,     /* for what the service says at the end of a timeout */
+#ifdef MUSTER_TINY
+    AGENT_RING_FIRST = 4,
+    AGENT_RING_MAX = 16,
+    AGENT_IN_FLIGHT_BYTES = 256,
+#else
+    AGENT_RING_FIRST = 1 << 8,
+    AGENT_RING_MAX = 1 << 17,   /* tokens that are found by one look */
+    AGENT_IN_FLIGHT_BYTES = 16 << 20, /* of requests that the service has not answered */
+#endif
+};
+
+/* Requests with a timeout of one length: the next one to pass comes first. */
+struct agent_timeout_queue {
+    int64_t timeout_ms;
+    struct mu__agent_request *first;
+    struct mu__agent_request *last;
+    uint64_t timer;
+    uint64_t timer_due_ms;
+};
+
+struct agent_requests {
+    uint64_t token_next;
+    struct mu__agent_request *first;  /* all that waits, in the order of tokens */
+    struct mu__agent_request *last;
+    struct mu__agent_request *unsent; /* the first to be looked at for sending */
+    bool resend;                /* something is to be sent once more, at the next tick */
+    uint64_t in_flight_bytes;   /* sent and not answered */
+    struct mu__key_request *changes;    /* in the order of tokens */
+    struct mu__key_request *changes_last;
+    struct mu__agent_request **ring;  /* by token */
+    uint32_t ring_size;
+    struct mu__map overflow;    /* by token: those that the ring has no place for */
+    struct mu__map ids;         /* requests that can be cancelled */
+    struct agent_timeout_queue queues[AGENT_QUEUES];
+};
 
 enum {
     AGENT_REGISTER_MS = 1000,   /* before the service is asked again to register */
@@ -103,125 +190,5 @@ struct agent {
     struct agent_preemption preemption;
     struct agent_job_run job_run;
 };
-
-/* ---- agent.c ---- */
-
-/* The state that the program sees, from what is known. */
-void mu__agent_show_state(struct agent *a);
-
-/* Go into error: everything that waits ends with this. */
-void mu__agent_enter_error(struct mu__ctx *ctx, struct agent *a, const mu_error *error);
-
-/* A call may go on: the agent is not in error, and is or will be registered. If not, what
- * it is to be told. */
-bool mu__agent_admits(const struct agent *a, mu_error *ret_error);
-
-/* An error that a message has. */
-mu_error mu__agent_error_of(uint32_t code, struct mu__view message, struct mu__view task,
-                            uint32_t kind);
-
-/* ---- task_calls.c ---- */
-
-/* Let a message hold copies of what two of its views (NULL: one) point to: the call that
- * they are of may end before a service on this node hears it. Takes msg; NULL: no
- * memory. */
-struct mu__msg *mu__agent_copy_views(struct mu__ctx *ctx, struct mu__msg *msg,
-                               struct mu__view *first, struct mu__view *second);
-
-typedef void (*agent_call_fn)(struct mu__ctx *ctx, struct agent *a,
-                              struct mu__agent_call *call);
-void mu__agent_call_register(struct mu__ctx *ctx, struct agent *a,
-                             struct mu__agent_call *call);
-void mu__agent_call_report(struct mu__ctx *ctx, struct agent *a,
-                           struct mu__agent_call *call);
-void mu__agent_call_reset(struct mu__ctx *ctx, struct agent *a,
-                          struct mu__agent_call *call);
-void mu__agent_call_leave(struct mu__ctx *ctx, struct agent *a,
-                          struct mu__agent_call *call);
-void mu__agent_call_tasks(struct mu__ctx *ctx, struct agent *a,
-                          struct mu__agent_call *call);
-
-/* It is registered, or (an error) was refused: those who wait for that hear so. */
-void mu__agent_report_registered(struct mu__ctx *ctx, struct agent *a,
-                               const mu_error *error);
-
-/* The service counts this task as failed: whoever reported that is answered. */
-void mu__agent_finish_reports(struct mu__ctx *ctx, struct agent *a);
-
-/* The service that was to hear of a reset is lost: the next one will. */
-void mu__agent_finish_resets(struct mu__ctx *ctx, struct agent *a);
-
-/* To the host, if there is one: this task leaves, and waits for no answer. */
-void mu__agent_send_goodbye(struct mu__ctx *ctx, struct agent *a);
-
-/* ---- key_requests.c ---- */
-
-void mu__agent_on_key_submit(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__agent_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__agent_on_key_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__agent_on_listed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__agent_call_list(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__agent_call *call);
-
-/* ---- watches.c ---- */
-
-void mu__agent_call_watch(struct mu__ctx *ctx, struct agent *a,
-                          struct mu__agent_call *call);
-void mu__agent_call_watch_next(struct mu__ctx *ctx, struct agent *a,
-                               struct mu__agent_call *call);
-void mu__agent_call_watch_close(struct mu__ctx *ctx, struct agent *a,
-                                struct mu__agent_call *call);
-void mu__agent_on_key_event(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__agent_watches_done(struct mu__ctx *ctx, struct agent *a);
-
-/* ---- barrier_calls.c ---- */
-
-void mu__agent_call_barrier(struct mu__ctx *ctx, struct agent *a,
-                            struct mu__agent_call *call);
-void mu__agent_call_barrier_cancel(struct mu__ctx *ctx, struct agent *a,
-                                   struct mu__agent_call *call);
-void mu__agent_on_passed(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__agent_barriers_forget(struct agent *a);
-
-/* ---- preemption_calls.c ---- */
-
-void mu__agent_call_notice(struct mu__ctx *ctx, struct agent *a,
-                           struct mu__agent_call *call);
-void mu__agent_call_reached(struct mu__ctx *ctx, struct agent *a,
-                            struct mu__agent_call *call);
-void mu__agent_call_preemption(struct mu__ctx *ctx, struct agent *a,
-                               struct mu__agent_call *call);
-void mu__agent_on_preempt_request(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__agent_on_preempt_stop(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-/* A session has begun: a round that goes on is told its step again. */
-void mu__agent_preempt_session(struct mu__ctx *ctx, struct agent *a);
-
-/* The task takes part in no round any more. Whoever waits for one is told otherwise. */
-void mu__agent_preempt_forget(struct agent *a);
-
-/* A round that takes too long is given up. */
-void mu__agent_preempt_tick(struct mu__ctx *ctx, struct agent *a);
-
-/* ---- run_calls.c ---- */
-
-void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
-                            struct mu__agent_call *call);
-void mu__agent_call_runs(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__agent_call *call);
-void mu__agent_call_runs_clear(struct mu__ctx *ctx, struct agent *a,
-                               struct mu__agent_call *call);
-
-/* ---- task_reports.c ---- */
-
-void mu__agent_call_mark(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__agent_call *call);
-void mu__agent_cleared(struct mu__ctx *ctx, struct agent *a,
-                       const struct mu__task_cleared *body);
-
-/* The run that this process takes part in, in the store of the host that is followed; 0:
- * none yet. And: it was registered in this one. */
-uint64_t mu__agent_run(const struct agent *a);
-void mu__agent_note_run(struct agent *a, uint64_t number);
 
 #endif

@@ -4,7 +4,7 @@
  * behind it the request, key and value. The agent keeps the message; what it says to
  * the service borrows the bytes. Whoever drops the message unheard lets go of the last
  * hold on the bytes, and so the program is told all the same. */
-#include "actors/agent/internal.h"
+#include "actors/agent/call_handlers.h"
 
 #include "runtime/message/codec.h"
 

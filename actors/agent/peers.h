@@ -1,8 +1,7 @@
 /* Says whom this node reaches and whom not, and asks others the same. One on every node.
  *
- * Hears: CALL from the node's program; PEERS_GET and PEERS_REPORT from others;
- * NODE_DOWN;
- *         its timers
+ * Hears:  CALL from the node's program; PEERS_GET and PEERS_REPORT from others;
+ *         NODE_DOWN; its timers
  * Says:   PEERS_GET to every node that is up, PEERS_REPORT to who asks
  * Owns:   the calls that wait
  * Fails:  never */

@@ -1,7 +1,7 @@
 /* Preemption. A program that reaches a step writes it down and then looks at the gate;
  * the agent closes the gate and then looks at the step. So of a step that is begun while
  * the tasks agree, either the agent knows, or its thread waits here. */
-#include "actors/agent/internal.h"
+#include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -245,12 +245,6 @@ void mu__agent_preempt_forget(struct agent *a)
 
 /* ---- calls ---- */
 
-static void name_notice(const struct mu__agent_request *pending, char *out, size_t size)
-{
-    (void)pending;
-    (void)snprintf(out, size, "the notice of this task's preemption");
-}
-
 static struct mu__msg *make_notice(struct mu__ctx *ctx, struct agent *a,
                                   struct mu__agent_request *pending)
 {
@@ -271,29 +265,15 @@ static struct mu__msg *make_notice(struct mu__ctx *ctx, struct agent *a,
     return mu__agent_copy_views(ctx, msg, &body->reason, NULL);
 }
 
-static void answered_notice(struct mu__ctx *ctx, struct agent *a,
-                            struct mu__agent_request *pending,
-                            const struct mu__tasks_answer *body, const mu_error *error)
-{
-    (void)body;
-    mu__agent_call_fail(ctx, a, pending, error);
-}
-
-static const struct mu__agent_request_kind noticing = {
+const struct mu__agent_request_kind mu__agent_noticing = {
     .make_message = make_notice,
-    .on_answer = answered_notice,
-    .name = name_notice,
+    .on_answer = mu__agent_answered,
+    .what = "the notice of this task's preemption",
     .fail = mu__agent_call_fail,
     .late = "was not answered",
     .changes = true,
     .is_limited = true,
 };
-
-void mu__agent_call_notice(struct mu__ctx *ctx, struct agent *a,
-                           struct mu__agent_call *call)
-{
-    (void)mu__agent_submit(ctx, a, &call->pending, &noticing, call->call.timeout_ms, 0);
-}
 
 void mu__agent_call_reached(struct mu__ctx *ctx, struct agent *a,
                             struct mu__agent_call *call)

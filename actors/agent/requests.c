@@ -3,7 +3,7 @@
  * An answer finds what it answers by its token, in a ring of pointers with a place for
  * each of the last tokens. What waits for so long that its place is wanted again moves to
  * a map. */
-#include "actors/agent/internal.h"
+#include "actors/agent/call_handlers.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -11,6 +11,8 @@
 #include <string.h>
 
 enum { LIMIT_TIMER = 1 };
+
+static void pump(struct mu__ctx *ctx, struct agent *a);
 
 /* ---- by token ---- */
 
@@ -224,6 +226,15 @@ static void describe_silence(struct mu__ctx *ctx, const struct agent *a,
                    (unsigned long long)(mu__now_ms(ctx) - a->hosts.heard_ms));
 }
 
+void mu__agent_request_name(const struct mu__agent_request *pending, char *out,
+                            size_t size)
+{
+    if (pending->kind->what != NULL)
+        (void)snprintf(out, size, "%s", pending->kind->what);
+    else
+        pending->kind->name(pending, out, size);
+}
+
 static void fail_late(struct mu__ctx *ctx, struct agent *a,
                       struct mu__agent_request *pending)
 {
@@ -234,7 +245,7 @@ static void fail_late(struct mu__ctx *ctx, struct agent *a,
     char host[AGENT_WORDS_MAX] = "";
     mu_error error = {0};
 
-    kind->name(pending, name, sizeof name);
+    mu__agent_request_name(pending, name, sizeof name);
     if (!has_service)
         mu__agent_host_words(ctx, a, host, sizeof host);
     else if (kind->make_message != NULL || kind->is_open)
@@ -329,7 +340,7 @@ bool mu__agent_submit(struct mu__ctx *ctx, struct agent *a,
         pending->due_ms = mu__now_ms(ctx) + (uint64_t)timeout_ms;
         enqueue(ctx, a, pending, timeout_ms);
     }
-    mu__agent_pump(ctx, a);
+    pump(ctx, a);
     return true;
 }
 
@@ -350,7 +361,7 @@ bool mu__agent_resubmit(struct mu__ctx *ctx, struct agent *a,
     }
     a->requests.token_next++;
     append(a, pending);
-    mu__agent_pump(ctx, a);
+    pump(ctx, a);
     return true;
 }
 
@@ -367,7 +378,7 @@ void mu__agent_remove(struct mu__ctx *ctx, struct agent *a,
     dequeue(a, pending);
     pending->token = 0;
     if (was_full)
-        mu__agent_pump(ctx, a);
+        pump(ctx, a);
 }
 
 void mu__agent_fail_all(struct mu__ctx *ctx, struct agent *a, const mu_error *error,
@@ -404,7 +415,8 @@ static bool send(struct mu__ctx *ctx, struct agent *a, struct mu__agent_request 
     return true;
 }
 
-void mu__agent_pump(struct mu__ctx *ctx, struct agent *a)
+/* Send what has not been sent in this session, as far as there is room. */
+static void pump(struct mu__ctx *ctx, struct agent *a)
 {
     if (!a->registration.registered || a->error.code != 0)
         return;
@@ -432,7 +444,7 @@ void mu__agent_pump_all(struct mu__ctx *ctx, struct agent *a)
 {
     a->requests.resend = false;
     a->requests.unsent = a->requests.first;
-    mu__agent_pump(ctx, a);
+    pump(ctx, a);
 }
 
 uint64_t mu__agent_done_floor(const struct agent *a)

@@ -8,26 +8,7 @@
 #ifndef MU_AGENT_REQUESTS_H
 #define MU_AGENT_REQUESTS_H
 
-#include "actors/agent/agent.h"
-
-#include "actors/messages.h"
-#include "runtime/base/map.h"
-
-enum {
-    AGENT_QUEUES = 16,          /* of timeouts: one for each length that programs use */
-    AGENT_ANSWER_MS = 1000,     /* for what the service says at the end of a timeout */
-#ifdef MUSTER_TINY
-    AGENT_RING_FIRST = 4,
-    AGENT_RING_MAX = 16,
-    AGENT_IN_FLIGHT_BYTES = 256,
-#else
-    AGENT_RING_FIRST = 1 << 8,
-    AGENT_RING_MAX = 1 << 17,   /* tokens that are found by one look */
-    AGENT_IN_FLIGHT_BYTES = 16 << 20, /* of requests that the service has not answered */
-#endif
-};
-
-struct agent;
+#include "actors/agent/internal.h"
 
 /* What is done with a request. */
 struct mu__agent_request_kind {
@@ -42,7 +23,9 @@ struct mu__agent_request_kind {
                       struct mu__agent_request *pending,
                       const struct mu__tasks_answer *body, const mu_error *error);
 
-    /* What it is, for messages: "key \"a/b\"". */
+    /* What it is, for messages: "this task"; or (NULL) a function that says it:
+     * "key \"a/b\"". */
+    const char *what;
     void (*name)(const struct mu__agent_request *pending, char *out, size_t size);
 
     /* It ends with this error. Removes it. */
@@ -69,31 +52,6 @@ struct mu__agent_request_kind {
     bool is_open;
 };
 
-/* Requests with a timeout of one length: the next one to pass comes first. */
-struct agent_timeout_queue {
-    int64_t timeout_ms;
-    struct mu__agent_request *first;
-    struct mu__agent_request *last;
-    uint64_t timer;
-    uint64_t timer_due_ms;
-};
-
-struct agent_requests {
-    uint64_t token_next;
-    struct mu__agent_request *first;  /* all that waits, in the order of tokens */
-    struct mu__agent_request *last;
-    struct mu__agent_request *unsent; /* the first to be looked at for sending */
-    bool resend;                /* something is to be sent once more, at the next tick */
-    uint64_t in_flight_bytes;   /* sent and not answered */
-    struct mu__key_request *changes;    /* in the order of tokens */
-    struct mu__key_request *changes_last;
-    struct mu__agent_request **ring;  /* by token */
-    uint32_t ring_size;
-    struct mu__map overflow;    /* by token: those that the ring has no place for */
-    struct mu__map ids;         /* requests that can be cancelled */
-    struct agent_timeout_queue queues[AGENT_QUEUES];
-};
-
 /* Give it a token and a timeout (negative: none), and send it when its turn comes.
  * `bytes` is about what it takes. False: no memory; it has ended then. */
 bool mu__agent_submit(struct mu__ctx *ctx, struct agent *a,
@@ -111,9 +69,6 @@ void mu__agent_remove(struct mu__ctx *ctx, struct agent *a,
 
 /* The request of a token; NULL: there is none. */
 struct mu__agent_request *mu__agent_find_request(const struct agent *a, uint64_t token);
-
-/* Send what has not been sent in this session, as far as there is room. */
-void mu__agent_pump(struct mu__ctx *ctx, struct agent *a);
 
 /* Whether an answer is to what was sent in this session. What the service says of a
  * former one, which may be that it does not know this task, does not count: it is sent
@@ -135,6 +90,10 @@ void mu__agent_fail_all(struct mu__ctx *ctx, struct agent *a, const mu_error *er
 
 /* Fail those whose timeout has passed. */
 void mu__agent_check_timeouts(struct mu__ctx *ctx, struct agent *a);
+
+/* What it is, for messages. */
+void mu__agent_request_name(const struct mu__agent_request *pending, char *out,
+                            size_t size);
 
 /* What is left of a timeout, for the service; 0: none. */
 uint64_t mu__agent_left_ms(struct mu__ctx *ctx, const struct mu__agent_request *pending);

@@ -1,7 +1,6 @@
 /* Runs of the job: which one this process takes part in, its end, and what the store has
  * of all of them. */
-#include "actors/agent/internal.h"
-#include "runtime/message/codec.h"
+#include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -23,12 +22,6 @@ void mu__agent_note_run(struct agent *a, uint64_t number)
 
 /* ---- its end ---- */
 
-static void name_end(const struct mu__agent_request *pending, char *out, size_t size)
-{
-    (void)pending;
-    (void)snprintf(out, size, "the end of the job's run");
-}
-
 static struct mu__msg *make_end(struct mu__ctx *ctx, struct agent *a,
                                struct mu__agent_request *pending)
 {
@@ -49,18 +42,10 @@ static struct mu__msg *make_end(struct mu__ctx *ctx, struct agent *a,
     return mu__agent_copy_views(ctx, msg, &body->message, NULL);
 }
 
-static void answered_end(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__agent_request *pending,
-                         const struct mu__tasks_answer *body, const mu_error *error)
-{
-    (void)body;
-    mu__agent_call_fail(ctx, a, pending, error);
-}
-
 static const struct mu__agent_request_kind ending = {
     .make_message = make_end,
-    .on_answer = answered_end,
-    .name = name_end,
+    .on_answer = mu__agent_answered,
+    .what = "the end of the job's run",
     .fail = mu__agent_call_fail,
     .late = "was not stored",
     .changes = true,
@@ -94,12 +79,6 @@ void mu__agent_call_run_end(struct mu__ctx *ctx, struct agent *a,
 
 /* ---- what the store has ---- */
 
-static void name_runs(const struct mu__agent_request *pending, char *out, size_t size)
-{
-    (void)pending;
-    (void)snprintf(out, size, "what the store has");
-}
-
 static struct mu__msg *make_runs(struct mu__ctx *ctx, struct agent *a,
                                 struct mu__agent_request *pending)
 {
@@ -111,36 +90,13 @@ static struct mu__msg *make_runs(struct mu__ctx *ctx, struct agent *a,
     return msg;
 }
 
-static void answered_runs(struct mu__ctx *ctx, struct agent *a,
-                          struct mu__agent_request *pending,
-                          const struct mu__tasks_answer *body, const mu_error *error)
-{
-    struct mu__agent_call *call = agent_call_of(pending);
-    mu_error bad = {0};
-    char why[128] = "no memory";
-
-    if (error == NULL &&
-        mu__value_unpack(&body->content, why, sizeof why, &call->content) != 0) {
-        (void)mu_error_set(&bad, -MU_EDATALOSS, "the coordination service's answer: %s",
-                           why);
-        error = &bad;
-    }
-    mu__agent_call_fail(ctx, a, pending, error);
-}
-
-static const struct mu__agent_request_kind runs_query = {
+const struct mu__agent_request_kind mu__agent_runs_query = {
     .make_message = make_runs,
-    .on_answer = answered_runs,
-    .name = name_runs,
+    .on_answer = mu__agent_answered_content,
+    .what = "what the store has",
     .fail = mu__agent_call_fail,
     .late = "was not answered",
 };
-
-void mu__agent_call_runs(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__agent_call *call)
-{
-    (void)mu__agent_submit(ctx, a, &call->pending, &runs_query, call->call.timeout_ms, 0);
-}
 
 static struct mu__msg *make_clear(struct mu__ctx *ctx, struct agent *a,
                                  struct mu__agent_request *pending)
@@ -169,17 +125,11 @@ static void answered_clear(struct mu__ctx *ctx, struct agent *a,
     mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__agent_request_kind clearing = {
+const struct mu__agent_request_kind mu__agent_runs_clearing = {
     .make_message = make_clear,
     .on_answer = answered_clear,
-    .name = name_runs,
+    .what = "what the store has",
     .fail = mu__agent_call_fail,
     .late = "was not cleared",
     .changes = true,
 };
-
-void mu__agent_call_runs_clear(struct mu__ctx *ctx, struct agent *a,
-                               struct mu__agent_call *call)
-{
-    (void)mu__agent_submit(ctx, a, &call->pending, &clearing, call->call.timeout_ms, 0);
-}

@@ -1,5 +1,6 @@
 /* Calls about tasks. */
-#include "actors/agent/internal.h"
+#include "actors/agent/agent.h"
+#include "actors/agent/call_handlers.h"
 
 #include "actors/packing.h"
 #include "runtime/message/codec.h"
@@ -39,17 +40,12 @@ struct mu__msg *mu__agent_copy_views(struct mu__ctx *ctx, struct mu__msg *msg,
     return msg;
 }
 
-static void answered(struct mu__ctx *ctx, struct agent *a,
-                     struct mu__agent_request *pending,
-                     const struct mu__tasks_answer *body, const mu_error *error)
+void mu__agent_answered(struct mu__ctx *ctx, struct agent *a,
+                        struct mu__agent_request *pending,
+                        const struct mu__tasks_answer *body, const mu_error *error)
 {
     (void)body;
     mu__agent_call_fail(ctx, a, pending, error);
-}
-
-static void name_text(char *out, size_t size, const char *text)
-{
-    (void)snprintf(out, size, "%s", text);
 }
 
 /* Those of a kind that wait; `from` NULL begins. */
@@ -76,18 +72,6 @@ static void end_all(struct mu__ctx *ctx, struct agent *a,
 
 /* ---- registering ---- */
 
-static void name_register(const struct mu__agent_request *pending, char *out, size_t size)
-{
-    (void)pending;
-    name_text(out, size, "this task");
-}
-
-static void name_all(const struct mu__agent_request *pending, char *out, size_t size)
-{
-    (void)pending;
-    name_text(out, size, "registering of all tasks");
-}
-
 static struct mu__msg *make_register(struct mu__ctx *ctx, struct agent *a,
                                     struct mu__agent_request *pending)
 {
@@ -111,15 +95,15 @@ static struct mu__msg *make_register(struct mu__ctx *ctx, struct agent *a,
 }
 
 static const struct mu__agent_request_kind registering = {
-    .name = name_register,
+    .what = "this task",
     .fail = mu__agent_call_fail,
     .late = "was not registered",
 };
 
 static const struct mu__agent_request_kind registering_all = {
     .make_message = make_register,
-    .on_answer = answered,
-    .name = name_all,
+    .on_answer = mu__agent_answered,
+    .what = "registering of all tasks",
     .fail = mu__agent_call_fail,
     .late = "was not over",
     .is_limited = true,
@@ -157,12 +141,6 @@ void mu__agent_report_registered(struct mu__ctx *ctx, struct agent *a,
 
 /* ---- errors ---- */
 
-static void name_report(const struct mu__agent_request *pending, char *out, size_t size)
-{
-    (void)pending;
-    name_text(out, size, "the report of this task's error");
-}
-
 static struct mu__msg *make_report(struct mu__ctx *ctx, struct agent *a,
                                   struct mu__agent_request *pending)
 {
@@ -199,7 +177,7 @@ static void answered_report(struct mu__ctx *ctx, struct agent *a,
 static const struct mu__agent_request_kind reporting = {
     .make_message = make_report,
     .on_answer = answered_report,
-    .name = name_report,
+    .what = "the report of this task's error",
     .fail = mu__agent_call_fail,
     .late = "was not answered",
     .changes = true,
@@ -231,12 +209,6 @@ void mu__agent_finish_reports(struct mu__ctx *ctx, struct agent *a)
 
 /* ---- reset ---- */
 
-static void name_reset(const struct mu__agent_request *pending, char *out, size_t size)
-{
-    (void)pending;
-    name_text(out, size, "the reset");
-}
-
 /* Here it is reset in any case. */
 static void fail_reset(struct mu__ctx *ctx, struct agent *a,
                        struct mu__agent_request *pending, const mu_error *error)
@@ -257,7 +229,7 @@ static void answered_reset(struct mu__ctx *ctx, struct agent *a,
 
 static const struct mu__agent_request_kind resetting = {
     .on_answer = answered_reset,
-    .name = name_reset,
+    .what = "the reset",
     .fail = fail_reset,
     .late = "was not answered",
 };
@@ -307,12 +279,6 @@ void mu__agent_finish_resets(struct mu__ctx *ctx, struct agent *a)
 }
 
 /* ---- leaving ---- */
-
-static void name_leave(const struct mu__agent_request *pending, char *out, size_t size)
-{
-    (void)pending;
-    name_text(out, size, "leaving");
-}
 
 static struct mu__msg *make_leave(struct mu__ctx *ctx, struct agent *a,
                                  struct mu__agent_request *pending)
@@ -408,7 +374,7 @@ static void fail_leave(struct mu__ctx *ctx, struct agent *a,
 static const struct mu__agent_request_kind leaving = {
     .make_message = make_leave,
     .on_answer = answered_leave,
-    .name = name_leave,
+    .what = "leaving",
     .fail = fail_leave,
     .late = "was not answered",
     .changes = true,
@@ -481,10 +447,10 @@ static struct mu__msg *make_tasks(struct mu__ctx *ctx, struct agent *a,
     return mu__agent_copy_views(ctx, msg, &body->tasks, NULL);
 }
 
-/* To the program a version is one more: there 0 means none. */
-static void answered_tasks(struct mu__ctx *ctx, struct agent *a,
-                           struct mu__agent_request *pending,
-                           const struct mu__tasks_answer *body, const mu_error *error)
+void mu__agent_answered_content(struct mu__ctx *ctx, struct agent *a,
+                                struct mu__agent_request *pending,
+                                const struct mu__tasks_answer *body,
+                                const mu_error *error)
 {
     struct mu__agent_call *call = agent_call_of(pending);
     mu_error bad = {0};
@@ -503,17 +469,11 @@ static void answered_tasks(struct mu__ctx *ctx, struct agent *a,
     mu__agent_call_fail(ctx, a, pending, error);
 }
 
-static const struct mu__agent_request_kind task_query = {
+const struct mu__agent_request_kind mu__agent_task_query = {
     .make_message = make_tasks,
-    .on_answer = answered_tasks,
+    .on_answer = mu__agent_answered_content,
     .name = name_tasks,
     .fail = mu__agent_call_fail,
     .late = "was not answered",
     .is_limited = true,
 };
-
-void mu__agent_call_tasks(struct mu__ctx *ctx, struct agent *a,
-                          struct mu__agent_call *call)
-{
-    (void)mu__agent_submit(ctx, a, &call->pending, &task_query, call->call.timeout_ms, 0);
-}

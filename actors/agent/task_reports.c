@@ -1,6 +1,6 @@
 /* An error of another task that this one reports or resets, and the reset of this task by
  * another. */
-#include "actors/agent/internal.h"
+#include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
 
@@ -32,28 +32,14 @@ static struct mu__msg *make_mark(struct mu__ctx *ctx, struct agent *a,
     return mu__agent_copy_views(ctx, msg, &body->task, &body->message);
 }
 
-static void answered_mark(struct mu__ctx *ctx, struct agent *a,
-                          struct mu__agent_request *pending,
-                          const struct mu__tasks_answer *body, const mu_error *error)
-{
-    (void)body;
-    mu__agent_call_fail(ctx, a, pending, error);
-}
-
-static const struct mu__agent_request_kind marking = {
+const struct mu__agent_request_kind mu__agent_marking = {
     .make_message = make_mark,
-    .on_answer = answered_mark,
+    .on_answer = mu__agent_answered,
     .name = name_mark,
     .fail = mu__agent_call_fail,
     .late = "was not answered",
     .changes = true,
 };
-
-void mu__agent_call_mark(struct mu__ctx *ctx, struct agent *a,
-                         struct mu__agent_call *call)
-{
-    (void)mu__agent_submit(ctx, a, &call->pending, &marking, call->call.timeout_ms, 0);
-}
 
 /* Others' resets are for those whose program does not do it: the task comes back. */
 void mu__agent_cleared(struct mu__ctx *ctx, struct agent *a,

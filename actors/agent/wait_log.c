@@ -1,5 +1,5 @@
 /* What waits for long, in the log. */
-#include "actors/agent/internal.h"
+#include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
 
@@ -27,7 +27,7 @@ static void note(struct mu__ctx *ctx, struct agent *a,
     char host[AGENT_WORDS_MAX];
     char more[48] = "";
 
-    first->kind->name(first, name, sizeof name);
+    mu__agent_request_name(first, name, sizeof name);
     mu__agent_host_words(ctx, a, host, sizeof host);
     if (count > 1)
         (void)snprintf(more, sizeof more, "; so do %u others", count - 1);

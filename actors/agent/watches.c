@@ -1,6 +1,6 @@
 /* Watches. A watch remembers the keys that it knows to be there: when the service was
  * away, and tells all that is there anew, what it does not tell was deleted meanwhile. */
-#include "actors/agent/internal.h"
+#include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
 #include <stdlib.h>

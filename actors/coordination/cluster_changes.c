@@ -5,13 +5,10 @@
  * Every host learns of changes by itself, so two hosts may coordinate different tasks for
  * a while; the one that leads decides. A task that is not known to it yet takes part as a
  * guest, whom nobody waits for. */
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
-#include "actors/coordination/cluster_changes.h"
 #include "actors/coordination/internal.h"
-#include "actors/coordination/leave.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/task_requests.h"
-#include "actors/coordination/task_states.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,17 +1,12 @@
 
 #include "actors/coordination/coordination.h"
 
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
-#include "actors/coordination/cluster_changes.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/keys/keys.h"
-#include "actors/coordination/leave.h"
-#include "actors/coordination/preemption.h"
-#include "actors/coordination/registration.h"
 #include "actors/coordination/replies.h"
-#include "actors/coordination/task_marks.h"
-#include "actors/coordination/task_requests.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -494,11 +489,12 @@ static int open_store(struct mu__ctx *ctx, struct coordination *c)
 }
 
 /* This node's own agent is a peer without a link. */
-static int add_self(struct coordination *c)
+static int add_self(struct mu__ctx *ctx, struct coordination *c)
 {
     struct mu__task_set set = {0};
     int rv = mu__task_set_parse(mu__view_str(c->config.task), NULL, &set);
 
+    (void)ctx;
     if (rv != 0)
         return rv;
     if (add_peer(c, MU__NODE_SELF, mu__view_str(set.ranges[0].type), set.ranges[0].first,
@@ -523,25 +519,18 @@ static void parts_done(struct mu__ctx *ctx, struct coordination *c)
 
 static int init_parts(struct mu__ctx *ctx, struct coordination *c)
 {
-    int rv = add_self(c);
+    static int (*const inits[])(struct mu__ctx *, struct coordination *) = {
+        add_self, mu__coord_runs_init, mu__coord_tasks_init, mu__coord_requests_init,
+        mu__coord_keys_init, mu__coord_barriers_init, mu__coord_preempt_init, open_store,
+    };
 
-    if (rv == 0)
-        rv = mu__coord_runs_init(ctx, c);
-    if (rv == 0)
-        rv = mu__coord_tasks_init(ctx, c);
-    if (rv == 0)
-        rv = mu__coord_requests_init(ctx, c);
-    if (rv == 0)
-        rv = mu__coord_keys_init(ctx, c);
-    if (rv == 0)
-        rv = mu__coord_barriers_init(ctx, c);
-    if (rv == 0)
-        rv = mu__coord_preempt_init(ctx, c);
-    if (rv == 0)
-        rv = open_store(ctx, c);
-    if (rv == 0)
-        rv = mu__watch_nodes(ctx);
-    return rv;
+    for (size_t i = 0; i < sizeof inits / sizeof inits[0]; i++) {
+        int rv = inits[i](ctx, c);
+
+        if (rv != 0)
+            return rv;
+    }
+    return mu__watch_nodes(ctx);
 }
 
 /* The strings of the config are for init alone, but for the task's name. */

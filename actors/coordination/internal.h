@@ -1,32 +1,32 @@
 /* The state of the coordination service, and what every part of it uses. The parts:
  *
- *     coordination.c       the actor: handlers, the store, the tick
- *     replies.h            messages, sent once what they depend on is safe
- *     registration.h       tasks that register, are heard, report errors, are reset
- *     task_states.h        changes of a task's state, and who hears of them
- *     leave.h              tasks that leave, alone or together
- *     task_marks.h         errors and resets that one task reports of another
- *     cluster_changes.h    tasks that come to the coordinated jobs, or leave them
- *     task_requests.h      requests about tasks, and those that wait for tasks
- *     barriers/alive.h     requests for those who are alive
- *     barriers/            barriers: requests, outcomes, the table of them
- *     preemption.h         notices and rounds
- *     job_runs.h           runs of the job: what belongs to one, when another begins
- *     keys/keys.h          key-values: changes, reads, watches, leases
+ *     coordination.c       the actor: handlers, the store, the clock
+ *     replies.c            messages, sent once what they depend on is safe
+ *     registration.c       tasks that register, are heard, report errors, are reset
+ *     task_states.c        changes of a task's state, and who hears of them
+ *     leave.c              tasks that leave, alone or together
+ *     task_marks.c         errors and resets that one task reports of another
+ *     cluster_changes.c    tasks that come to the coordinated jobs, or leave them
+ *     task_requests.c      requests about tasks, and those that wait for tasks, by
+ *                          groups: task_groups.c; what is answered: task_listing.c
+ *     preemption.c         notices and rounds
+ *     job_runs.c           runs of the job: what belongs to one, when another begins
+ *     barriers/            barriers: requests, outcomes; who is alive
+ *     keys/                key-values: changes, reads, watches, leases
  *
- * Below them, as plain data that knows no messages: roster.h, barriers/barrier_table.h,
- * request_results.h, keys/key_map.h, task_set.h. */
+ * What they do for each other is in tasks.h, replies.h, job_runs.h, keys/keys.h and
+ * barriers/barrier_requests.h. Below them, as plain data that knows no
+ * messages: roster.h, barriers/barrier_table.h, request_results.h, keys/key_map.h. */
 #ifndef MU_ACTORS_COORDINATION_INTERNAL_H
 #define MU_ACTORS_COORDINATION_INTERNAL_H
 
-#include "actors/coordination/coordination.h"
+#include "actors/coordination/host_config.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/roster.h"
 #include "actors/messages.h"
 #include "actors/task_set.h"
 
 /* Each part's state, which that part defines. */
-struct coord_tasks;
 struct coord_requests;
 struct coord_keys;
 struct coord_barriers;
@@ -73,6 +73,16 @@ struct coord_clock {
                                    declared dead for it, see mu__coord_clock */
 };
 
+/* What all tasks were told, and whether all have come. */
+struct coord_tasks {
+    mu_error notified; /* what the connected tasks were told last: another one's
+                                   failure */
+    uint64_t notified_count;
+    uint32_t fresh;             /* tasks that registered since then, at most */
+    bool gathering;             /* somebody registers with all others, and they were not
+                                   all there at once since: who goes may come again */
+};
+
 /* Tasks that leave together. */
 struct coord_leave {
     uint32_t leavers;           /* tasks that share their fate */
@@ -96,7 +106,7 @@ struct coordination {
     struct mu__map peers;       /* node + 1 -> struct coord_peer, of all that are up; this
                                    node, which has an agent, too, is one */
     struct mu__roster *roster;
-    struct coord_tasks *tasks;
+    struct coord_tasks tasks;
     struct coord_leave leave;
     struct coord_requests *requests;
     struct coord_keys *keys;

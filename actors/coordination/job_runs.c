@@ -1,12 +1,11 @@
 #include "actors/coordination/job_runs.h"
 
+#include "actors/coordination/tasks.h"
+#include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
-#include "actors/coordination/preemption.h"
-#include "actors/coordination/registration.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/task_requests.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>

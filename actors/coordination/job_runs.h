@@ -1,5 +1,5 @@
 /* Runs of the job, as the coordination service sees them: which one it is in, what
- * belongs to it, and when another begins; for actors/coordination*.c only.
+ * belongs to it, and when another begins.
  *
  * In a store that lasts a run is the key "_muster/run/NUMBER", and what belongs to it is
  * below that key. When another run begins all this goes, with the leases and results of
@@ -40,11 +40,5 @@ void mu__coord_on_runs_clear(struct mu__ctx *ctx, void *state, struct mu__msg *m
 
 /* A store that is never held. */
 struct mu__store *mu__coord_no_store(void);
-
-/* ---- what the other parts do for it ---- */
-
-/* Forget outcomes; what runs goes on. How many names were forgotten. */
-uint64_t mu__coord_barriers_forget_over(struct mu__ctx *ctx, struct coordination *c);
-uint64_t mu__coord_preempt_forget_over(struct mu__ctx *ctx, struct coordination *c);
 
 #endif

@@ -1,13 +1,10 @@
 /* Tasks that leave: each as it likes, or with option leave_ms those that share their fate
  * together. Then the first who wants to leave begins a barrier, and whoever waits in it
  * is `leaving`. */
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/internal.h"
-#include "actors/coordination/leave.h"
-#include "actors/coordination/registration.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/task_requests.h"
-#include "actors/coordination/task_states.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -132,7 +129,7 @@ static void leave_together(struct mu__ctx *ctx, struct coordination *c,
         c->leave.due_ms = mu__coord_clock(ctx, c) + c->config.leave_ms;
     mu__coord_request_add(ctx, c, task, &(struct coord_request){
         .kind = COORD_REQUEST_LEAVE,
-        .node = task->node,
+        .node = task->link.node,
         .token = body->token,
         .timeout_ms = body->timeout_ms,
     });
@@ -154,8 +151,8 @@ static void leave_in_error(struct mu__ctx *ctx, struct coordination *c,
     mu_error error;
 
     (void)mu_error_set(&error, -MU_EPRECONDITION, "%s leaves in error: %s", task->name,
-                       task->error.message);
-    mu__coord_answer(ctx, c, task->node, token, &error);
+                       task->failure.error.message);
+    mu__coord_answer(ctx, c, task->link.node, token, &error);
     mu__coord_disconnect(ctx, c, task);
     mu__coord_leave_left(c, task, true);
 }

@@ -12,11 +12,11 @@
 #include "actors/coordination/job_runs.h"
 #include "actors/packing.h"
 
+#include "actors/coordination/preemption.h"
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
-#include "actors/coordination/preemption.h"
-#include "actors/coordination/registration.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
 #include "muster/coordination.h"
@@ -74,8 +74,8 @@ static void request_step(struct mu__ctx *ctx, struct coordination *c,
     if (!is_owed(voter))
         c->preempt->missing++;
     *voter = (struct voter){.incarnation = task->incarnation, .requested = true};
-    if (task->up)
-        mu__coord_preempt_send_request(ctx, c, task->node);
+    if (task->link.up)
+        mu__coord_preempt_send_request(ctx, c, task->link.node);
 }
 
 static void request_all(struct mu__ctx *ctx, struct coordination *c)
@@ -100,9 +100,9 @@ static void finish(struct mu__ctx *ctx, struct coordination *c)
     for (uint32_t i = 0; i < p->voters_size; i++) {
         const struct mu__roster_task *task = c->roster->tasks[i];
 
-        if (p->voters[i].requested && task->up &&
+        if (p->voters[i].requested && task->link.up &&
             task->incarnation == p->voters[i].incarnation)
-            mu__coord_preempt_send_outcome(ctx, c, task->node);
+            mu__coord_preempt_send_outcome(ctx, c, task->link.node);
     }
     mu__coord_preempt_answer_notices(ctx, c);
 }
@@ -225,7 +225,7 @@ static bool add_notice(struct mu__ctx *ctx, struct coordination *c,
         (void)mu_error_set(&error, -MU_EEXHAUSTED,
                            "%" PRIu32 " notices of preemption wait already",
                            p->notices_count);
-        mu__coord_answer(ctx, c, task->node, body->token, &error);
+        mu__coord_answer(ctx, c, task->link.node, body->token, &error);
         return false;
     }
     *notice = (struct preempt_notice){
@@ -425,8 +425,9 @@ void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
     if (p->phase == ROUND_RUNNING)
         request_step(ctx, c, task);
     else if (p->phase == ROUND_OVER && p->error.code == 0 && !has_reported(p, task) &&
-             task->up && mu__coord_preempt_grace_left(p, mu__coord_clock(ctx, c)) > 0)
-        mu__coord_preempt_send_request(ctx, c, task->node);
+             task->link.up &&
+             mu__coord_preempt_grace_left(p, mu__coord_clock(ctx, c)) > 0)
+        mu__coord_preempt_send_request(ctx, c, task->link.node);
 }
 
 /* ---- time ---- */
@@ -474,8 +475,8 @@ static void notices_late(struct mu__ctx *ctx, struct coordination *c)
             continue;
         }
         explain_late(ctx, c, &error);
-        if (at->task->up && at->task->incarnation == at->incarnation)
-            mu__coord_answer(ctx, c, at->task->node, at->token, &error);
+        if (at->task->link.up && at->task->incarnation == at->incarnation)
+            mu__coord_answer(ctx, c, at->task->link.node, at->token, &error);
         at->answered = true;
     }
 }

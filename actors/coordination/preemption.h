@@ -1,29 +1,8 @@
-/* Preemption: notices, and rounds that agree on a step. */
+/* A round of preemption, which agrees on a step: its state, and its messages. */
 #ifndef MU_ACTORS_COORDINATION_PREEMPTION_H
 #define MU_ACTORS_COORDINATION_PREEMPTION_H
 
 #include "actors/coordination/internal.h"
-
-void mu__coord_preempt_task_left(struct mu__ctx *ctx, struct coordination *c,
-                                 struct mu__roster_task *task);
-void mu__coord_preempt_task_joined(struct mu__ctx *ctx, struct coordination *c,
-                                   struct mu__roster_task *task);
-
-/* A key that starts a preemption round when a program puts it: preemption.c is
- * told. */
-#define MU__KEY_PREEMPTION "RECEIVED_PREEMPTION_NOTICE"
-
-void mu__coord_preempt_key(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
-                           struct mu__view value);
-int mu__coord_preempt_init(struct mu__ctx *ctx, struct coordination *c);
-void mu__coord_preempt_done(struct coordination *c);
-void mu__coord_on_preempt_notice(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__coord_on_preempt_step(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__coord_preempt_tick(struct mu__ctx *ctx, struct coordination *c);
-
-/* The last round, when its step is agreed on; for tests. */
-bool mu__coord_preempt_agreed(const struct coordination *c, uint64_t *ret_round);
-void mu__coord_preempt_lost(struct mu__ctx *ctx, struct coordination *c);
 
 enum round_phase { ROUND_NONE, ROUND_EARLY, ROUND_RUNNING, ROUND_OVER };
 
@@ -87,5 +66,8 @@ void mu__coord_preempt_send_outcome(struct mu__ctx *ctx, struct coordination *c,
                                     uint32_t node);
 void mu__coord_preempt_answer_notices(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_preempt_forget_notices(struct coord_preempt *p);
+
+/* The last round, when its step is agreed on; for tests. */
+bool mu__coord_preempt_agreed(const struct coordination *c, uint64_t *ret_round);
 
 #endif

@@ -122,8 +122,9 @@ void mu__coord_preempt_answer_notices(struct mu__ctx *ctx, struct coordination *
     const struct coord_preempt *p = c->preempt;
 
     for (struct preempt_notice *at = p->notices; at != NULL; at = at->next) {
-        if (!at->answered && at->task->up && at->task->incarnation == at->incarnation)
-            mu__coord_answer(ctx, c, at->task->node, at->token,
+        if (!at->answered && at->task->link.up &&
+            at->task->incarnation == at->incarnation)
+            mu__coord_answer(ctx, c, at->task->link.node, at->token,
                              p->error.code == 0 ? NULL : &p->error);
         at->answered = true;
     }

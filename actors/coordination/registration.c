@@ -4,18 +4,14 @@
  * another. It is CONNECTED from its registration until it is dead, says that it failed,
  * leaves or is reset. All times are by mu__coord_clock, so that a pause of this host
  * makes nobody dead. */
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/keys.h"
-#include "actors/coordination/leave.h"
-#include "actors/coordination/preemption.h"
-#include "actors/coordination/registration.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/task_requests.h"
-#include "actors/coordination/task_states.h"
 #include "runtime/message/codec.h"
 
 #include <inttypes.h>
@@ -35,10 +31,10 @@ static int admit(struct mu__ctx *ctx, struct coordination *c,
     if (task->state == MU__TASK_FAILED && !task->recoverable)
         return mu_error_set(ret_error, -MU_EABORTED,
                             "%s is in error and must be reset first: %s", task->name,
-                            task->error.message);
+                            task->failure.error.message);
     if (!mu__coord_task_is_connected(task) || task->incarnation == peer->incarnation)
         return 0;
-    if (c->tasks->gathering || mu__coord_request_waits(c, task, COORD_REQUEST_REGISTER)) {
+    if (c->tasks.gathering || mu__coord_request_waits(c, task, COORD_REQUEST_REGISTER)) {
         (void)mu_error_set(&replaced, -MU_EEXISTS,
                            "%s has registered with another incarnation, which takes the "
                            "place of this one", task->name);
@@ -87,7 +83,7 @@ static int link_up(struct mu__ctx *ctx, struct coordination *c,
     int rv = mu__roster_link_up(c->roster, task, node, mu__coord_clock(ctx, c));
 
     if (rv == 0 && was_suspect)
-        mu__coord_task_moved(ctx, c, task, true);
+        mu__coord_requests_changed(ctx, c, task, true);
     return rv;
 }
 
@@ -106,17 +102,17 @@ static int connect(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_leave_left(c, task, false);
     task->incarnation = peer->incarnation;
     task->notified = false;
-    task->notified_count = c->tasks->notified_count;
-    c->tasks->fresh++;
-    task->progress = 0;
-    task->progress_ms = mu__coord_clock(ctx, c);
+    task->notified_count = c->tasks.notified_count;
+    c->tasks.fresh++;
+    task->progress.count = 0;
+    task->progress.moved_ms = mu__coord_clock(ctx, c);
     mu__coord_task_move(ctx, c, task, MU__TASK_CONNECTED, NULL);
     mu__coord_keys_task_joined(c, task->incarnation);
     mu__coord_barriers_task_joined(ctx, c, task);
     mu__coord_preempt_task_joined(ctx, c, task);
-    mu__coord_wake_at(ctx, c, task->heard_ms + c->config.suspect_ms);
+    mu__coord_wake_at(ctx, c, task->link.heard_ms + c->config.suspect_ms);
     if (c->roster->connected == c->roster->coordinated)
-        c->tasks->gathering = false;
+        c->tasks.gathering = false;
     return 0;
 }
 
@@ -190,7 +186,7 @@ void mu__coord_on_register(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         return;
     }
     if (c->roster->connected < c->roster->coordinated)
-        c->tasks->gathering = true;
+        c->tasks.gathering = true;
     mu__coord_request_add(ctx, c, mu__roster_at_node(c->roster, peer->node),
                           &(struct coord_request){
                                .kind = COORD_REQUEST_REGISTER,
@@ -206,7 +202,7 @@ static void heard(struct mu__ctx *ctx, struct coordination *c,
                   struct mu__roster_task *task)
 {
     if (mu__roster_heard(c->roster, task, mu__coord_clock(ctx, c)))
-        mu__coord_task_moved(ctx, c, task, true);
+        mu__coord_requests_changed(ctx, c, task, true);
 }
 
 /* Why what comes from a node, which is perhaps that of another incarnation of its task,
@@ -220,13 +216,13 @@ static void not_connected(const struct coordination *c, uint32_t node,
 
     if (task != NULL && task->lost)
         (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "%s: it must register again",
-                           task->state == MU__TASK_FAILED ? task->error.message
+                           task->state == MU__TASK_FAILED ? task->failure.error.message
                                                           : task->name);
     else if (task != NULL && task->state == MU__TASK_FAILED)
-        *ret_error = task->error;
+        *ret_error = task->failure.error;
     else if (task == NULL && other != NULL && other->state == MU__TASK_FAILED &&
              !other->recoverable)
-        *ret_error = other->error;
+        *ret_error = other->failure.error;
     else if (task == NULL && other != NULL && mu__coord_task_is_connected(other))
         (void)mu_error_set(ret_error, -MU_EABORTED,
                            "%s is registered with another incarnation", other->name);
@@ -262,10 +258,10 @@ struct mu__roster_task *mu__coord_requester(struct mu__ctx *ctx, struct coordina
 static void note_progress(struct mu__roster_task *task, uint64_t progress,
                           uint64_t now_ms)
 {
-    if (progress == task->progress)
+    if (progress == task->progress.count)
         return;
-    task->progress = progress;
-    task->progress_ms = now_ms;
+    task->progress.count = progress;
+    task->progress.moved_ms = now_ms;
 }
 
 /* A live task whose program does not get on. A parameter server has no program, unless
@@ -275,9 +271,9 @@ static bool is_stuck(const struct coordination *c, const struct mu__roster_task 
 {
     if (c->config.stuck_ms == 0)
         return false;
-    if (task->progress == 0 && strcmp(task->type, "ps") == 0)
+    if (task->progress.count == 0 && strcmp(task->type, "ps") == 0)
         return false;
-    return now_ms - task->progress_ms >= c->config.stuck_ms ||
+    return now_ms - task->progress.moved_ms >= c->config.stuck_ms ||
            stuck_ms >= c->config.stuck_ms;
 }
 
@@ -288,7 +284,8 @@ static void fail_stuck(struct mu__ctx *ctx, struct coordination *c,
 
     (void)snprintf(what, sizeof what,
                    "is stuck: its node lives, its program has not got on for %" PRIu32
-                   " ms (progress %" PRIu64 ")", c->config.stuck_ms, task->progress);
+                   " ms (progress %" PRIu64 ")", c->config.stuck_ms,
+                   task->progress.count);
     mu__coord_fail_with(ctx, c, task, -MU_EDEADLINE, what);
 }
 
@@ -336,8 +333,8 @@ void mu__coord_on_heartbeat(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
     if (task != NULL && mu__coord_task_is_connected(task)) {
         heard(ctx, c, task);
-        note_progress(task, body->progress, task->heard_ms);
-        if (is_stuck(c, task, body->stuck_ms, task->heard_ms))
+        note_progress(task, body->progress, task->link.heard_ms);
+        if (is_stuck(c, task, body->stuck_ms, task->link.heard_ms))
             fail_stuck(ctx, c, task);
     }
     if (judge(ctx, c, msg->from.node, task, &error) != 0)
@@ -435,7 +432,7 @@ void mu__coord_tasks_node_up(struct mu__ctx *ctx, struct coordination *c,
     if (link_up(ctx, c, task, news->node) != 0)
         mu__log(ctx, MU__LOG_ERROR, "out of memory: %s goes unnoticed", task->name);
     else if (mu__coord_task_is_connected(task) && !task->notified &&
-             task->notified_count < c->tasks->notified_count)
+             task->notified_count < c->tasks.notified_count)
         mu__coord_task_notify(ctx, c, task);
 }
 
@@ -451,13 +448,13 @@ void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint
         return;
     mu__coord_requests_drop(c, task, node);
     mu__coord_leave_update(c, task);
-    if (!task->up || task->node != node)
+    if (!task->link.up || task->link.node != node)
         return;
     mu__roster_link_down(c->roster, task, now_ms);
     if (!mu__coord_task_is_connected(task))
         return;
     mu__log(ctx, MU__LOG_INFO, "%s: suspect: its link is down: %s", task->name, reason);
-    mu__coord_task_moved(ctx, c, task, true);
+    mu__coord_requests_changed(ctx, c, task, true);
     mu__coord_wake_at(ctx, c, now_ms + c->config.reconnect_ms);
 }
 
@@ -489,7 +486,7 @@ static void suspect_silent(struct mu__ctx *ctx, struct coordination *c,
     mu__roster_suspect(c->roster, task);
     mu__log(ctx, MU__LOG_INFO, "%s: suspect: not heard for %" PRIu32 " ms", task->name,
             c->config.suspect_ms);
-    mu__coord_task_moved(ctx, c, task, true);
+    mu__coord_requests_changed(ctx, c, task, true);
 }
 
 /* The lists are in order of time: only what is due is looked at. */
@@ -500,20 +497,22 @@ static void judge_silence(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
 
     while (roster->heard.first != NULL &&
-           roster->heard.first->heard_ms + config->suspect_ms <= now_ms)
+           roster->heard.first->link.heard_ms + config->suspect_ms <= now_ms)
         suspect_silent(ctx, c, roster->heard.first);
     while (roster->silent.first != NULL &&
-           roster->silent.first->heard_ms + config->dead_ms <= now_ms)
+           roster->silent.first->link.heard_ms + config->dead_ms <= now_ms)
         fail_silent(ctx, c, roster->silent.first);
     while (roster->down.first != NULL &&
-           roster->down.first->down_ms + config->reconnect_ms <= now_ms)
+           roster->down.first->link.down_ms + config->reconnect_ms <= now_ms)
         fail_down(ctx, c, roster->down.first);
     if (roster->heard.first != NULL)
-        mu__coord_wake_at(ctx, c, roster->heard.first->heard_ms + config->suspect_ms);
+        mu__coord_wake_at(ctx, c,
+                          roster->heard.first->link.heard_ms + config->suspect_ms);
     if (roster->silent.first != NULL)
-        mu__coord_wake_at(ctx, c, roster->silent.first->heard_ms + config->dead_ms);
+        mu__coord_wake_at(ctx, c, roster->silent.first->link.heard_ms + config->dead_ms);
     if (roster->down.first != NULL)
-        mu__coord_wake_at(ctx, c, roster->down.first->down_ms + config->reconnect_ms);
+        mu__coord_wake_at(ctx, c,
+                          roster->down.first->link.down_ms + config->reconnect_ms);
 }
 
 void mu__coord_tasks_tick(struct mu__ctx *ctx, struct coordination *c)
@@ -532,10 +531,9 @@ int mu__coord_tasks_init(struct mu__ctx *ctx, struct coordination *c)
     (void)ctx;
     if (rv != 0)
         return rv;
-    c->tasks = calloc(1, sizeof *c->tasks);
     c->roster = mu__roster_new(&set, c->config.recoverable);
     mu__task_set_done(&set);
-    if (c->tasks == NULL || c->roster == NULL)
+    if (c->roster == NULL)
         return -MU_ENOMEM;
     mu__coord_leave_init(c);
     return 0;
@@ -544,9 +542,7 @@ int mu__coord_tasks_init(struct mu__ctx *ctx, struct coordination *c)
 void mu__coord_tasks_done(struct coordination *c)
 {
     mu__roster_free(c->roster);
-    free(c->tasks);
     c->roster = NULL;
-    c->tasks = NULL;
 }
 
 /* Nobody has registered with this host. */
@@ -558,8 +554,8 @@ static void forget(struct mu__ctx *ctx, struct coordination *c)
         mu__coord_leave_drop(c, c->roster->tasks[i]);
     for (uint32_t i = 0; i < c->roster->count; i++)
         mu__coord_leave_left(c, c->roster->tasks[i], false);
-    c->tasks->fresh = 0;
-    c->tasks->gathering = false;
+    c->tasks.fresh = 0;
+    c->tasks.gathering = false;
 }
 
 /* No version of before is one of this host, too. */

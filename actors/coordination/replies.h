@@ -31,8 +31,6 @@ void mu__coord_answer_packed(struct mu__ctx *ctx, struct coordination *c, uint32
  * into one that has none. */
 bool mu__coord_back(struct mu__msg *msg, struct mu__view *const *views, size_t count);
 
-/* ---- replies.c ---- */
-
 void mu__coord_send_later(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_drop_later(struct mu__ctx *ctx, struct coordination *c);
 
@@ -40,5 +38,19 @@ void mu__coord_drop_later(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_send_here(struct mu__ctx *ctx, const struct coordination *c,
                          uint32_t node);
 void mu__coord_send_here_to_all(struct mu__ctx *ctx, const struct coordination *c);
+
+/* ---- Notes for the logs of those who wait for long: which tasks are missing ---- */
+
+enum { COORD_NOTE_FIRST_MS = 5000, COORD_NOTE_STEP_MAX_MS = 60000 };
+
+/* When those who have waited since `since_ms` are told next: after five seconds, then
+ * each time that the wait has doubled, and at least once a minute. By
+ * mu__coord_clock. */
+uint64_t mu__coord_note_next(uint64_t since_ms, uint64_t now_ms);
+
+/* Tell the agent of a node about what it asked under a token. At once: nothing depends on
+ * it, and a note that is lost is followed by the next. */
+void mu__coord_note(struct mu__ctx *ctx, uint32_t node, uint64_t token,
+                    const char *text);
 
 #endif

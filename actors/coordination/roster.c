@@ -47,7 +47,7 @@ static void list_sort_in(struct mu__roster_list *list, struct mu__roster_task *t
     struct mu__roster_task *before = list->last;
     struct mu__roster_link *link = &task->links[LINK_BY_HEARD];
 
-    while (before != NULL && before->heard_ms > task->heard_ms)
+    while (before != NULL && before->link.heard_ms > task->link.heard_ms)
         before = before->links[LINK_BY_HEARD].prev;
     *link = (struct mu__roster_link){.prev = before, .listed = true};
     link->next = before == NULL ? list->first : before->links[LINK_BY_HEARD].next;
@@ -235,7 +235,7 @@ static struct mu__roster_task *reuse(struct mu__roster *roster, const char *type
     struct mu__roster_task *task = NULL;
 
     for (uint32_t i = 0; i < roster->count && task == NULL; i++)
-        if (!roster->tasks[i]->coordinated && !roster->tasks[i]->up &&
+        if (!roster->tasks[i]->coordinated && !roster->tasks[i]->link.up &&
             roster->tasks[i]->state != MU__TASK_CONNECTED)
             task = roster->tasks[i];
     if (task == NULL ||
@@ -300,27 +300,27 @@ void mu__roster_move(struct mu__roster *roster, struct mu__roster_task *task,
     task->lost = false;
     task->since_ms = now_ms;
     if (error != NULL)
-        task->error = *error;
+        task->failure.error = *error;
     else
-        mu__clear(&task->error, sizeof task->error);
+        mu__clear(&task->failure.error, sizeof task->failure.error);
     changed(roster, task);
     if (!is)
         return;
     task->seen = true;
-    task->heard_ms = now_ms;
+    task->link.heard_ms = now_ms;
     enlist(roster, task);
-    if (task->up)
+    if (task->link.up)
         return;
-    task->down_ms = now_ms;
+    task->link.down_ms = now_ms;
     list_append(&roster->down, task, LINK_DOWN);
 }
 
 bool mu__roster_heard(struct mu__roster *roster, struct mu__roster_task *task,
                       uint64_t now_ms)
 {
-    bool better = task->suspect && task->up;
+    bool better = task->suspect && task->link.up;
 
-    task->heard_ms = now_ms;
+    task->link.heard_ms = now_ms;
     if (task->state != MU__TASK_CONNECTED)
         return false;
     list_take(task->suspect ? &roster->silent : &roster->heard, task, LINK_BY_HEARD);
@@ -345,15 +345,15 @@ void mu__roster_suspect(struct mu__roster *roster, struct mu__roster_task *task)
 int mu__roster_link_up(struct mu__roster *roster, struct mu__roster_task *task,
                        uint32_t node, uint64_t now_ms)
 {
-    if (!task->up || task->node != node) {
+    if (!task->link.up || task->link.node != node) {
         if (mu__map_set(&roster->nodes, (uint64_t)node + 1, task) != 0)
             return -MU_ENOMEM;
-        if (task->up)
-            (void)mu__map_remove(&roster->nodes, (uint64_t)task->node + 1);
+        if (task->link.up)
+            (void)mu__map_remove(&roster->nodes, (uint64_t)task->link.node + 1);
     }
     list_take(&roster->down, task, LINK_DOWN);
-    task->up = true;
-    task->node = node;
+    task->link.up = true;
+    task->link.node = node;
     (void)mu__roster_heard(roster, task, now_ms);
     return 0;
 }
@@ -361,11 +361,11 @@ int mu__roster_link_up(struct mu__roster *roster, struct mu__roster_task *task,
 void mu__roster_link_down(struct mu__roster *roster, struct mu__roster_task *task,
                           uint64_t now_ms)
 {
-    if (!task->up)
+    if (!task->link.up)
         return;
-    (void)mu__map_remove(&roster->nodes, (uint64_t)task->node + 1);
-    task->up = false;
-    task->down_ms = now_ms;
+    (void)mu__map_remove(&roster->nodes, (uint64_t)task->link.node + 1);
+    task->link.up = false;
+    task->link.down_ms = now_ms;
     if (task->state != MU__TASK_CONNECTED)
         return;
     list_append(&roster->down, task, LINK_DOWN);
@@ -383,7 +383,7 @@ void mu__roster_clear(struct mu__roster *roster, uint64_t now_ms)
         task->devices = NULL;
         task->seen = false;
         task->incarnation = 0;
-        task->progress = 0;
+        task->progress.count = 0;
     }
 }
 
@@ -427,7 +427,7 @@ static void describe(const struct mu__roster_task *task, uint64_t now_ms, char *
         (void)snprintf(out, size, "%s (never registered)", task->name);
         return;
     }
-    thousands(now_ms - task->heard_ms, ago, sizeof ago);
+    thousands(now_ms - task->link.heard_ms, ago, sizeof ago);
     (void)snprintf(out, size, "%s (%slast heard %s ms ago)", task->name, note, ago);
 }
 

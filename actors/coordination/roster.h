@@ -36,6 +36,25 @@ struct mu__roster_list {
     struct mu__roster_task *last;
 };
 
+/* How a task is reached, and when it was. All times are by mu__coord_clock. */
+struct mu__task_link {
+    bool up;                    /* a link to it is, or it is on the service's own node */
+    uint32_t node;              /* the link to it, valid while it is up; 0 is this node */
+    uint64_t heard_ms;
+    uint64_t down_ms;           /* since when its link is down; valid while not up */
+};
+
+struct mu__task_progress {
+    uint64_t count;
+    uint64_t moved_ms;          /* when it did */
+};
+
+/* Why it is in ERROR. */
+struct mu__task_failure {
+    mu_error error;
+    bool self_reported;         /* it said so itself */
+};
+
 struct mu__roster_task {
     char type[16];
     uint32_t index;
@@ -50,26 +69,21 @@ struct mu__roster_task {
     uint64_t incarnation;       /* of its last registration; 0: none */
     uint64_t since;             /* valid with that: the revision that was next when it
                                    registered first in this store */
-    bool up;                    /* a link to it is, or it is on the service's own node */
-    uint32_t node;              /* the link to it, valid while it is up; 0 is this node */
-    uint64_t heard_ms;          /* by mu__coord_clock, as all times here */
-    uint64_t down_ms;           /* since when its link is down; valid while not up */
+    struct mu__task_link link;
     uint64_t since_ms;          /* of its state */
     uint64_t version;           /* of the roster when its state changed last */
-    uint64_t progress;
-    uint64_t progress_ms;       /* when that moved */
+    struct mu__task_progress progress;
     bool lost;                  /* FAILED for silence or a broken link, and recoverable,
                                    or DISCONNECTED for that before all were there: it was
                                    not told, and registers again */
     bool leaving;               /* waits for others to leave with it */
-    bool notified;                  /* of another one's failure, since it registered */
-    uint64_t notified_count;        /* of such failures when it registered */
-    mu_error error;             /* why it is in ERROR */
-    bool self_reported;         /* it said so itself */
+    bool notified;              /* of another one's failure, since it registered */
+    uint64_t notified_count;    /* of such failures when it registered */
+    struct mu__task_failure failure;
     mu_value *devices;          /* NULL: unknown */
 
     struct mu__roster_link links[2];    /* in `heard` or `silent`; in `down` */
-    uint32_t slot;              /* its place among the roster's tasks, for good */
+    uint32_t slot;              /* its index among the roster's tasks, for good */
     uint64_t visit;             /* for those who walk over sets */
 };
 

@@ -1,8 +1,8 @@
 /* Requests that wait, by the set of tasks that they are about (their group), by the task
  * that made them, and by deadline. */
+#include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
 #include "actors/coordination/task_requests.h"
-#include "actors/coordination/wait_notes.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>

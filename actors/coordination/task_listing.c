@@ -1,8 +1,8 @@
 /* What the coordination service tells about tasks, as values: see the public calls
  * mu_tasks_states and mu_tasks_devices. */
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/task_requests.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -40,12 +40,13 @@ static mu_value *state_value(const struct mu__roster_task *task, uint64_t now_ms
     if (task->incarnation != 0) {
         (void)snprintf(text, sizeof text, "%016" PRIx64, task->incarnation);
         (void)mu_value_set(map, "incarnation", mu_value_string(text));
-        (void)mu_value_set(map, "heard_ms", mu_value_int(ago(now_ms, task->heard_ms)));
+        (void)mu_value_set(map, "heard_ms",
+                           mu_value_int(ago(now_ms, task->link.heard_ms)));
         (void)mu_value_set(map, "since_ms", mu_value_int(ago(now_ms, task->since_ms)));
-        (void)mu_value_set(map, "progress", mu_value_int((int64_t)task->progress));
+        (void)mu_value_set(map, "progress", mu_value_int((int64_t)task->progress.count));
     }
     if (task->state == MU__TASK_FAILED)
-        (void)mu_value_set(map, "error", error_value(&task->error));
+        (void)mu_value_set(map, "error", error_value(&task->failure.error));
     if (devices && task->devices != NULL)
         (void)mu_value_set(map, "devices", mu_value_ref(task->devices));
     return map;

@@ -1,9 +1,8 @@
-#include "actors/coordination/task_marks.h"
+#include "actors/coordination/tasks.h"
 
-#include "actors/coordination/registration.h"
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/task_states.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -39,7 +38,7 @@ static int check_report(const struct mu__roster_task *task, mu_error *ret_error)
         return 0;
     if (task->state == MU__TASK_FAILED)
         return mu_error_set(ret_error, -MU_EPRECONDITION, "%s is in error already: %s",
-                            task->name, task->error.message);
+                            task->name, task->failure.error.message);
     return mu_error_set(ret_error, -MU_EPRECONDITION,
                         "%s is not connected: an error is that of a task that is",
                         task->name);
@@ -57,7 +56,7 @@ static void report(struct mu__ctx *ctx, struct coordination *c,
                        (int)body->message.size, (const char *)body->message.data,
                        body->message.size == 0 ? "" : " ", by->name);
     (void)snprintf(error.task, sizeof error.task, "%s", task->name);
-    mu__coord_answer(ctx, c, by->node, body->token, NULL);
+    mu__coord_answer(ctx, c, by->link.node, body->token, NULL);
     mu__coord_fail(ctx, c, task, &error, COORD_FAILED);
 }
 
@@ -77,9 +76,9 @@ static void reset(struct mu__ctx *ctx, struct coordination *c,
                   struct mu__roster_task *task, const struct mu__roster_task *by,
                   const struct mu__task_mark *body)
 {
-    const bool up = task->up;
-    const uint32_t node = task->node;
-    const uint32_t by_node = by->node;
+    const bool up = task->link.up;
+    const uint32_t node = task->link.node;
+    const uint32_t by_node = by->link.node;
     struct mu__view name = mu__view_str(by->name);
     struct mu__msg *msg;
 

@@ -4,14 +4,11 @@
  * which counts how many of its tasks are connected, so that a change of a state costs one
  * look per group and not one per request. Answers of a group have their content packed
  * once. They are sent in the next tick, all changes of a moment together. */
+#include "actors/coordination/task_requests.h"
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
-#include "actors/coordination/leave.h"
-#include "actors/coordination/registration.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/task_requests.h"
-#include "actors/coordination/task_states.h"
-#include "actors/coordination/wait_notes.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>

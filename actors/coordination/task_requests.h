@@ -1,75 +1,8 @@
-/* Requests about tasks, and requests that wait for tasks. */
+/* Requests that wait for tasks, and the groups of tasks that they wait for. */
 #ifndef MU_ACTORS_COORDINATION_TASK_REQUESTS_H
 #define MU_ACTORS_COORDINATION_TASK_REQUESTS_H
 
-#include "actors/coordination/internal.h"
-#include "actors/packing.h"
-
-enum coord_request_kind {
-    COORD_REQUEST_REGISTER,    /* to register with all others */
-    COORD_REQUEST_WAIT,
-    COORD_REQUEST_WATCH,
-    COORD_REQUEST_LEAVE        /* with all others */
-};
-
-struct coord_request {
-    enum coord_request_kind kind;
-    uint32_t node;
-    uint64_t token;
-    uint64_t version;           /* WATCH: the one that is known */
-    uint64_t timeout_ms;        /* from now; 0: none */
-    struct mu__view tasks;      /* a set; "": all */
-};
-
-int mu__coord_requests_init(struct mu__ctx *ctx, struct coordination *c);
-void mu__coord_requests_done(struct coordination *c);
-void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c);
-void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-/* A request that waits, of a task; with a token that it has asked already, it is that
- * request. On failure it is answered with the reason. */
-void mu__coord_request_add(struct mu__ctx *ctx, struct coordination *c,
-                           struct mu__roster_task *task, const struct coord_request *get);
-
-/* Whether a task waits with a request of a kind; answer all of those that it has of a
- * kind, or (`kind` negative) all, with an error or 0. */
-bool mu__coord_request_waits(const struct coordination *c,
-                             const struct mu__roster_task *task,
-                             enum coord_request_kind kind);
-void mu__coord_requests_answer(struct mu__ctx *ctx, struct coordination *c,
-                               const struct mu__roster_task *task, int kind,
-                               const mu_error *error);
-
-/* Forget what a task asked over a link: it will be asked again. And everything. */
-void mu__coord_requests_drop(struct coordination *c, const struct mu__roster_task *task,
-                             uint32_t node);
-void mu__coord_requests_forget(struct coordination *c);
-
-/* Answer everything that waits. */
-void mu__coord_requests_stop(struct mu__ctx *ctx, struct coordination *c,
-                             const mu_error *error);
-
-/* STATES, DEVICES (of those that are connected), or WAIT, which is both, of the tasks of
- * a set; NULL: of all that are known. The caller's; NULL: out of memory. In
- * coordination_states.c. */
-mu_value *mu__coord_states(struct mu__ctx *ctx, const struct coordination *c,
-                           const struct mu__task_set *set, enum mu__tasks_what what);
-
-/* A task is one of the coordinated jobs, or is not any more. -MU_ENOMEM: nothing has
- * changed. */
-int mu__coord_requests_cluster(struct mu__ctx *ctx, struct coordination *c,
-                               const struct mu__roster_task *task);
-
-/* A task was removed from the cluster: nobody waits any longer until it is connected. */
-void mu__coord_requests_removed(struct mu__ctx *ctx, struct coordination *c,
-                                const struct mu__roster_task *task);
-
-/* The coordinated jobs. */
-const struct mu__task_set *mu__coord_requests_all(const struct coordination *c);
-
-/* The state of a task has changed, after it was connected or not. */
-void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
-                                const struct mu__roster_task *task, bool was_connected);
+#include "actors/coordination/tasks.h"
 
 #ifdef MUSTER_TINY
 enum { PENDING_MAX = 256, GROUPS_MAX = 16 };

@@ -1,16 +1,13 @@
 /* Changes of a task's state: what the other parts, the task itself and all others hear of
  * it. */
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
 #include "actors/coordination/job_runs.h"
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/keys.h"
-#include "actors/coordination/leave.h"
-#include "actors/coordination/preemption.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/task_requests.h"
-#include "actors/coordination/task_states.h"
 #include "runtime/message/codec.h"
 
 #include <stdio.h>
@@ -39,33 +36,27 @@ void mu__coord_task_notify(struct mu__ctx *ctx, struct coordination *c,
                  struct mu__roster_task *task)
 {
     task->notified = true;
-    send_error(ctx, c, task->node, &c->tasks->notified, false);
+    send_error(ctx, c, task->link.node, &c->tasks.notified, false);
 }
 
 /* Each agent is told once: it is in error from then on. One whose link is down is told
  * when it is up again. So a failure of all tasks at once is no storm. */
 static void notify_all(struct mu__ctx *ctx, struct coordination *c, const mu_error *error)
 {
-    c->tasks->notified = *error;
-    c->tasks->notified_count++;
-    if (c->tasks->fresh == 0)
+    c->tasks.notified = *error;
+    c->tasks.notified_count++;
+    if (c->tasks.fresh == 0)
         return;
-    c->tasks->fresh = 0;
+    c->tasks.fresh = 0;
     for (uint32_t i = 0; i < c->roster->count; i++) {
         struct mu__roster_task *task = c->roster->tasks[i];
 
-        if (mu__coord_task_is_connected(task) && task->up && !task->notified)
+        if (mu__coord_task_is_connected(task) && task->link.up && !task->notified)
             mu__coord_task_notify(ctx, c, task);
     }
 }
 
 /* ---- Changes of state ---- */
-
-void mu__coord_task_moved(struct mu__ctx *ctx, struct coordination *c,
-                          struct mu__roster_task *task, bool was_connected)
-{
-    mu__coord_requests_changed(ctx, c, task, was_connected);
-}
 
 void mu__coord_task_move(struct mu__ctx *ctx, struct coordination *c,
                          struct mu__roster_task *task, enum mu__task_state state,
@@ -77,7 +68,7 @@ void mu__coord_task_move(struct mu__ctx *ctx, struct coordination *c,
     mu__log(ctx, state == MU__TASK_FAILED ? MU__LOG_WARN : MU__LOG_DEBUG, "%s: %s%s%s",
             task->name, mu__roster_state_word(task), error == NULL ? "" : ": ",
             error == NULL ? "" : error->message);
-    mu__coord_task_moved(ctx, c, task, was_connected);
+    mu__coord_requests_changed(ctx, c, task, was_connected);
 }
 
 /* It was CONNECTED, and is not any more. */
@@ -85,8 +76,8 @@ static void close_in_parts(struct mu__ctx *ctx, struct coordination *c,
                            struct mu__roster_task *task, bool failed)
 {
     mu__coord_keys_task_ended(ctx, c, task->incarnation);
-    if (task->up)
-        mu__coord_keys_node_down(ctx, c, task->node);
+    if (task->link.up)
+        mu__coord_keys_node_down(ctx, c, task->link.node);
     mu__coord_barriers_task_left(ctx, c, task, failed);
     mu__coord_preempt_task_left(ctx, c, task);
 }
@@ -100,7 +91,7 @@ void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
     bool was_connected = mu__coord_task_is_connected(task);
 
     mu__coord_leave_drop(c, task);
-    task->self_reported = how == COORD_FAILED_OWN;
+    task->failure.self_reported = how == COORD_FAILED_OWN;
     mu__coord_task_move(ctx, c, task, MU__TASK_FAILED, &failure);
     task->lost = how == COORD_FAILED_LOST && task->recoverable;
     /* Without a task: its agent asks again when it has registered again. */
@@ -109,8 +100,8 @@ void mu__coord_fail(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_requests_answer(ctx, c, task, -1, &answer);
     if (was_connected)
         close_in_parts(ctx, c, task, true);
-    if (how != COORD_FAILED_OWN && !task->lost && task->up)
-        send_error(ctx, c, task->node, &failure, true);
+    if (how != COORD_FAILED_OWN && !task->lost && task->link.up)
+        send_error(ctx, c, task->link.node, &failure, true);
     if (mu__coord_shares_fate(task))
         notify_all(ctx, c, &failure);
     mu__coord_leave_fail(ctx, c, task, "has failed");
@@ -143,7 +134,7 @@ void mu__coord_task_lose(struct mu__ctx *ctx, struct coordination *c,
     mu_error error;
 
     (void)mu_error_set(&error, -MU_EUNAVAILABLE, "%s %s", task->name, what);
-    if (c->tasks->gathering && !task->recoverable) {
+    if (c->tasks.gathering && !task->recoverable) {
         lose_early(ctx, c, task, &error);
         return;
     }

@@ -30,7 +30,8 @@ enum {
     RESULT_BYTES_MAX = 1 << 20
 };
 
-struct request {
+/* A get that waits for a key of another task; `about` is an index of news->heard. */
+struct news_request {
     struct mu__task_news *news;
     int about;
 };
@@ -137,7 +138,7 @@ static void on_answer(void *user, const mu_kv_response *answer)
         [NEWS_ENDED] = note_ended,
         [NEWS_LOST] = note_lost,
     };
-    struct request *request = user;
+    struct news_request *request = user;
     struct mu__task_news *news = request->news;
 
     uv_mutex_lock(&news->lock);
@@ -155,12 +156,12 @@ static int listen_to(struct mu__distribution *run, const char *key, int about,
                      mu_error *ret_error)
 {
     const mu_kv_request get = {.operation = MU_KV_GET, .key = key, .timeout_ms = -1};
-    struct request *request = malloc(sizeof *request);
+    struct news_request *request = malloc(sizeof *request);
     int rv;
 
     if (request == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory to hear of other tasks");
-    *request = (struct request){hold(run->news), about};
+    *request = (struct news_request){hold(run->news), about};
     rv = mu_kv_request_async(run->node, &get, on_answer, request,
                              &run->news->requests[about]);
     if (rv == 0)

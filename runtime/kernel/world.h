@@ -4,7 +4,7 @@
  * and real entropy; tests/sim/ is a sorted list of events with a counter for a clock
  * and a seeded generator. Nothing else in runtime/ and nothing in actors/ may ask the
  * system for time, chance or bytes. What every world must do is tested by
- * tests/support/contract_world.h.
+ * tests/support/contract/world.h.
  *
  * All operations are called on the loop thread. */
 #ifndef MU_RUNTIME_WORLD_H

@@ -3,7 +3,6 @@
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/sets.h"
 #include "runtime/base/map.h"
 
 #include <inttypes.h>
@@ -215,15 +214,15 @@ static void say(struct mu__ctx *ctx, struct coordination *c,
     const struct mu__roster_task *task = c->roster->tasks[request->member->slot];
     mu_error error;
 
-    if (!task->up)
+    if (!task->link.up)
         return;
     if (list != NULL) {
-        mu__coord_answer_value(ctx, c, task->node, request->token, c->roster->version,
-                               mu_value_ref(list));
+        mu__coord_answer_value(ctx, c, task->link.node, request->token,
+                               c->roster->version, mu_value_ref(list));
         return;
     }
     (void)mu_error_set(&error, -MU_ENOMEM, "no memory for the list of who is alive");
-    mu__coord_answer(ctx, c, task->node, request->token, &error);
+    mu__coord_answer(ctx, c, task->link.node, request->token, &error);
 }
 
 /* All the same, once nobody is missing. One whose link is down will ask again. */
@@ -402,7 +401,7 @@ void mu__coord_alive_request(struct mu__ctx *ctx, struct coordination *c,
     int rv;
 
     if (over != NULL) {
-        mu__coord_answer_value(ctx, c, task->node, get->token, over->version,
+        mu__coord_answer_value(ctx, c, task->link.node, get->token, over->version,
                                mu_value_ref(over->list));
         return;
     }
@@ -411,7 +410,7 @@ void mu__coord_alive_request(struct mu__ctx *ctx, struct coordination *c,
         rv = request_in_round(ctx, c, alive, &set, task, get, &error);
     mu__coord_set_done(&set);
     if (rv != 0)
-        mu__coord_answer(ctx, c, task->node, get->token, &error);
+        mu__coord_answer(ctx, c, task->link.node, get->token, &error);
 }
 
 /* ---- tasks that go and come; limits ---- */
@@ -457,7 +456,7 @@ static void time_out(struct mu__ctx *ctx, struct coordination *c, struct round *
     char missing[256];
     mu_error error;
 
-    if (!task->up)
+    if (!task->link.up)
         return;
     (void)mu__roster_describe(c->roster, mu__coord_clock(ctx, c), waits_for, round,
                               MISSING_NAMED_MAX, missing, sizeof missing);
@@ -465,7 +464,7 @@ static void time_out(struct mu__ctx *ctx, struct coordination *c, struct round *
                        " ms these are connected and have not asked: %s", round->set,
                        request->timeout_ms, missing);
     error.kind = MU_ERROR_LIMIT;
-    mu__coord_answer(ctx, c, task->node, request->token, &error);
+    mu__coord_answer(ctx, c, task->link.node, request->token, &error);
 }
 
 void mu__coord_alive_tick(struct mu__ctx *ctx, struct coordination *c,

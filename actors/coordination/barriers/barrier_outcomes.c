@@ -7,8 +7,6 @@
 #include "actors/coordination/keys/keys.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/sets.h"
-#include "actors/coordination/wait_notes.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -197,10 +195,10 @@ static void send_to_all(struct mu__ctx *ctx, struct coordination *c,
         const struct mu__barrier_seat *seat = &barrier->seats[i];
         const struct mu__roster_task *task = c->roster->tasks[seat->slot];
 
-        if (!seat->arrived || !task->up || task->incarnation != seat->incarnation)
+        if (!seat->arrived || !task->link.up || task->incarnation != seat->incarnation)
             continue;
         answer.token = seat->token;
-        mu__coord_barrier_say(ctx, c, task->node, &answer);
+        mu__coord_barrier_say(ctx, c, task->link.node, &answer);
     }
     mu__buf_unref(answer.backing);
 }
@@ -271,8 +269,8 @@ void mu__coord_barrier_note_waiting(struct mu__ctx *ctx, struct coordination *c,
         const struct mu__barrier_seat *seat = &barrier->seats[i];
         const struct mu__roster_task *task = c->roster->tasks[seat->slot];
 
-        if (seat->arrived && task->up && task->incarnation == seat->incarnation)
-            mu__coord_note(ctx, task->node, seat->token, error.message);
+        if (seat->arrived && task->link.up && task->incarnation == seat->incarnation)
+            mu__coord_note(ctx, task->link.node, seat->token, error.message);
     }
 }
 
@@ -280,25 +278,26 @@ void mu__coord_barrier_explain_removed(const struct mu__barrier *barrier,
                                     const struct mu__roster_task *task, bool failed,
                                     mu_error *ret_error)
 {
-    int code = failed && task->self_reported ? task->error.code : -MU_EINTERNAL;
+    const mu_error *error = &task->failure.error;
+    bool is_own = failed && task->failure.self_reported;
+    int code = is_own ? error->code : -MU_EINTERNAL;
 
     if (failed)
         (void)mu_error_set(ret_error, code, "barrier \"%.120s\" needs %s, which is in "
-                           "error: %s", barrier->name, task->name, task->error.message);
+                           "error: %s", barrier->name, task->name, error->message);
     else
         (void)mu_error_set(ret_error, code, "barrier \"%.120s\" needs %s, which has left "
                            "or was reset", barrier->name, task->name);
-    ret_error->kind = failed && task->self_reported ? task->error.kind : MU_ERROR_WORKER;
+    ret_error->kind = is_own ? error->kind : MU_ERROR_WORKER;
     (void)snprintf(ret_error->task, sizeof ret_error->task, "%s",
-                   failed && task->self_reported && task->error.task[0] != '\0'
-                   ? task->error.task
-                   : task->name);
+                   is_own && error->task[0] != '\0' ? error->task : task->name);
 }
 
 /* One that is not recoverable, or says itself that it has failed, is not waited for. */
 static bool is_fatal(const struct mu__roster_task *task)
 {
-    return !task->recoverable || (task->state == MU__TASK_FAILED && task->self_reported);
+    return !task->recoverable ||
+           (task->state == MU__TASK_FAILED && task->failure.self_reported);
 }
 
 struct mu__roster_task *mu__coord_barrier_find_failed(const struct coordination *c,

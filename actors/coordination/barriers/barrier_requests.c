@@ -4,16 +4,13 @@
  * service's own. The next host reads it there, so those who have not heard of it, and ask
  * again, get the same: but no process that came to the service when it was over already.
  * What had not ended begins anew there, as the agents ask again. */
-#include "actors/coordination/barriers/alive.h"
 #include "actors/coordination/barriers/barrier_requests.h"
+#include "actors/coordination/tasks.h"
+#include "actors/coordination/barriers/alive.h"
 #include "actors/coordination/barriers/barrier_table.h"
 #include "actors/coordination/job_runs.h"
-#include "actors/coordination/registration.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
-#include "actors/coordination/sets.h"
-#include "actors/coordination/task_requests.h"
-#include "actors/coordination/wait_notes.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -511,7 +508,7 @@ void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
     mu_error error;
 
     if (renew_all(c, &error) != 0) {
-        mu__coord_answer(ctx, c, task->node, get->token, &error);
+        mu__coord_answer(ctx, c, task->link.node, get->token, &error);
         return;
     }
     if (named.tasks.size == 0)

@@ -19,6 +19,9 @@ void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_barriers_lost(struct mu__ctx *ctx, struct coordination *c);
 const struct mu__barriers *mu__coord_barriers_table(const struct coordination *c);
 
+/* Forget outcomes; what runs goes on. How many names were forgotten. */
+uint64_t mu__coord_barriers_forget_over(struct mu__ctx *ctx, struct coordination *c);
+
 /* TASKS_GET with MU__TASKS_ALIVE. */
 void mu__coord_alive(struct mu__ctx *ctx, struct coordination *c,
                      struct mu__roster_task *task, const struct mu__tasks_get *get);
@@ -55,6 +58,25 @@ struct barrier_answer {
     struct mu__view task;
     struct mu__buf *backing;    /* of both; NULL: they are copied */
 };
+
+/* ---- task_sets.c: sets of tasks as agents name them ---- */
+
+/* One that was read. `text` is canonical. */
+struct coord_set {
+    struct mu__task_set set;
+    char *text;
+};
+
+/* Read it, and look whether `task` is in it. -MU_EINVALID, -MU_ERANGE, -MU_ENOMEM; with
+ * words. */
+int mu__coord_set_read(struct mu__view text, const struct mu__roster_task *task,
+                       mu_error *ret_error, struct coord_set *ret_set);
+void mu__coord_set_done(struct coord_set *set);
+
+/* Slots of all its tasks, in its order; freed with free(). -MU_EINVALID names the first
+ * one that is not known. */
+int mu__coord_set_slots(const struct coordination *c, const struct coord_set *set,
+                        mu_error *ret_error, uint32_t **ret_slots, uint32_t *ret_count);
 
 /* ---- barrier_outcomes.c ---- */
 

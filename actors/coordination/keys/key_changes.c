@@ -8,11 +8,10 @@
  * has heard the first judgement.
  *
  * Reads are in key_reads.c and key_watches.c. */
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
-#include "actors/coordination/preemption.h"
-#include "actors/coordination/registration.h"
 #include "actors/coordination/replies.h"
 #include "actors/coordination/request_results.h"
 #include "actors/coordination/roster.h"
@@ -88,11 +87,11 @@ struct mu__roster_task *mu__coord_key_requester(struct mu__ctx *ctx,
     /* Its agent is not told that it was lost: it registers again, and asks this again. */
     if (task != NULL && task->lost)
         (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "%s: it must register again",
-                           task->error.message);
+                           task->failure.error.message);
     /* Not with its own code: what is unavailable is asked again. */
     else if (task != NULL && task->state == MU__TASK_FAILED)
         (void)mu_error_set(ret_error, -MU_EABORTED, "this task is in error: %s",
-                           task->error.message);
+                           task->failure.error.message);
     else
         (void)mu_error_set(ret_error, -MU_EUNAVAILABLE, "this task is not registered at "
                            "%s", c->config.task);

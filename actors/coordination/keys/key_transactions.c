@@ -5,11 +5,11 @@
  * first, in memory alone: puts and increments, which are undone when one of them fails.
  * Then store and readers are told of them, and deletions, which cannot fail, come last.
  * Nothing is changed twice, so this order is as good as that of the list. */
+#include "actors/coordination/tasks.h"
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
 #include "actors/coordination/keys/txn.h"
-#include "actors/coordination/preemption.h"
 
 #include <stdlib.h>
 

@@ -22,7 +22,7 @@ static void rest(struct etcd_store *store, struct mu__ctx *ctx)
 {
     uint32_t part = store->lease_ms / 8 + 1;
 
-    store->due_ms = mu__now_ms(ctx) + part + mu__random(ctx) % part;
+    store->retry.due_ms = mu__now_ms(ctx) + part + mu__random(ctx) % part;
     enter(store, ETCD_RESTING);
 }
 
@@ -47,7 +47,7 @@ static bool read_text_number(struct mu__view text, uint64_t *ret_number)
 
 static void build_dropping(struct etcd_store *store)
 {
-    mu__etcd_revoke(&store->main.body, store->lease);
+    mu__etcd_revoke(&store->main.body, store->lease.id);
 }
 
 static int dropped(struct etcd_store *store, struct mu__ctx *ctx,
@@ -55,7 +55,7 @@ static int dropped(struct etcd_store *store, struct mu__ctx *ctx,
 {
     (void)answer;
     (void)ret_error;
-    store->lease = 0;
+    store->lease.id = 0;
     rest(store, ctx);
     return 0;
 }
@@ -77,11 +77,11 @@ static void another_leads(struct etcd_store *store, struct mu__ctx *ctx,
 
     mu__view_copy(leader->value, who, sizeof who);
     who[strcspn(who, " ")] = '\0';
-    if (strcmp(who, store->other) != 0)
+    if (strcmp(who, store->logged.leader) != 0)
         mu__log(ctx, MU__LOG_INFO, "%s waits for %s: %s holds it", store->task,
                 store->prefix, who);
-    (void)snprintf(store->other, sizeof store->other, "%s", who);
-    if (store->lease == 0)
+    (void)snprintf(store->logged.leader, sizeof store->logged.leader, "%s", who);
+    if (store->lease.id == 0)
         rest(store, ctx);
     else
         enter(store, ETCD_DROPPING);
@@ -115,14 +115,14 @@ static int granted(struct etcd_store *store, struct mu__ctx *ctx,
                    const struct mu__etcd_answer *answer, mu_error *ret_error)
 {
     uint64_t ttl_s;
-    int rv = mu__etcd_granted(answer, ret_error, &store->lease, &ttl_s);
+    int rv = mu__etcd_granted(answer, ret_error, &store->lease.id, &ttl_s);
 
     (void)ctx;
     if (rv != 0)
         return rv;
-    store->ttl_ms = ttl_s > UINT32_MAX / 1000 ? UINT32_MAX : (uint32_t)ttl_s * 1000;
-    store->lease_sent_ms = store->main.sent_ms;
-    store->keep_due_ms = store->lease_sent_ms + store->ttl_ms / 3;
+    store->lease.ttl_ms = ttl_s > UINT32_MAX / 1000 ? UINT32_MAX : (uint32_t)ttl_s * 1000;
+    store->lease.sent_ms = store->main.sent_ms;
+    store->lease.due_ms = store->lease.sent_ms + store->lease.ttl_ms / 3;
     enter(store, ETCD_ELECTING);
     return 0;
 }
@@ -135,12 +135,12 @@ static void build_electing(struct etcd_store *store)
     char key[ETCD_KEY_MAX + 1];
     struct mu__view leader = mu__etcd_key(store, "leader", key);
 
-    store->writes = 0;
+    store->leader.writes = 0;
     mu__etcd_leader_value(store);
     mu__etcd_txn_begin(body);
     mu__etcd_txn_compare(body, MU__ETCD_CREATE, leader, 0);
     mu__etcd_txn_then(body);
-    mu__etcd_txn_put(body, leader, mu__view_str(store->leader), store->lease);
+    mu__etcd_txn_put(body, leader, mu__view_str(store->leader.value), store->lease.id);
     mu__etcd_txn_else(body);
     mu__etcd_txn_range(body, leader);
     mu__etcd_txn_end(body);
@@ -148,8 +148,8 @@ static void build_electing(struct etcd_store *store)
 
 static void elected(struct etcd_store *store, uint64_t created, uint64_t version)
 {
-    store->created = created;
-    store->version = version;
+    store->leader.created = created;
+    store->leader.version = version;
     enter(store, ETCD_SURVEYING);
 }
 
@@ -169,7 +169,7 @@ static int not_elected(struct etcd_store *store, struct mu__ctx *ctx,
         return mu_error_set(ret_error, -MU_EDATALOSS,
                             "etcd says that %s/leader is there, and does not show it",
                             store->prefix);
-    if (leader.lease == store->lease)
+    if (leader.lease == store->lease.id)
         elected(store, leader.create_revision, leader.version);
     else
         another_leads(store, ctx, &leader);
@@ -200,8 +200,8 @@ static int tried(struct etcd_store *store, struct mu__ctx *ctx,
 
 static void begin_pages(struct etcd_store *store, const char *section)
 {
-    store->from_size = mu__etcd_key(store, section, store->from).size;
-    store->page = PAGE_ENTRIES;
+    store->pages.from_size = mu__etcd_key(store, section, store->pages.from).size;
+    store->pages.entries = PAGE_ENTRIES;
 }
 
 /* From `from` to the end of what begins with "PREFIX/section", which ends with '/': the
@@ -212,8 +212,9 @@ static void build_page(struct etcd_store *store, const char *section)
     struct mu__view view = mu__etcd_key(store, section, end);
 
     end[view.size - 1] = '0';
-    mu__etcd_range(&store->main.body, (struct mu__view){store->from, store->from_size},
-                   view, store->page);
+    mu__etcd_range(&store->main.body,
+                   (struct mu__view){store->pages.from, store->pages.from_size}, view,
+                   store->pages.entries);
 }
 
 /* The key that comes next behind this one has a zero at its end. */
@@ -223,18 +224,18 @@ static int page_behind(struct etcd_store *store, struct mu__view key, mu_error *
         return mu_error_set(ret_error, -MU_EDATALOSS,
                             "etcd has a key of %u bytes below %s", key.size,
                             store->prefix);
-    memcpy(store->from, key.data, key.size);
-    store->from[key.size] = '\0';
-    store->from_size = key.size + 1;
+    memcpy(store->pages.from, key.data, key.size);
+    store->pages.from[key.size] = '\0';
+    store->pages.from_size = key.size + 1;
     return 0;
 }
 
 bool mu__etcd_shrink_pages(struct etcd_store *store)
 {
     if ((store->phase != ETCD_GATHERING && store->phase != ETCD_READING) ||
-        store->page == 1)
+        store->pages.entries == 1)
         return false;
-    store->page = (store->page + 3) / 4;
+    store->pages.entries = (store->pages.entries + 3) / 4;
     return true;
 }
 
@@ -271,9 +272,9 @@ static int survey_entry(struct etcd_store *store, const struct mu__etcd_entry *e
         return mu_error_set(ret_error, -MU_EDATALOSS, "etcd shows another key than one "
                             "below %s/meta/", store->prefix);
     if (mu__view_is(name, "number"))
-        number = &store->number;
+        number = &store->content.number;
     else if (mu__view_is(name, "staged"))
-        number = &store->staged;
+        number = &store->content.staged;
     else
         return 0;
     if (!read_text_number(entry->value, number))
@@ -284,9 +285,9 @@ static int survey_entry(struct etcd_store *store, const struct mu__etcd_entry *e
 
 static void begin_settling(struct etcd_store *store, enum etcd_stage stage)
 {
-    store->work.active = true;
-    store->work.stage = stage;
-    store->work.at = 0;
+    store->queue.work.active = true;
+    store->queue.work.stage = stage;
+    store->queue.work.at = 0;
     enter(store, ETCD_SETTLING);
 }
 
@@ -299,8 +300,8 @@ static int surveyed(struct etcd_store *store, struct mu__ctx *ctx,
 
     if (rv != 0)
         return rv;
-    store->number = 0;
-    store->staged = 0;
+    store->content.number = 0;
+    store->content.staged = 0;
     while ((rv = mu__etcd_next_entry(&entries, ret_error, &entry)) == 1) {
         rv = survey_entry(store, &entry, ret_error);
         if (rv != 0)
@@ -308,11 +309,11 @@ static int surveyed(struct etcd_store *store, struct mu__ctx *ctx,
     }
     if (rv < 0)
         return rv;
-    store->number_is_new = store->number == 0;
-    if (store->number_is_new)
-        store->number = mu__random(ctx) | 1;
+    store->content.is_new = store->content.number == 0;
+    if (store->content.is_new)
+        store->content.number = mu__random(ctx) | 1;
     begin_pages(store, "staged/");
-    if (store->staged > 0)
+    if (store->content.staged > 0)
         enter(store, ETCD_GATHERING);
     else
         begin_settling(store, ETCD_CLEARING);
@@ -334,10 +335,10 @@ static int gather_entry(struct etcd_store *store, const struct mu__etcd_entry *e
     if (!rest_of(store, "staged/", entry, &key) || key.size == 0)
         return mu_error_set(ret_error, -MU_EDATALOSS, "etcd shows another key than one "
                             "below %s/staged/", store->prefix);
-    if (store->work.batch == NULL)
-        store->work.batch = mu__etcd_batch_new();
-    if (store->work.batch == NULL ||
-        mu__etcd_batch_add(store->work.batch, key, entry->value) != 0)
+    if (store->queue.work.batch == NULL)
+        store->queue.work.batch = mu__etcd_batch_new();
+    if (store->queue.work.batch == NULL ||
+        mu__etcd_batch_add(store->queue.work.batch, key, entry->value) != 0)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     return page_behind(store, entry->key, ret_error);
 }
@@ -372,16 +373,16 @@ static int gathered(struct etcd_store *store, struct mu__ctx *ctx,
 {
     bool more = false;
     int rv = take_page(store, ctx, answer, ret_error, gather_entry, &more);
-    size_t count = store->work.batch == NULL ? 0 : store->work.batch->count;
+    size_t count = store->queue.work.batch == NULL ? 0 : store->queue.work.batch->count;
 
     if (rv != 0 || more || store->phase != ETCD_GATHERING)
         return rv;
-    if (count == store->staged)
+    if (count == store->content.staged)
         begin_settling(store, ETCD_APPLYING);
     else
         mu__etcd_abandon(store, ctx,
                          "%s/staged/ has %zu changes, and %s/meta/staged says %" PRIu64,
-                         store->prefix, count, store->prefix, store->staged);
+                         store->prefix, count, store->prefix, store->content.staged);
     return 0;
 }
 
@@ -400,7 +401,7 @@ enum { SECTIONS = sizeof sections / sizeof sections[0] };
 
 static void build_reading(struct etcd_store *store)
 {
-    build_page(store, sections[store->section].below);
+    build_page(store, sections[store->pages.section].below);
 }
 
 static int remember_result(struct etcd_store *store, const struct mu__msg *record,
@@ -410,7 +411,7 @@ static int remember_result(struct etcd_store *store, const struct mu__msg *recor
 
     if (record->kind != MU__STORE_RESULT)
         return 0;
-    return mu__etcd_results_add(store->results, result->agent, result->token,
+    return mu__etcd_results_add(store->queue.results, result->agent, result->token,
                                 result->done, packed);
 }
 
@@ -426,7 +427,7 @@ static int visit_one(struct etcd_store *store, struct mu__buf *value, size_t *of
 
     if (rv == 0 && record == NULL)
         return 0;
-    if (rv == 0 && record->kind != sections[store->section].kind) {
+    if (rv == 0 && record->kind != sections[store->pages.section].kind) {
         (void)snprintf(why, sizeof why, "it is of another kind");
         rv = -MU_EDATALOSS;
     }
@@ -440,7 +441,7 @@ static int visit_one(struct etcd_store *store, struct mu__buf *value, size_t *of
     if (rv == 0)
         return 0;
     return mu_error_set(ret_error, rv, "a record below %s/%s cannot be read: %s",
-                        store->prefix, sections[store->section].below,
+                        store->prefix, sections[store->pages.section].below,
                         why[0] != '\0' ? why : mu_strerror(rv));
 }
 
@@ -464,17 +465,18 @@ static int read_entry(struct etcd_store *store, const struct mu__etcd_entry *ent
 
 static void hold(struct etcd_store *store, struct mu__ctx *ctx)
 {
-    mu__etcd_results_read(store->results);
+    mu__etcd_results_read(store->queue.results);
     if (!mu__etcd_is_certain(store, ctx)) {
         mu__etcd_abandon(store, ctx, "it took longer than the lease to read it");
         return;
     }
-    store->trouble[0] = '\0';
-    store->other[0] = '\0';
+    store->logged.trouble[0] = '\0';
+    store->logged.leader[0] = '\0';
     enter(store, ETCD_HOLDING);
     mu__log(ctx, MU__LOG_INFO, "%s holds %s at %s: epoch %" PRIu64, store->task,
-            store->prefix, store->endpoints[store->endpoint].url, store->created);
-    store->up.held(store->up.owner, ctx, store->created, store->number);
+            store->prefix, store->endpoints.list[store->endpoints.next].url,
+            store->leader.created);
+    store->up.held(store->up.owner, ctx, store->leader.created, store->content.number);
 }
 
 static int was_read(struct etcd_store *store, struct mu__ctx *ctx,
@@ -485,9 +487,9 @@ static int was_read(struct etcd_store *store, struct mu__ctx *ctx,
 
     if (rv != 0 || more || store->phase != ETCD_READING)
         return rv;
-    store->section++;
-    if (store->section < SECTIONS)
-        begin_pages(store, sections[store->section].below);
+    store->pages.section++;
+    if (store->pages.section < SECTIONS)
+        begin_pages(store, sections[store->pages.section].below);
     else
         hold(store, ctx);
     return 0;
@@ -495,13 +497,13 @@ static int was_read(struct etcd_store *store, struct mu__ctx *ctx,
 
 static void begin_reading(struct etcd_store *store, struct mu__ctx *ctx)
 {
-    mu__etcd_results_free(store->results);
-    store->results = mu__etcd_results_new();
-    if (store->results == NULL) {
+    mu__etcd_results_free(store->queue.results);
+    store->queue.results = mu__etcd_results_new();
+    if (store->queue.results == NULL) {
         mu__etcd_abandon(store, ctx, "out of memory");
         return;
     }
-    store->section = 0;
+    store->pages.section = 0;
     begin_pages(store, sections[0].below);
     enter(store, ETCD_READING);
     store->up.reading(store->up.owner);
@@ -527,9 +529,9 @@ bool mu__etcd_next(struct etcd_store *store, struct mu__ctx *ctx)
 {
     if (store->phase == ETCD_RESTING)
         enter(store, ETCD_LOOKING);
-    if (store->phase == ETCD_SETTLING && !store->work.active)
+    if (store->phase == ETCD_SETTLING && !store->queue.work.active)
         begin_reading(store, ctx);
     if (store->phase == ETCD_HOLDING)
-        return mu__etcd_write_take(store);
+        return mu__etcd_queue_take(&store->queue);
     return store->phase != ETCD_RESTING;
 }

@@ -16,20 +16,21 @@ static void log_in(struct etcd_store *store, struct mu__ctx *ctx)
 {
     const struct mu__store_access *access = store->access;
 
-    if (store->login.busy || mu__now_ms(ctx) < store->login_due_ms)
+    if (store->login.flight.busy || mu__now_ms(ctx) < store->login.due_ms)
         return;
-    mu__etcd_body_done(&store->login.body);
-    mu__etcd_authenticate(&store->login.body, mu__view_str(access->user),
+    mu__etcd_body_done(&store->login.flight.body);
+    mu__etcd_authenticate(&store->login.flight.body, mu__view_str(access->user),
                           (struct mu__view){access->password,
                                             (uint32_t)access->password_size});
-    store->login_due_ms = mu__now_ms(ctx) + LOGIN_AGAIN_MS;
-    if (!store->login.body.failed)
-        mu__etcd_send(store, ctx, &store->login, MU__ETCD_AUTHENTICATE);
+    store->login.due_ms = mu__now_ms(ctx) + LOGIN_AGAIN_MS;
+    if (!store->login.flight.body.failed)
+        mu__etcd_send(store, ctx, &store->login.flight, MU__ETCD_AUTHENTICATE);
 }
 
 bool mu__etcd_may_send(struct etcd_store *store, struct mu__ctx *ctx)
 {
-    if (user_of(store) == NULL || store->token[0] != '\0' || store->has_no_users)
+    if (user_of(store) == NULL || store->login.token[0] != '\0' ||
+        store->login.has_no_users)
         return true;
     log_in(store, ctx);
     return false;
@@ -38,52 +39,53 @@ bool mu__etcd_may_send(struct etcd_store *store, struct mu__ctx *ctx)
 bool mu__etcd_token_ended(struct etcd_store *store, const struct etcd_flight *flight,
                           int code, const mu_error *error)
 {
+    struct etcd_login *login = &store->login;
     bool is_fresh;
 
     if (user_of(store) == NULL)
         return false;
-    if (store->has_no_users && mu__etcd_needs_user(error)) {
-        store->has_no_users = false;
+    if (login->has_no_users && mu__etcd_needs_user(error)) {
+        login->has_no_users = false;
         return true;
     }
-    if (code == 0 && flight->token_number == store->token_number)
-        store->token_works = true;
+    if (code == 0 && flight->token_number == login->token_number)
+        login->token_works = true;
     if (code == 0 || !mu__etcd_needs_new_token(code, error))
         return false;
-    if (flight->token_number != store->token_number)
+    if (flight->token_number != login->token_number)
         return true;            /* there is another one by now */
-    is_fresh = !store->token_works;
-    store->token[0] = '\0';
-    store->token_works = false;
+    is_fresh = !login->token_works;
+    login->token[0] = '\0';
+    login->token_works = false;
     return !is_fresh;
 }
 
-static void take_token(struct etcd_store *store)
+static void take_token(struct etcd_login *login)
 {
-    store->token_number++;
-    store->token_works = false;
-    store->login_due_ms = 0;
+    login->token_number++;
+    login->token_works = false;
+    login->due_ms = 0;
 }
 
 /* `rv` and `error` of an answer without a token. */
 static void not_taken(struct etcd_store *store, struct mu__ctx *ctx, int rv,
                       const mu_error *error)
 {
-    const char *url = store->endpoints[store->login.endpoint].url;
+    const char *url = store->endpoints.list[store->login.flight.endpoint].url;
 
     if (mu__etcd_lacks_users(error)) {
-        store->has_no_users = true;
+        store->login.has_no_users = true;
         return;
     }
-    if (store->login.http.code == 0 &&
+    if (store->login.flight.http.code == 0 &&
         (rv == -MU_EINVALID || rv == -MU_EUNAUTHENTICATED)) {
         mu__etcd_abandon(store, ctx,
                          "etcd at %s does not take user \"%.64s\" with this password: "
                          "%.300s",
                          url, user_of(store), error->message);
     } else {
-        mu__etcd_endpoint_failed(store, ctx, &store->login, error->message);
-        store->login_due_ms = mu__now_ms(ctx) + LOGIN_NEXT_MS;
+        mu__etcd_endpoint_failed(store, ctx, &store->login.flight, error->message);
+        store->login.due_ms = mu__now_ms(ctx) + LOGIN_NEXT_MS;
     }
 }
 
@@ -91,15 +93,15 @@ void mu__etcd_on_login(struct etcd_store *store, struct mu__ctx *ctx)
 {
     struct mu__etcd_answer *answer = NULL;
     mu_error error = {.code = 0};
-    int rv = mu__etcd_read(&store->login, &error, &answer);
+    int rv = mu__etcd_read(&store->login.flight, &error, &answer);
 
-    mu__etcd_body_done(&store->login.body);
+    mu__etcd_body_done(&store->login.flight.body);
     if (rv == 0)
-        rv = mu__etcd_token(answer, &error, "Authorization: ", store->token,
-                            sizeof store->token);
+        rv = mu__etcd_token(answer, &error, "Authorization: ", store->login.token,
+                            sizeof store->login.token);
     mu__etcd_answer_free(answer);
     if (rv == 0) {
-        take_token(store);
+        take_token(&store->login);
         return;
     }
     mu__etcd_hide(&error);

@@ -59,57 +59,67 @@ static bool has_lease(const struct etcd_store *store)
  * it was sent. A tenth is for clocks that do not run alike. */
 bool mu__etcd_is_certain(const struct etcd_store *store, struct mu__ctx *ctx)
 {
+    const struct etcd_lease *lease = &store->lease;
+
     return has_lease(store) &&
-           mu__now_ms(ctx) + store->ttl_ms / 10 < store->lease_sent_ms + store->ttl_ms;
+           mu__now_ms(ctx) + lease->ttl_ms / 10 < lease->sent_ms + lease->ttl_ms;
 }
 
 /* ---- Sending ---- */
 
 static uint32_t limit_of(const struct etcd_store *store, uint32_t part)
 {
-    uint32_t ms = (store->ttl_ms > 0 ? store->ttl_ms : store->lease_ms) / part;
+    uint32_t lease_ms = store->lease.ttl_ms > 0 ? store->lease.ttl_ms : store->lease_ms;
+    uint32_t ms = lease_ms / part;
 
     return ms < LIMIT_MIN_MS ? LIMIT_MIN_MS : ms;
 }
 
-static const struct mu__http_tls *tls_of(const struct etcd_store *store)
+/* `headers`: room for them, until the request was handed on. */
+static void fill_request(const struct etcd_store *store, struct etcd_flight *flight,
+                         const char *path, uint32_t timeout_ms, const char *headers[3])
 {
-    return store->access == NULL ? NULL : &store->access->tls;
-}
+    bool has_token = flight != &store->login.flight && store->login.token[0] != '\0';
 
-void mu__etcd_send(struct etcd_store *store, struct mu__ctx *ctx,
-                   struct etcd_flight *flight, const char *path)
-{
-    bool has_token = flight != &store->login && store->token[0] != '\0';
-    const char *headers[] = {JSON_HEADER, has_token ? store->token : NULL, NULL};
-
-    flight->endpoint = store->endpoint;
-    flight->sent_ms = mu__now_ms(ctx);
-    flight->busy = true;
-    flight->void_answer = false;
-    flight->token_number = has_token ? store->token_number : 0;
+    headers[0] = JSON_HEADER;
+    headers[1] = has_token ? store->login.token : NULL;
+    headers[2] = NULL;
+    flight->token_number = has_token ? store->login.token_number : 0;
     (void)snprintf(flight->url, sizeof flight->url, "%s%s",
-                   store->endpoints[store->endpoint].url, path);
+                   store->endpoints.list[store->endpoints.next].url, path);
     flight->http = (struct mu__http_request){
         .url = flight->url,
         .method = "POST",
         .headers = headers,
         .body = flight->body.text,
         .body_size = flight->body.size,
-        .timeout_ms = limit_of(store, flight == &store->keep ? 4 : 3),
-        .owner = ctx->self,
-        .tls = tls_of(store),
+        .timeout_ms = timeout_ms,
+        .tls = store->access == NULL ? NULL : &store->access->tls,
     };
+}
+
+void mu__etcd_send(struct etcd_store *store, struct mu__ctx *ctx,
+                   struct etcd_flight *flight, const char *path)
+{
+    const char *headers[3];
+
+    fill_request(store, flight, path,
+                 limit_of(store, flight == &store->lease.keeping ? 4 : 3), headers);
+    flight->endpoint = store->endpoints.next;
+    flight->sent_ms = mu__now_ms(ctx);
+    flight->busy = true;
+    flight->void_answer = false;
+    flight->http.owner = ctx->self;
     store->http->ops->send(store->http, &flight->http);
     flight->http.headers = NULL;
 }
 
 static void try_later(struct etcd_store *store, struct mu__ctx *ctx)
 {
-    store->due_ms = mu__now_ms(ctx) + store->backoff_ms;
-    store->backoff_ms *= 2;
-    if (store->backoff_ms > BACKOFF_MAX_MS)
-        store->backoff_ms = BACKOFF_MAX_MS;
+    store->retry.due_ms = mu__now_ms(ctx) + store->retry.backoff_ms;
+    store->retry.backoff_ms *= 2;
+    if (store->retry.backoff_ms > BACKOFF_MAX_MS)
+        store->retry.backoff_ms = BACKOFF_MAX_MS;
 }
 
 void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx)
@@ -117,7 +127,7 @@ void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx)
     struct mu__etcd_body *body = &store->main.body;
 
     if (!store->started || store->hearing || store->main.busy ||
-        mu__now_ms(ctx) < store->due_ms || !mu__etcd_next(store, ctx) ||
+        mu__now_ms(ctx) < store->retry.due_ms || !mu__etcd_next(store, ctx) ||
         !mu__etcd_may_send(store, ctx))
         return;
     if (body->size == 0)
@@ -132,13 +142,15 @@ void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx)
 
 static void keep(struct etcd_store *store, struct mu__ctx *ctx)
 {
-    if (!has_lease(store) || store->keep.busy || mu__now_ms(ctx) < store->keep_due_ms ||
+    struct etcd_lease *lease = &store->lease;
+
+    if (!has_lease(store) || lease->keeping.busy || mu__now_ms(ctx) < lease->due_ms ||
         !mu__etcd_may_send(store, ctx))
         return;
-    mu__etcd_body_done(&store->keep.body);
-    mu__etcd_keep(&store->keep.body, store->lease);
-    if (!store->keep.body.failed)
-        mu__etcd_send(store, ctx, &store->keep, MU__ETCD_KEEP);
+    mu__etcd_body_done(&lease->keeping.body);
+    mu__etcd_keep(&lease->keeping.body, lease->id);
+    if (!lease->keeping.body.failed)
+        mu__etcd_send(store, ctx, &lease->keeping, MU__ETCD_KEEP);
 }
 
 /* ---- When it does not go on ---- */
@@ -154,9 +166,9 @@ static void report_trouble(struct etcd_store *store, struct mu__ctx *ctx,
 /* Each trouble is logged once, until the store is held again. */
 static void log_trouble(struct etcd_store *store, struct mu__ctx *ctx, const char *reason)
 {
-    if (strcmp(reason, store->trouble) == 0)
+    if (strcmp(reason, store->logged.trouble) == 0)
         return;
-    (void)snprintf(store->trouble, sizeof store->trouble, "%s", reason);
+    (void)snprintf(store->logged.trouble, sizeof store->logged.trouble, "%s", reason);
     mu__log(ctx, MU__LOG_WARN, "%s", reason);
     report_trouble(store, ctx, reason);
 }
@@ -173,11 +185,12 @@ static void abandon(struct etcd_store *store, struct mu__ctx *ctx, const char *r
     bool held = store->phase == ETCD_HOLDING;
 
     abandon_flight(&store->main);
-    abandon_flight(&store->keep);
-    mu__etcd_write_forget(store);
-    store->phase = store->lease == 0 ? ETCD_RESTING : ETCD_DROPPING;
-    store->backoff_ms = BACKOFF_FIRST_MS;
-    store->due_ms = mu__now_ms(ctx) + (store->lease == 0 ? store->lease_ms / 4 : 0);
+    abandon_flight(&store->lease.keeping);
+    mu__etcd_queue_forget(&store->queue);
+    store->phase = store->lease.id == 0 ? ETCD_RESTING : ETCD_DROPPING;
+    store->retry.backoff_ms = BACKOFF_FIRST_MS;
+    store->retry.due_ms =
+        mu__now_ms(ctx) + (store->lease.id == 0 ? store->lease_ms / 4 : 0);
     if (!held) {
         log_trouble(store, ctx, reason);
         return;
@@ -201,32 +214,34 @@ void mu__etcd_abandon(struct etcd_store *store, struct mu__ctx *ctx, const char 
 void mu__etcd_endpoint_failed(struct etcd_store *store, struct mu__ctx *ctx,
                               const struct etcd_flight *flight, const char *reason)
 {
-    struct etcd_endpoint *endpoint = &store->endpoints[flight->endpoint];
+    struct etcd_endpoints *all = &store->endpoints;
+    struct etcd_endpoint *endpoint = &all->list[flight->endpoint];
 
-    (void)snprintf(store->away, sizeof store->away, "etcd at %s: %s", endpoint->url,
+    (void)snprintf(all->failure, sizeof all->failure, "etcd at %s: %s", endpoint->url,
                    reason);
     if (!endpoint->bad) {
-        mu__log(ctx, MU__LOG_WARN, "%s; it is tried again", store->away);
-        report_trouble(store, ctx, store->away);
+        mu__log(ctx, MU__LOG_WARN, "%s; it is tried again", all->failure);
+        report_trouble(store, ctx, all->failure);
     }
     endpoint->bad = true;
-    if (flight->endpoint == store->endpoint)
-        store->endpoint = (store->endpoint + 1) % store->endpoints_count;
+    if (flight->endpoint == all->next)
+        all->next = (all->next + 1) % all->count;
 }
 
 static void endpoint_works(struct etcd_store *store, struct mu__ctx *ctx,
                            const struct etcd_flight *flight)
 {
-    struct etcd_endpoint *endpoint = &store->endpoints[flight->endpoint];
+    struct etcd_endpoints *all = &store->endpoints;
+    struct etcd_endpoint *endpoint = &all->list[flight->endpoint];
 
     if (endpoint->bad) {
-        (void)snprintf(store->away, sizeof store->away, "etcd at %s answers again",
+        (void)snprintf(all->failure, sizeof all->failure, "etcd at %s answers again",
                        endpoint->url);
-        mu__log(ctx, MU__LOG_INFO, "%s", store->away);
-        report_trouble(store, ctx, store->away);
+        mu__log(ctx, MU__LOG_INFO, "%s", all->failure);
+        report_trouble(store, ctx, all->failure);
     }
     endpoint->bad = false;
-    store->away[0] = '\0';
+    all->failure[0] = '\0';
 }
 
 /* Whether it is no use to ask the same once more. */
@@ -246,14 +261,14 @@ static bool is_for_good(int code)
 static void refused(struct etcd_store *store, struct mu__ctx *ctx, const mu_error *error)
 {
     if (store->phase == ETCD_DROPPING) {
-        store->lease = 0;       /* there is none any more */
+        store->lease.id = 0;       /* there is none any more */
         mu__etcd_body_done(&store->main.body);
         store->phase = ETCD_RESTING;
-        store->due_ms = mu__now_ms(ctx) + store->lease_ms / 8;
+        store->retry.due_ms = mu__now_ms(ctx) + store->lease_ms / 8;
         return;
     }
     mu__etcd_abandon(store, ctx, "etcd at %s: cannot %s below %s: %s%s",
-                     store->endpoints[store->main.endpoint].url,
+                     store->endpoints.list[store->main.endpoint].url,
                      mu__etcd_phases[store->phase].reason, store->prefix, error->message,
                      mu__etcd_advice(store, error->code, error));
 }
@@ -311,32 +326,33 @@ static void on_main(struct etcd_store *store, struct mu__ctx *ctx)
     }
     endpoint_works(store, ctx, &store->main);
     mu__etcd_body_done(&store->main.body);
-    store->backoff_ms = BACKOFF_FIRST_MS;
+    store->retry.backoff_ms = BACKOFF_FIRST_MS;
 }
 
 static void on_keep(struct etcd_store *store, struct mu__ctx *ctx)
 {
+    struct etcd_lease *lease = &store->lease;
     struct mu__etcd_answer *answer = NULL;
     mu_error error = {.code = 0};
     uint64_t ttl_s = 0;
-    int rv = mu__etcd_read(&store->keep, &error, &answer);
+    int rv = mu__etcd_read(&lease->keeping, &error, &answer);
 
     if (rv == 0)
         rv = mu__etcd_lease_ttl(answer, &error, &ttl_s);
     mu__etcd_answer_free(answer);
-    if (store->keep.void_answer)
+    if (lease->keeping.void_answer)
         return;
-    if (mu__etcd_token_ended(store, &store->keep, rv, &error)) {
-        store->keep_due_ms = mu__now_ms(ctx);
+    if (mu__etcd_token_ended(store, &lease->keeping, rv, &error)) {
+        lease->due_ms = mu__now_ms(ctx);
     } else if (rv != 0) {
-        mu__etcd_endpoint_failed(store, ctx, &store->keep, error.message);
-        store->keep_due_ms = mu__now_ms(ctx) + store->ttl_ms / 16;
+        mu__etcd_endpoint_failed(store, ctx, &lease->keeping, error.message);
+        lease->due_ms = mu__now_ms(ctx) + lease->ttl_ms / 16;
     } else if (ttl_s == 0) {
         mu__etcd_abandon(store, ctx, "its lease has ended");
     } else {
-        endpoint_works(store, ctx, &store->keep);
-        store->lease_sent_ms = store->keep.sent_ms;
-        store->keep_due_ms = store->keep.sent_ms + store->ttl_ms / 3;
+        endpoint_works(store, ctx, &lease->keeping);
+        lease->sent_ms = lease->keeping.sent_ms;
+        lease->due_ms = lease->keeping.sent_ms + lease->ttl_ms / 3;
     }
 }
 
@@ -364,8 +380,8 @@ static bool op_heard(struct mu__store *base, struct mu__ctx *ctx,
     struct etcd_store *store = store_of(base);
 
     return take_answer(store, ctx, &store->main, request, on_main) ||
-           take_answer(store, ctx, &store->keep, request, on_keep) ||
-           take_answer(store, ctx, &store->login, request, mu__etcd_on_login);
+           take_answer(store, ctx, &store->lease.keeping, request, on_keep) ||
+           take_answer(store, ctx, &store->login.flight, request, mu__etcd_on_login);
 }
 
 /* ---- The other operations ---- */
@@ -378,17 +394,19 @@ static void op_start(struct mu__store *base, struct mu__ctx *ctx)
 
 static void check_lease(struct etcd_store *store, struct mu__ctx *ctx)
 {
-    if (has_lease(store) && mu__now_ms(ctx) >= store->lease_sent_ms + store->ttl_ms)
+    const char *failure = store->endpoints.failure;
+
+    if (has_lease(store) && mu__now_ms(ctx) >= store->lease.sent_ms + store->lease.ttl_ms)
         mu__etcd_abandon(store, ctx, "its lease could not be kept for %" PRIu32 " ms%s%s",
-                         store->ttl_ms, store->away[0] == '\0' ? "" : ": ", store->away);
+                         store->lease.ttl_ms, failure[0] == '\0' ? "" : ": ", failure);
 }
 
 static void op_tick(struct mu__store *base, struct mu__ctx *ctx)
 {
     struct etcd_store *store = store_of(base);
 
-    if (store->failed)
-        mu__etcd_abandon(store, ctx, "%s", store->reason);
+    if (store->queue.failed)
+        mu__etcd_abandon(store, ctx, "%s", store->queue.reason);
     check_lease(store, ctx);
     keep(store, ctx);
     mu__etcd_step(store, ctx);
@@ -398,7 +416,7 @@ static bool op_may_read(struct mu__store *base, struct mu__ctx *ctx)
 {
     const struct etcd_store *store = store_of(base);
 
-    return store->phase == ETCD_HOLDING && !store->failed &&
+    return store->phase == ETCD_HOLDING && !store->queue.failed &&
            mu__etcd_is_certain(store, ctx);
 }
 
@@ -416,25 +434,14 @@ static void flight_done(struct etcd_store *store, struct etcd_flight *flight)
 static void let_go(struct etcd_store *store)
 {
     struct etcd_flight *flight = &store->main;
-    const char *headers[] = {JSON_HEADER, store->token[0] == '\0' ? NULL : store->token,
-                             NULL};
+    const char *headers[3];
 
     flight->busy = false;
     mu__etcd_body_done(&flight->body);
-    mu__etcd_revoke(&flight->body, store->lease);
+    mu__etcd_revoke(&flight->body, store->lease.id);
     if (flight->body.failed)
         return;
-    (void)snprintf(flight->url, sizeof flight->url, "%s%s",
-                   store->endpoints[store->endpoint].url, MU__ETCD_REVOKE);
-    flight->http = (struct mu__http_request){
-        .url = flight->url,
-        .method = "POST",
-        .headers = headers,
-        .body = flight->body.text,
-        .body_size = flight->body.size,
-        .timeout_ms = LIMIT_MIN_MS,
-        .tls = tls_of(store),
-    };
+    fill_request(store, flight, MU__ETCD_REVOKE, LIMIT_MIN_MS, headers);
     store->http->ops->notify(store->http, &flight->http);
 }
 
@@ -444,13 +451,13 @@ static void op_close(struct mu__store *base, struct mu__ctx *ctx)
 
     (void)ctx;
     flight_done(store, &store->main);
-    flight_done(store, &store->keep);
-    flight_done(store, &store->login);
+    flight_done(store, &store->lease.keeping);
+    flight_done(store, &store->login.flight);
     store->main.http.answer = NULL;
-    if (store->lease != 0)
+    if (store->lease.id != 0)
         let_go(store);
     mu__etcd_body_done(&store->main.body);
-    mu__etcd_write_forget(store);
+    mu__etcd_queue_forget(&store->queue);
     free(store);
 }
 
@@ -493,14 +500,14 @@ static int add_endpoint(struct etcd_store *store, const char *url, size_t size,
 
     while (size > 0 && url[size - 1] == '/')
         size--;
-    if (trouble == NULL && store->endpoints_count == ETCD_ENDPOINTS_MAX)
+    if (trouble == NULL && store->endpoints.count == ETCD_ENDPOINTS_MAX)
         trouble = "there are too many";
     if (trouble != NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "store \"etcd:...\": the address \"%.*s\" is wrong: %s; "
                             "expected http://host:port, several with commas",
                             (int)(size > 100 ? 100 : size), url, trouble);
-    memcpy(store->endpoints[store->endpoints_count++].url, url, size);
+    memcpy(store->endpoints.list[store->endpoints.count++].url, url, size);
     return 0;
 }
 
@@ -546,8 +553,8 @@ static void set_up(struct etcd_store *store, const struct mu__store_config *conf
     store->lease_ms =
         config->lease_ms < LEASE_MIN_MS ? LEASE_MIN_MS : config->lease_ms;
     store->incarnation = config->incarnation;
-    store->backoff_ms = BACKOFF_FIRST_MS;
-    store->queue_end = &store->queue;
+    store->retry.backoff_ms = BACKOFF_FIRST_MS;
+    store->queue.end = &store->queue.first;
     (void)snprintf(store->task, sizeof store->task, "%s", config->task);
 }
 

@@ -22,8 +22,9 @@
 
 void mu__etcd_leader_value(struct etcd_store *store)
 {
-    (void)snprintf(store->leader, sizeof store->leader, "%s %016" PRIx64 " %" PRIu64,
-                   store->task, store->incarnation, store->writes);
+    (void)snprintf(store->leader.value, sizeof store->leader.value,
+                   "%s %016" PRIx64 " %" PRIu64, store->task, store->incarnation,
+                   store->leader.writes);
 }
 
 static void begin_fenced(struct etcd_store *store)
@@ -32,13 +33,13 @@ static void begin_fenced(struct etcd_store *store)
     char key[ETCD_KEY_MAX + 1];
     struct mu__view leader = mu__etcd_key(store, "leader", key);
 
-    store->writes++;
+    store->leader.writes++;
     mu__etcd_leader_value(store);
     mu__etcd_txn_begin(body);
-    mu__etcd_txn_compare(body, MU__ETCD_CREATE, leader, store->created);
-    mu__etcd_txn_compare(body, MU__ETCD_VERSION, leader, store->version);
+    mu__etcd_txn_compare(body, MU__ETCD_CREATE, leader, store->leader.created);
+    mu__etcd_txn_compare(body, MU__ETCD_VERSION, leader, store->leader.version);
     mu__etcd_txn_then(body);
-    mu__etcd_txn_put(body, leader, mu__view_str(store->leader), store->lease);
+    mu__etcd_txn_put(body, leader, mu__view_str(store->leader.value), store->lease.id);
 }
 
 static void end_fenced(struct etcd_store *store)
@@ -64,9 +65,9 @@ static int look_at_leader(struct etcd_store *store, struct mu__ctx *ctx,
 
     if (found < 0)
         return found;
-    if (found == 1 && leader.create_revision == store->created &&
-        mu__view_is(leader.value, store->leader)) {
-        store->version = leader.version;
+    if (found == 1 && leader.create_revision == store->leader.created &&
+        mu__view_is(leader.value, store->leader.value)) {
+        store->leader.version = leader.version;
         *ret_outcome = APPLIED;
         return 0;
     }
@@ -91,7 +92,7 @@ static int judge_fenced(struct etcd_store *store, struct mu__ctx *ctx,
         return rv;
     if (!succeeded)
         return look_at_leader(store, ctx, answer, ret_error, ret_outcome);
-    store->version++;
+    store->leader.version++;
     *ret_outcome = APPLIED;
     return 0;
 }
@@ -100,7 +101,7 @@ static int judge_fenced(struct etcd_store *store, struct mu__ctx *ctx,
 
 static void add_ops(struct etcd_store *store, const char *below, bool is_apart)
 {
-    struct etcd_work *work = &store->work;
+    struct etcd_work *work = &store->queue.work;
     char key[ETCD_KEY_MAX + 1];
     char rest[ETCD_KEY_MAX + 1];
 
@@ -143,7 +144,7 @@ static void put_number(struct etcd_store *store, const char *name, uint64_t numb
 
 static void build_pointing(struct etcd_store *store)
 {
-    put_number(store, "meta/staged", store->work.batch->count);
+    put_number(store, "meta/staged", store->queue.work.batch->count);
 }
 
 static void build_clearing(struct etcd_store *store)
@@ -156,8 +157,8 @@ static void build_clearing(struct etcd_store *store)
                         mu__etcd_key(store, "staged0", end));
     mu__etcd_txn_delete(body, mu__etcd_key(store, "meta/staged", key),
                         (struct mu__view){"", 0});
-    if (store->number_is_new)
-        put_number(store, "meta/number", store->number);
+    if (store->content.is_new)
+        put_number(store, "meta/number", store->content.number);
 }
 
 /* What each stage is, and what follows it. */
@@ -178,50 +179,27 @@ static const struct write_stage {
 void mu__etcd_write_build(struct etcd_store *store)
 {
     begin_fenced(store);
-    stages[store->work.stage].build(store);
+    stages[store->queue.work.stage].build(store);
     end_fenced(store);
 }
 
 /* ---- What follows ---- */
 
-static void free_list(struct mu__etcd_batch *batch)
-{
-    while (batch != NULL) {
-        struct mu__etcd_batch *next = batch->next;
-
-        mu__etcd_batch_free(batch);
-        batch = next;
-    }
-}
-
 /* Everything that the work began with is safe. The owner may write meanwhile. */
 static void report_committed(struct etcd_store *store, struct mu__ctx *ctx)
 {
-    struct mu__etcd_batch *merged = store->work.merged;
+    struct mu__etcd_batch *merged = store->queue.work.merged;
 
-    store->work.merged = NULL;
+    store->queue.work.merged = NULL;
     for (const struct mu__etcd_batch *at = merged; at != NULL; at = at->next)
         store->up.committed(store->up.owner, ctx, at->sequence);
-    free_list(merged);
-}
-
-static void end_work(struct etcd_store *store)
-{
-    mu__etcd_batch_free(store->work.batch);
-    store->work.batch = NULL;
-    store->work.active = false;
-}
-
-static void go_on(struct etcd_store *store, enum etcd_stage stage)
-{
-    store->work.stage = stage;
-    store->work.at = 0;
+    mu__etcd_batches_free(merged);
 }
 
 /* The transaction of the present stage was applied. */
 static void applied(struct etcd_store *store, struct mu__ctx *ctx)
 {
-    struct etcd_work *work = &store->work;
+    struct etcd_work *work = &store->queue.work;
     const struct write_stage *stage = &stages[work->stage];
 
     if (stage->is_in_parts && work->end < work->batch->count) {
@@ -229,11 +207,11 @@ static void applied(struct etcd_store *store, struct mu__ctx *ctx)
         return;
     }
     if (work->stage == ETCD_CLEARING)
-        store->number_is_new = false;
+        store->content.is_new = false;
     if (stage->is_last)
-        end_work(store);
+        mu__etcd_work_end(work);
     else
-        go_on(store, stage->next);
+        mu__etcd_work_enter(work, stage->next);
     if (stage->is_safe)
         report_committed(store, ctx);
 }
@@ -249,81 +227,13 @@ int mu__etcd_write_answered(struct etcd_store *store, struct mu__ctx *ctx,
     return rv;
 }
 
-/* ---- What waits ---- */
-
-static struct mu__etcd_batch *take_first(struct etcd_store *store)
-{
-    struct mu__etcd_batch *batch = store->queue;
-
-    store->queue = batch->next;
-    if (store->queue == NULL)
-        store->queue_end = &store->queue;
-    batch->next = NULL;
-    return batch;
-}
-
-static bool fits(const struct mu__etcd_batch *batch, const struct mu__etcd_batch *more)
-{
-    return batch->count + more->count <= MU__ETCD_TXN_OPS &&
-           batch->bytes + more->bytes <= MU__ETCD_TXN_BYTES;
-}
-
-/* The first that waits, and as many of the next as fit into the same transaction. Without
- * memory to put them together, fewer. */
-bool mu__etcd_write_take(struct etcd_store *store)
-{
-    struct etcd_work *work = &store->work;
-    struct mu__etcd_batch **end = &work->merged;
-    struct mu__etcd_batch *all;
-
-    if (work->active || store->queue == NULL)
-        return work->active;
-    all = mu__etcd_batch_new();
-    if (all == NULL)
-        return false;
-    while (store->queue != NULL &&
-           (work->merged == NULL || fits(all, store->queue))) {
-        size_t bytes = store->queue->bytes;
-
-        if (mu__etcd_batch_append(all, store->queue) != 0)
-            break;
-        store->queue_bytes -= bytes;
-        *end = take_first(store);
-        end = &(*end)->next;
-    }
-    if (work->merged == NULL) {
-        mu__etcd_batch_free(all);
-        return false;
-    }
-    work->batch = all;
-    work->active = true;
-    go_on(store, mu__etcd_batch_chunk(all, 0) < all->count ? ETCD_STAGING : ETCD_PLAIN);
-    return true;
-}
-
-void mu__etcd_write_forget(struct etcd_store *store)
-{
-    free_list(store->queue);
-    free_list(store->work.merged);
-    mu__etcd_batch_free(store->work.batch);
-    mu__etcd_batch_free(store->open);
-    mu__etcd_results_free(store->results);
-    store->queue = NULL;
-    store->queue_end = &store->queue;
-    store->queue_bytes = 0;
-    store->work = (struct etcd_work){0};
-    store->open = NULL;
-    store->results = NULL;
-    store->failed = false;
-}
-
 /* ---- What the owner calls ---- */
 
 static int fail(struct etcd_store *store, int code, const char *reason)
 {
-    if (!store->failed)
-        (void)snprintf(store->reason, sizeof store->reason, "%s", reason);
-    store->failed = true;
+    if (!store->queue.failed)
+        (void)snprintf(store->queue.reason, sizeof store->queue.reason, "%s", reason);
+    store->queue.failed = true;
     return code;
 }
 
@@ -336,10 +246,10 @@ static int add_change(struct etcd_store *store, const struct mu__store_change *c
     memcpy(key, "keys/", 5);
     memcpy(key + 5, change->key.data, change->key.size);
     if (!change->deleted)
-        return mu__etcd_batch_add(store->open, at, packed);
-    if (mu__etcd_batch_add(store->open, mu__view_str("deleted/last"), packed) != 0)
+        return mu__etcd_batch_add(store->queue.open, at, packed);
+    if (mu__etcd_batch_add(store->queue.open, mu__view_str("deleted/last"), packed) != 0)
         return -MU_ENOMEM;
-    return mu__etcd_batch_add(store->open, at, (struct mu__view){"", 0});
+    return mu__etcd_batch_add(store->queue.open, at, (struct mu__view){"", 0});
 }
 
 static int add_packed(struct etcd_store *store, const struct mu__msg *record,
@@ -349,7 +259,7 @@ static int add_packed(struct etcd_store *store, const struct mu__msg *record,
 
     if (record->kind == MU__STORE_CHANGE)
         return add_change(store, (const void *)record->body, packed);
-    return mu__etcd_results_add(store->results, result->agent, result->token,
+    return mu__etcd_results_add(store->queue.results, result->agent, result->token,
                                 result->done, packed);
 }
 
@@ -358,9 +268,9 @@ static int add_record(struct etcd_store *store, const struct mu__msg *record)
     struct mu__buf *packed = mu__buf_new(mu__encode_bound(store->schema, record));
     int rv = packed == NULL ? -MU_ENOMEM : mu__encode(store->schema, record, packed);
 
-    if (rv == 0 && store->open == NULL) {
-        store->open = mu__etcd_batch_new();
-        rv = store->open == NULL ? -MU_ENOMEM : 0;
+    if (rv == 0 && store->queue.open == NULL) {
+        store->queue.open = mu__etcd_batch_new();
+        rv = store->queue.open == NULL ? -MU_ENOMEM : 0;
     }
     if (rv == 0)
         rv = add_packed(store, record, (struct mu__view){packed->data, packed->size});
@@ -376,9 +286,9 @@ int mu__etcd_write(struct mu__store *base, struct mu__ctx *ctx,
 
     (void)ctx;
     assert(record->kind == MU__STORE_CHANGE || record->kind == MU__STORE_RESULT);
-    if (store->phase != ETCD_HOLDING || store->failed)
+    if (store->phase != ETCD_HOLDING || store->queue.failed)
         return -MU_EUNAVAILABLE;
-    if (store->queue_bytes + (store->open == NULL ? 0 : store->open->bytes) >
+    if (store->queue.bytes + (store->queue.open == NULL ? 0 : store->queue.open->bytes) >
         ETCD_QUEUE_BYTES_MAX)
         return fail(store, -MU_EEXHAUSTED,
                     "etcd is too slow: 64 MiB of changes wait to be written");
@@ -391,26 +301,27 @@ void mu__etcd_commit(struct mu__store *base, struct mu__ctx *ctx, uint64_t revis
                      uint64_t sequence)
 {
     struct etcd_store *store = (struct etcd_store *)base;
+    struct etcd_queue *queue = &store->queue;
     struct mu__etcd_batch *batch;
 
     (void)revision;
-    if (store->phase != ETCD_HOLDING || store->failed)
+    if (store->phase != ETCD_HOLDING || queue->failed)
         return;
-    if (store->open == NULL && store->queue == NULL && !store->work.active) {
+    if (queue->open == NULL && queue->first == NULL && !queue->work.active) {
         store->up.committed(store->up.owner, ctx, sequence);
         return;
     }
-    batch = store->open == NULL ? mu__etcd_batch_new() : store->open;
-    store->open = batch;
-    if (batch == NULL || mu__etcd_results_write(store->results, batch) != 0 ||
+    batch = queue->open == NULL ? mu__etcd_batch_new() : queue->open;
+    queue->open = batch;
+    if (batch == NULL || mu__etcd_results_write(queue->results, batch) != 0 ||
         mu__etcd_batch_settle(batch) != 0) {
         (void)fail(store, -MU_ENOMEM, mu_strerror(-MU_ENOMEM));
         return;
     }
-    store->open = NULL;
+    queue->open = NULL;
     batch->sequence = sequence;
-    *store->queue_end = batch;
-    store->queue_end = &batch->next;
-    store->queue_bytes += batch->bytes;
+    *queue->end = batch;
+    queue->end = &batch->next;
+    queue->bytes += batch->bytes;
     mu__etcd_step(store, ctx);
 }

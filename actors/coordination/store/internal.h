@@ -3,12 +3,13 @@
  *   etcd_store.c    requests, the lease, what the owner calls; its life
  *   etcd_hold.c     how the store is got: election, recovery, reading
  *   etcd_login.c    the token of a user
- *   etcd_write.c    transactions that only the holder can make */
+ *   etcd_write.c    transactions that only the holder can make
+ *   etcd_queue.c    what they write */
 #ifndef MU_ACTORS_STORE_ETCD_INTERNAL_H
 #define MU_ACTORS_STORE_ETCD_INTERNAL_H
 
 #include "actors/coordination/store/etcd_store.h"
-#include "actors/coordination/store/etcd_batch.h"
+#include "actors/coordination/store/etcd_queue.h"
 #include "actors/messages.h"
 #include "runtime/base/etcd.h"
 #include "runtime/message/codec.h"
@@ -18,10 +19,8 @@ enum {
     ETCD_URL_MAX = 255,
     ETCD_PREFIX_MAX = 256,
     ETCD_KEY_MAX = ETCD_PREFIX_MAX + 16 + MU__KEY_MAX,
-    ETCD_REASON_MAX = 640,
     ETCD_TOKEN_MAX = 4096,      /* a JWT has some hundreds */
-    ETCD_LEADER_MAX = 128,
-    ETCD_QUEUE_BYTES_MAX = 64 << 20     /* written and not safe; more is too much */
+    ETCD_LEADER_MAX = 128
 };
 
 /* One request at a time; its body stays until it has been answered well. */
@@ -55,22 +54,67 @@ enum etcd_phase {
     ETCD_HOLDING
 };
 
-/* What the transaction under way is part of. */
-enum etcd_stage {
-    ETCD_PLAIN,             /* a batch that fits */
-    ETCD_STAGING,           /* a batch that does not: all of it is put aside; */
-    ETCD_POINTING,          /* one key says so, and from now on it counts; */
-    ETCD_APPLYING,          /* it is done; */
-    ETCD_CLEARING           /* and what was put aside is deleted */
+/* Where requests go: to the next endpoint after one that failed. */
+struct etcd_endpoints {
+    struct etcd_endpoint list[ETCD_ENDPOINTS_MAX];
+    size_t count;
+    size_t next;
+    char failure[ETCD_REASON_MAX];  /* which one failed last, and why; "": one has
+                                       answered since */
 };
 
-struct etcd_work {
-    bool active;
-    enum etcd_stage stage;
-    struct mu__etcd_batch *batch;
-    struct mu__etcd_batch *merged;  /* whose operations have gone into it, in order */
-    size_t at;                      /* the operations of the transaction under way */
-    size_t end;
+/* When what failed is tried again. */
+struct etcd_retry {
+    uint64_t due_ms;                /* nothing is sent before */
+    uint32_t backoff_ms;
+};
+
+/* A user's token. */
+struct etcd_login {
+    struct etcd_flight flight;
+    char token[ETCD_TOKEN_MAX];     /* "Authorization: ..."; "": none */
+    unsigned token_number;          /* of the last one that there was */
+    bool token_works;               /* etcd has taken it */
+    bool has_no_users;              /* etcd, though we have one: no token is needed */
+    uint64_t due_ms;
+};
+
+/* The lease that the leader's key has, which is kept beside everything else. */
+struct etcd_lease {
+    uint64_t id;                    /* 0: none */
+    uint32_t ttl_ms;
+    uint64_t sent_ms;               /* when the request was sent that kept it last */
+    struct etcd_flight keeping;
+    uint64_t due_ms;                /* when it is to be kept next */
+};
+
+/* The leader's key, when it is ours. */
+struct etcd_leader {
+    uint64_t created;
+    uint64_t version;
+    uint64_t writes;
+    char value[ETCD_LEADER_MAX];    /* as it was put last */
+};
+
+/* What etcd has of the service. */
+struct etcd_content {
+    uint64_t number;
+    bool is_new;                    /* the number is not written yet */
+    uint64_t staged;                /* changes that a former holder has put aside */
+};
+
+/* Reading, page by page. */
+struct etcd_pages {
+    size_t section;
+    char from[ETCD_KEY_MAX + 1];
+    uint32_t from_size;
+    uint64_t entries;               /* of a page, at most */
+};
+
+/* What was logged last, so that it is logged once. */
+struct etcd_logged {
+    char trouble[ETCD_REASON_MAX];
+    char leader[ETCD_LEADER_MAX];   /* another holder */
 };
 
 struct etcd_store {
@@ -80,66 +124,26 @@ struct etcd_store {
     struct mu__http *http;
     const struct mu__store_access *access;  /* may be NULL */
     struct mu__store_upcalls up;
-    uint32_t lease_ms;
+    uint32_t lease_ms;              /* that it asks for */
     uint64_t incarnation;
     char task[64];
     char prefix[ETCD_PREFIX_MAX];
-    struct etcd_endpoint endpoints[ETCD_ENDPOINTS_MAX];
-    size_t endpoints_count;
-    size_t endpoint;                /* the next to be asked */
-
     bool started;
     bool hearing;                   /* nothing is sent within an answer's own handling */
     enum etcd_phase phase;
-    uint64_t due_ms;                /* nothing is sent before */
-    uint32_t backoff_ms;
-    struct etcd_flight main;
-    struct etcd_flight keep;        /* the lease is kept beside everything else */
-
-    struct etcd_flight login;
-    char token[ETCD_TOKEN_MAX];     /* "Authorization: ..."; "": none */
-    unsigned token_number;          /* of the last one that there was */
-    bool token_works;               /* etcd has taken it */
-    bool has_no_users;              /* etcd, though we have one: no token is needed */
-    uint64_t login_due_ms;
-
-    uint64_t lease;                 /* 0: none */
-    uint32_t ttl_ms;
-    uint64_t lease_sent_ms;         /* when the request was sent that kept it last */
-    uint64_t keep_due_ms;
-
-    /* The leader's key, when it is ours. */
-    uint64_t created;
-    uint64_t version;
-    uint64_t writes;
-    char leader[ETCD_LEADER_MAX];   /* its value, as it was put last */
-
-    uint64_t number;
-    bool number_is_new;
-    uint64_t staged;                /* changes that a former holder has put aside */
-
-    /* Reading, page by page. */
-    size_t section;
-    char from[ETCD_KEY_MAX + 1];
-    uint32_t from_size;
-    uint64_t page;
-
-    struct mu__etcd_batch *open;    /* the owner's present one */
-    struct mu__etcd_batch *queue;
-    struct mu__etcd_batch **queue_end;
-    size_t queue_bytes;
-    struct etcd_work work;
-    struct mu__etcd_results *results;
-
-    bool failed;                    /* a write: `lost` follows */
-    char reason[ETCD_REASON_MAX];
-    char trouble[ETCD_REASON_MAX];  /* the last that was logged */
-    char away[ETCD_REASON_MAX];     /* the endpoint that failed last, and why; "": one has
-                                       answered since */
-    char other[ETCD_LEADER_MAX];    /* the holder that was logged */
+    struct etcd_flight main;        /* the request of that phase */
+    struct etcd_retry retry;
+    struct etcd_endpoints endpoints;
+    struct etcd_login login;
+    struct etcd_lease lease;
+    struct etcd_leader leader;
+    struct etcd_content content;
+    struct etcd_pages pages;
+    struct etcd_queue queue;
+    struct etcd_logged logged;
 };
 
-/* ---- store_etcd.c ---- */
+/* ---- etcd_store.c ---- */
 
 /* "PREFIX/rest" as a view of `out`. */
 struct mu__view mu__etcd_key(const struct etcd_store *store, const char *rest,
@@ -209,12 +213,6 @@ bool mu__etcd_shrink_pages(struct etcd_store *store);
 void mu__etcd_write_build(struct etcd_store *store);
 int mu__etcd_write_answered(struct etcd_store *store, struct mu__ctx *ctx,
                             const struct mu__etcd_answer *answer, mu_error *ret_error);
-
-/* Take what waits, if nothing is under way. False: there is nothing to write. */
-bool mu__etcd_write_take(struct etcd_store *store);
-
-/* Everything that was not safe is forgotten. */
-void mu__etcd_write_forget(struct etcd_store *store);
 
 void mu__etcd_leader_value(struct etcd_store *store);
 

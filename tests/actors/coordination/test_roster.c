@@ -155,7 +155,7 @@ static void test_state_words(void **state)
     assert_string_equal(mu__roster_state_word(task), "suspect");
     mu__roster_move(roster, task, MU__TASK_FAILED, &error, 2);
     assert_string_equal(mu__roster_state_word(task), "error");
-    assert_int_equal(task->error.code, -MU_EINTERNAL);
+    assert_int_equal(task->failure.error.code, -MU_EINTERNAL);
     mu__roster_free(roster);
 }
 
@@ -257,9 +257,9 @@ static void check_list(const struct mu__roster_list *list, int which, bool by_he
         assert_ptr_equal(task->links[which].prev, before);
         assert_true(task->links[which].listed);
         if (before != NULL && by_heard)
-            assert_true(before->heard_ms <= task->heard_ms);
+            assert_true(before->link.heard_ms <= task->link.heard_ms);
         if (before != NULL && !by_heard)
-            assert_true(before->down_ms <= task->down_ms);
+            assert_true(before->link.down_ms <= task->link.down_ms);
         before = task;
         assert_true(count-- > 0);
     }
@@ -280,8 +280,8 @@ static void check(const struct world *w)
 
         assert_int_equal(task->state, model->state);
         assert_int_equal(task->suspect, model->suspect);
-        assert_int_equal(task->up, model->up);
-        assert_int_equal(task->heard_ms, model->heard_ms);
+        assert_int_equal(task->link.up, model->up);
+        assert_int_equal(task->link.heard_ms, model->heard_ms);
         if (model->up)
             assert_ptr_equal(mu__roster_at_node(w->roster, model->node), task);
         heard += connected && !model->suspect;

@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/contract_storage.h"
+#include "tests/support/contract/storage.h"
 
 /* A folder of its own with one file in it. */
 struct place {

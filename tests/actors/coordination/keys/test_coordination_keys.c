@@ -1,7 +1,7 @@
 /* Key-values of the coordination service, in virtual time: changes, gets, leases. */
-#include "tests/support/service_keys.h"
+#include "tests/support/service/keys.h"
 
-#include "actors/coordination/preemption.h"
+#include "actors/coordination/tasks.h"
 
 /* ---- Changes ---- */
 
