@@ -40,6 +40,17 @@ cJSON *cmd_json_int(int64_t number)
     return cJSON_CreateRaw(digits);
 }
 
+void cmd_json_add_text(cJSON *map, const char *key, const char *text)
+{
+    if (text != NULL)
+        (void)cJSON_AddItemToObject(map, key, cmd_json_text(text, strlen(text)));
+}
+
+void cmd_json_add_int(cJSON *map, const char *key, int64_t number)
+{
+    (void)cJSON_AddItemToObject(map, key, cmd_json_int(number));
+}
+
 static cJSON *json_string(const mu_value *value)
 {
     const char *text;
@@ -67,7 +78,7 @@ static cJSON *json_bytes(const mu_value *value)
     cJSON *map = cJSON_CreateObject();
 
     (void)mu_value_get_bytes(value, &data, &size);
-    (void)cJSON_AddItemToObject(map, "bytes", cmd_json_int((int64_t)size));
+    cmd_json_add_int(map, "bytes", (int64_t)size);
     return map;
 }
 

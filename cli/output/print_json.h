@@ -12,6 +12,10 @@ cJSON *cmd_json_text(const char *text, size_t size);
 /* A whole number, exact in all its 64 bits. NULL when out of memory. */
 cJSON *cmd_json_int(int64_t number);
 
+/* Add a member to a map; a text that is NULL adds none. */
+void cmd_json_add_text(cJSON *map, const char *key, const char *text);
+void cmd_json_add_int(cJSON *map, const char *key, int64_t number);
+
 /* The JSON of a value: bytes and tensors as a description of what they are, a number that
  * JSON does not have as null. The caller frees it; NULL when out of memory. */
 cJSON *cmd_json_value(const mu_value *value);
