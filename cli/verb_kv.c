@@ -2,7 +2,6 @@
 #include "cli/keys/kv_condition.h"
 #include "cli/output/print_json.h"
 #include "cli/output/table.h"
-#include "cli/output/value_text.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
 

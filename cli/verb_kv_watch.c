@@ -1,7 +1,6 @@
 /* `muster kv watch`: a line for each change. */
 #include "cli/keys/kv_condition.h"
 #include "cli/output/print_json.h"
-#include "cli/output/value_text.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
 #include "runtime/base/text.h"
