@@ -72,6 +72,22 @@ int mu__msg_keep(const struct mu__schema *schema, struct mu__msg *msg)
     return 0;
 }
 
+bool mu__send_is_transient(int rv)
+{
+    return rv == -MU_EEXHAUSTED || rv == -MU_EUNAVAILABLE || rv == -MU_EAGAIN ||
+           rv == -MU_ENOMEM;
+}
+
+int mu__send_body(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
+                  size_t size)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, kind);
+
+    if (msg != NULL)
+        memcpy(msg->body, body, size);
+    return mu__send_borrowed(ctx, to, msg);
+}
+
 int mu__send_borrowed(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
 {
     if (msg != NULL && to.node == MU__NODE_SELF &&

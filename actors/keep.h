@@ -13,4 +13,13 @@ int mu__msg_keep(const struct mu__schema *schema, struct mu__msg *msg);
  * returns, but perhaps no longer. Takes msg; NULL gives -MU_ENOMEM. */
 int mu__send_borrowed(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg);
 
+/* The same with a new message, whose body is a copy of `body`: of the struct of its kind,
+ * which has `size` bytes. */
+int mu__send_body(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
+                  size_t size);
+
+/* Whether a message that was refused may be accepted later. The loss of a node is told
+ * soon. */
+bool mu__send_is_transient(int rv);
+
 #endif

@@ -153,6 +153,29 @@ bool mu__grow_array(void **array, size_t count, size_t size)
     return true;
 }
 
+bool mu__grow_for_one(void **array, uint32_t *room, uint32_t count, size_t size)
+{
+    uint32_t grown = *room == 0 ? 4 : *room * 2;
+
+    if (count < *room)
+        return true;
+    if (!mu__grow_array(array, grown, size))
+        return false;
+    *room = grown;
+    return true;
+}
+
+bool mu__grow_zeroed(void **array, uint32_t *count, uint32_t new_count, size_t size)
+{
+    if (new_count <= *count)
+        return true;
+    if (!mu__grow_array(array, new_count, size))
+        return false;
+    memset((uint8_t *)*array + *count * size, 0, (new_count - *count) * size);
+    *count = new_count;
+    return true;
+}
+
 void mu__free_array(void *array)
 {
     free(array);

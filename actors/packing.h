@@ -31,6 +31,12 @@ void mu__clear(void *memory, size_t size);
 
 /* Grow an array to `count` items of `size` bytes; false when out of memory. */
 bool mu__grow_array(void **array, size_t count, size_t size);
+
+/* Room for one item behind `count` of them: *room, in items, doubles when it is full. */
+bool mu__grow_for_one(void **array, uint32_t *room, uint32_t count, size_t size);
+
+/* To `new_count` items, if that is more than *count; the new ones are zeroed. */
+bool mu__grow_zeroed(void **array, uint32_t *count, uint32_t new_count, size_t size);
 void mu__free_array(void *array);
 
 #endif

@@ -59,14 +59,8 @@ static uint32_t position_of(const struct mu__task_set *set, const char *type,
 
 static bool make_room(struct mu__task_set *set)
 {
-    uint32_t size = set->size == 0 ? 4 : set->size * 2;
-
-    if (set->count < set->size)
-        return true;
-    if (!mu__grow_array((void **)&set->ranges, size, sizeof *set->ranges))
-        return false;
-    set->size = size;
-    return true;
+    return mu__grow_for_one((void **)&set->ranges, &set->size, set->count,
+                            sizeof *set->ranges);
 }
 
 /* Add all of a range of one type that is known. */

@@ -3,7 +3,6 @@
  * one with remote values that are not there is packed by the client actor, later. */
 #include "api/internal.h"
 
-#include "actors/client/admitting.h"
 #include "actors/client/holds.h"
 #include "actors/messages.h"
 #include "actors/packing.h"

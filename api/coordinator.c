@@ -1,7 +1,6 @@
 /* The public coordinator: a thin layer over the client actor. */
 #include "api/internal.h"
 
-#include "actors/client/admitting.h"
 #include "actors/messages.h"
 #include "runtime/message/arguments.h"
 

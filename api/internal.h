@@ -33,7 +33,7 @@ mu_node *mu__coordinator_reach(mu_coordinator *coordinator, mu_error *ret_error)
 
 /* Wait until there is room for a closure with `bytes` of arguments and no error is
  * pending (which does not matter to one with `own_error`); 0: it is admitted, and is to
- * be sent or withdrawn (actors/client/admitting.h); or why nothing can be scheduled. */
+ * be sent or withdrawn (actors/client/client.h); or why nothing can be scheduled. */
 int mu__coordinator_admit(mu_coordinator *coordinator, uint64_t bytes, bool own_error,
                           int64_t timeout_ms, mu_error *ret_error);
 

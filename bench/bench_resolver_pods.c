@@ -186,7 +186,7 @@ static uint64_t ours(const struct text *pages, size_t count, unsigned pods_count
         die("out of memory");
     mu_resolution_init(&resolution);
     for (size_t i = 0; i < count; i++) {
-        if (mu__pods_parse(pages[i].bytes, pages[i].size, false, "pods", &error,
+        if (mu__pods_parse(pages[i].bytes, pages[i].size, "pods", &error,
                            &parsed[i]) != 0)
             die(error.message);
         for (size_t k = 0; k < parsed[i]->count; k++)

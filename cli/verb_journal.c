@@ -6,7 +6,7 @@
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
 #include "node/files.h"
-#include "runtime/uv/storage.h"
+#include "runtime/uv/file_storage.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -9,8 +9,8 @@
 #include "node/member/member.h"
 #include "node/member/offer_check.h"
 #include "node/service_host.h"
-#include "runtime/uv/storage.h"
-#include "runtime/uv/world.h"
+#include "runtime/uv/file_storage.h"
+#include "runtime/uv/loop_world.h"
 #include "transport/wire/uv/streams.h"
 
 #include "muster/node.h"

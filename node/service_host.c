@@ -5,7 +5,7 @@
 #include "actors/coordination/store/store_run.h"
 #include "actors/messages.h"
 #include "node/devices.h"
-#include "runtime/uv/storage.h"
+#include "runtime/uv/file_storage.h"
 
 #include <stdlib.h>
 #include <string.h>

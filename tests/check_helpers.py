@@ -21,6 +21,7 @@ LACKING = {
     "real_etcd_secure": "etcd",
     "real_google": "openssl",
     "real_https_resolvers": "openssl",
+    "real_https_google": "openssl",
     "real_kubernetes_https": "openssl",
     "real_kubernetes_pod": "openssl",
     "real_mpirun": "mpirun",

@@ -1,7 +1,6 @@
 /* Admission of closures: by the threads that schedule them, or, for those that wait for
  * room, by the actor in the order in which they came, so that nobody can be faster. */
-#include "actors/client/admitting.h"
-#include "actors/client/internal.h"
+#include "actors/client/actions.h"
 
 /* ---- any thread ---- */
 
@@ -53,16 +52,16 @@ void mu__admission_withdraw(struct mu__session *session, uint64_t bytes)
 
 enum { REVIEW_MS = 5 };
 
-static struct mu__client_call *client_call(struct mu__call *call)
+static struct mu__client_call *first_call(const struct client_actor *c)
 {
-    return (struct mu__client_call *)call;
+    return MU__LIST_FIRST(&c->room.calls, struct mu__client_call, node);
 }
 
-static void complete(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call,
-                     bool admitted)
+static void complete(struct mu__ctx *ctx, struct client_actor *c,
+                     struct mu__client_call *call, bool admitted)
 {
-    client_call(call)->admitted = admitted;
-    mu__client_complete(ctx, c, call, 0);
+    call->admitted = admitted;
+    mu__client_complete(ctx, c, &call->call, 0);
 }
 
 /* Room is made in steps, so that a full queue does not wake its threads each time; what
@@ -90,74 +89,37 @@ static bool is_settling(const struct client_actor *c)
     return mu__admission_closures(c->session.shared) != mu__client_outstanding(c);
 }
 
-static void remove_first(struct mu__room *room)
-{
-    room->first = room->first->next;
-    if (room->first == NULL)
-        room->last = NULL;
-}
-
-static void add_last(struct mu__room *room, struct mu__call *call)
-{
-    call->next = NULL;
-    if (room->last == NULL)
-        room->first = call;
-    else
-        room->last->next = call;
-    room->last = call;
-}
-
 bool mu__client_room_unlist(struct client_actor *c, const struct mu__call *call)
 {
-    struct mu__call *before = NULL;
-    struct mu__call *at = c->room.first;
+    struct mu__client_call *at = first_call(c);
 
-    while (at != NULL && at != call) {
-        before = at;
-        at = at->next;
-    }
-    if (at == NULL)
-        return false;
-    if (before == NULL)
-        c->room.first = at->next;
-    else
-        before->next = at->next;
-    if (c->room.last == at)
-        c->room.last = before;
-    return true;
+    while (at != NULL && &at->call != call)
+        at = MU__LIST_NEXT(at, struct mu__client_call, node);
+    if (at != NULL)
+        mu__list_remove(&c->room.calls, &at->node);
+    return at != NULL;
 }
 
-/* True when the call was answered. */
-static bool try_answer(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call)
+/* Whether a call can be answered now; then, with what. */
+static bool can_answer(struct client_actor *c, const struct mu__client_call *call,
+                       bool *ret_admitted)
 {
-    struct mu__client_call *waiting = client_call(call);
+    bool is_fine = mu__client_phase(c) == MU__SESSION_FINE;
 
-    if (mu__client_phase(c) != MU__SESSION_FINE) {
-        complete(ctx, c, call, false);
-        return true;
-    }
-    if (!has_room(c, waiting) ||
-        (waiting->admits && !mu__admission_take(c->session.shared, waiting->bytes)))
-        return false;
-    complete(ctx, c, call, waiting->admits);
-    return true;
+    *ret_admitted = is_fine && call->admits;
+    return !is_fine ||
+           (has_room(c, call) &&
+            (!call->admits || mu__admission_take(c->session.shared, call->bytes)));
 }
 
 static void answer_all(struct mu__ctx *ctx, struct client_actor *c)
 {
-    struct mu__room *room = &c->room;
+    struct mu__client_call *call;
+    bool admitted;
 
-    while (room->first != NULL) {
-        struct mu__call *call = room->first;
-
-        remove_first(room);
-        if (try_answer(ctx, c, call))
-            continue;
-        call->next = room->first;
-        room->first = call;
-        if (room->last == NULL)
-            room->last = call;
-        return;
+    while ((call = first_call(c)) != NULL && can_answer(c, call, &admitted)) {
+        mu__list_remove(&c->room.calls, &call->node);
+        complete(ctx, c, call, admitted);
     }
 }
 
@@ -166,15 +128,15 @@ static void arm(struct mu__ctx *ctx, struct client_actor *c)
 {
     struct mu__room *room = &c->room;
 
-    if (room->review_timer != 0 || room->first == NULL ||
-        !(is_settling(c) || has_room(c, client_call(room->first))))
+    if (room->review_timer != 0 || first_call(c) == NULL ||
+        !(is_settling(c) || has_room(c, first_call(c))))
         return;
     room->review_timer = mu__timer_set(ctx, REVIEW_MS, 0);
 }
 
 void mu__client_room_review(struct mu__ctx *ctx, struct client_actor *c)
 {
-    if (c->room.first == NULL || c->session.shared == NULL)
+    if (first_call(c) == NULL || c->session.shared == NULL)
         return;
     if (has_step(c) || mu__client_phase(c) != MU__SESSION_FINE)
         answer_all(ctx, c);
@@ -193,21 +155,25 @@ void mu__client_room_late(struct mu__ctx *ctx, struct client_actor *c)
 void mu__client_room_wait(struct mu__ctx *ctx, struct client_actor *c,
                           struct mu__client_call *call)
 {
-    if (c->room.first == NULL && try_answer(ctx, c, &call->call))
+    bool admitted;
+
+    if (first_call(c) == NULL && can_answer(c, call, &admitted)) {
+        complete(ctx, c, call, admitted);
         return;
+    }
     if (!mu__client_start_timeout(ctx, c, &call->call, call->call.timeout_ms))
         return;
-    add_last(&c->room, &call->call);
+    mu__list_append(&c->room.calls, &call->node);
     arm(ctx, c);
 }
 
 void mu__client_room_end(struct mu__ctx *ctx, struct client_actor *c, const char *words)
 {
-    while (c->room.first != NULL) {
-        struct mu__call *call = c->room.first;
+    struct mu__client_call *call;
 
-        remove_first(&c->room);
-        mu__client_complete(ctx, c, call,
-                            mu_error_set(&call->error, -MU_ECLOSED, "%s", words));
+    while ((call = first_call(c)) != NULL) {
+        mu__list_remove(&c->room.calls, &call->node);
+        mu__client_complete(ctx, c, &call->call,
+                            mu_error_set(&call->call.error, -MU_ECLOSED, "%s", words));
     }
 }

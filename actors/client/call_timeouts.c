@@ -1,5 +1,5 @@
 /* Calls of the program that the client actor holds, and their limits. */
-#include "actors/client/internal.h"
+#include "actors/client/actions.h"
 
 #include <inttypes.h>
 

@@ -1,7 +1,7 @@
-#include "actors/client/internal.h"
+#include "actors/client/actions.h"
 
-#include "actors/client/admitting.h"
 #include "actors/client/holds.h"
+#include "actors/keep.h"
 #include "actors/packing.h"
 #include "runtime/message/value_layout.h"
 
@@ -252,14 +252,9 @@ static void on_submit(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 static void cancel_at_chief(struct mu__ctx *ctx, struct client_actor *c, uint64_t token)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__CANCEL_CLOSURE);
-    struct mu__cancel_closure *body;
+    const struct mu__cancel_closure body = {.token = token};
 
-    if (msg != NULL) {
-        body = mu__body(msg);
-        body->token = token;
-    }
-    if (mu__send(ctx, c->chief.pid, msg) != 0)
+    if (mu__send_body(ctx, c->chief.pid, MU__CANCEL_CLOSURE, &body, sizeof body) != 0)
         mu__log(ctx, MU__LOG_WARN, "the chief was not told to cancel a closure");
 }
 

@@ -14,6 +14,7 @@
 #define MU_ACTORS_CLIENT_H
 
 #include "actors/client/future.h"
+#include "runtime/base/list.h"
 #include "runtime/kernel/kernel.h"
 
 enum { MU__ERRORS_STORED_MAX = 1024 };
@@ -44,7 +45,7 @@ struct mu__session {
     uint64_t closures_max;          /* bounds; 0: none. Set before the session begins */
     uint64_t bytes_max;
     atomic_uint waiting;            /* threads that wait for room */
-    atomic_uint_fast64_t scheduled; /* admitted: see actors/client/admitting.h */
+    atomic_uint_fast64_t scheduled; /* admitted: see below */
     atomic_uint_fast64_t resolved;  /* by the loop, as all below */
     atomic_uint_fast64_t finished;
     atomic_uint_fast64_t failed;
@@ -90,6 +91,7 @@ struct mu__waiter {
 struct mu__client_call {
     struct mu__call call;
     struct mu__session *session;    /* OPEN */
+    struct mu__list_node node;      /* ROOM: among those that wait */
     uint64_t bytes;                 /* ROOM: for arguments of that size */
     bool admits;                    /* ROOM: admit a closure of that size */
     bool admitted;                  /* the answer: false when an error is to be raised
@@ -125,9 +127,8 @@ struct mu__closure_input {
 /* A closure that uses what is not there yet, or what workers keep. The program makes it;
  * the client actor owns it from SCHEDULE_PENDING on, until the closure is resolved. */
 struct mu__pending_closure {
-    struct mu__pending_closure *next;
-    struct mu__pending_closure *prev;
-    struct mu__pending_list *list;  /* that it is in; NULL: it was sent */
+    struct mu__list_node node;
+    struct mu__list *list;          /* that it is in; NULL: it was sent */
     struct mu__msg *msg;            /* its SUBMIT, but for arguments, inputs, future */
     uint8_t *numbers;               /* room in it for the numbers of the inputs */
     mu_value *args;
@@ -153,5 +154,50 @@ extern const struct mu__behavior mu__client;    /* init takes the config */
 /* Words of the first closure in flight, from a status of the chief, or of the workers
  * that are missing. */
 void mu__client_describe_status(const mu_value *status, char *out, size_t size);
+
+/* ---- The bounds of what a program has scheduled and not resolved ----
+ *
+ * Closures, and bytes of their arguments. A closure is admitted before anything is sent,
+ * by the thread that schedules it, or by the client actor for a thread that waits;
+ * whatever was admitted ends exactly once: resolved by the actor, or withdrawn by its
+ * thread.
+ *
+ * What is in use is the difference of two counts: one that grows with what is admitted,
+ * by compare-and-swap, and one that only the loop writes. A thread reads the second one
+ * first, so that it may see less room than there is, and never more. */
+static inline uint64_t mu__admission_closures(const struct mu__session *session)
+{
+    uint64_t resolved = atomic_load_explicit(&session->resolved, memory_order_acquire);
+
+    return atomic_load_explicit(&session->scheduled, memory_order_acquire) - resolved;
+}
+
+static inline uint64_t mu__admission_bytes(const struct mu__session *session)
+{
+    uint64_t resolved =
+        atomic_load_explicit(&session->bytes_resolved, memory_order_acquire);
+
+    return atomic_load_explicit(&session->bytes_scheduled, memory_order_acquire) -
+           resolved;
+}
+
+/* One that is larger than the bound is admitted when it is the only one. */
+static inline bool mu__admission_fits(uint64_t used, uint64_t size, uint64_t max)
+{
+    return max == 0 || used == 0 || (used <= max && size <= max - used);
+}
+
+/* Whether a closure with `bytes` of arguments has been admitted; false: there is no room.
+ * Does not look at who waits. Any thread. */
+bool mu__admission_take(struct mu__session *session, uint64_t bytes);
+
+/* The same for a thread that has not waited: those that wait come first. */
+static inline bool mu__admission_try(struct mu__session *session, uint64_t bytes)
+{
+    return atomic_load(&session->waiting) == 0 && mu__admission_take(session, bytes);
+}
+
+/* An admitted closure that was not sent to the client actor. */
+void mu__admission_withdraw(struct mu__session *session, uint64_t bytes);
 
 #endif

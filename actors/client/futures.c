@@ -1,5 +1,6 @@
 /* Futures: what becomes of them, who waits for them, and results that workers keep. */
-#include "actors/client/internal.h"
+#include "actors/client/actions.h"
+#include "actors/keep.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
@@ -111,15 +112,9 @@ static void lose_content(struct mu__ctx *ctx, struct client_actor *c,
 
 static int send_fetch(struct mu__ctx *ctx, struct client_actor *c, uint64_t number)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__FETCH);
-    struct mu__fetch *body;
+    const struct mu__fetch body = {.token = number, .input = number};
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
-    body = mu__body(msg);
-    body->token = number;
-    body->input = number;
-    return mu__send(ctx, c->chief.pid, msg);
+    return mu__send_body(ctx, c->chief.pid, MU__FETCH, &body, sizeof body);
 }
 
 /* Somebody wants the content of a result that is kept. Asked for once. */
@@ -216,11 +211,9 @@ void mu__client_forget_pinned(struct mu__ctx *ctx, struct client_actor *c,
 
 void mu__client_release(struct mu__ctx *ctx, struct client_actor *c, uint64_t number)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__RELEASE);
+    const struct mu__release body = {.input = number};
 
-    if (msg != NULL)
-        ((struct mu__release *)mu__body(msg))->input = number;
-    if (mu__send(ctx, c->chief.pid, msg) != 0)
+    if (mu__send_body(ctx, c->chief.pid, MU__RELEASE, &body, sizeof body) != 0)
         mu__log(ctx, MU__LOG_WARN, "the chief was not told that a result may go");
 }
 

@@ -4,17 +4,49 @@
 
 #include "actors/client/client.h"
 
-#include "actors/client/room.h"
-#include "actors/client/slots.h"
 #include "actors/messages.h"
 #include "runtime/base/map.h"
 
 enum { CHIEF_ERROR_BYTES_MAX = 256 };
 
-struct mu__pending_list {
-    struct mu__pending_closure *first;
-    struct mu__pending_closure *last;
+/* A scheduled closure that is outstanding. */
+struct closure_slot {
+    union {
+        uint32_t next_free;     /* SLOT_FREE: slot + 1; 0: none */
+        mu_remote_value *future;    /* NULL: nobody wants the result */
+        struct mu__pending_closure *pending;    /* `is_pending`: which has the future */
+    };
+    uint32_t bytes;             /* of its arguments */
+    uint8_t state;              /* enum closure_slot_state */
+    bool is_pending;            /* not sent, and waits for inputs or did */
+    bool own_error;             /* nobody but the future has its error */
+    bool has_holds;             /* its SUBMIT, which waits: actors/client/holds.h */
 };
+
+enum closure_slot_state {
+    SLOT_FREE,
+    SLOT_BLOCKED,               /* waits for its inputs */
+    SLOT_WAITS,                 /* for room at the chief */
+    SLOT_SENT
+};
+
+/* Outstanding closures. A token is a slot's index + 1. */
+struct client_slots {
+    struct closure_slot *items;
+    uint32_t count;
+    uint32_t free_first;        /* slot + 1; 0: none */
+};
+
+static inline struct mu__pending_closure *
+mu__slot_pending(const struct closure_slot *slot)
+{
+    return slot->is_pending ? slot->pending : NULL;
+}
+
+static inline mu_remote_value *mu__slot_future(const struct closure_slot *slot)
+{
+    return slot->is_pending ? slot->pending->future : slot->future;
+}
 
 /* The chief that this node schedules with. */
 struct client_chief {
@@ -45,10 +77,63 @@ struct client_calls {
 
 /* Closures that wait for inputs. */
 struct client_pending {
-    struct mu__pending_list blocked;
-    struct mu__pending_list ready;      /* those whose inputs are there */
+    struct mu__list blocked;
+    struct mu__list ready;      /* those whose inputs are there */
     struct mu__map deadlines;   /* timers to closures */
 };
+
+/* ---- Room at the chief: how much of its queue this client may fill, what it has there,
+ * and the closures that wait here until there is room; and calls of threads that wait for
+ * room in the program's own bounds ---- */
+
+/* A closure that waits, by its slot (see struct closure_slot of the client). */
+struct mu__room_entry {
+    struct mu__msg *msg;        /* its SCHEDULE; NULL: it does not wait */
+    uint32_t next;              /* of the same priority: slot + 1, 0 ends it */
+    uint32_t prev;
+    uint64_t since_ms;
+    uint64_t timer;             /* of its deadline; 0: none */
+};
+
+struct mu__room_queue {
+    uint32_t first;             /* slot + 1; 0: empty */
+    uint32_t last;
+};
+
+struct mu__room {
+    uint32_t session;           /* how often one was opened */
+    uint32_t number;            /* of the chief's last ROOM_ALLOW; 0: none yet */
+    uint32_t clients;           /* that share the chief's bounds */
+    uint64_t closures_allowed;
+    uint64_t bytes_allowed;
+    uint64_t closures_max;      /* the chief's bounds */
+    uint64_t bytes_max;
+    uint64_t closures_sent;     /* and not resolved */
+    uint64_t bytes_sent;        /* of those; at most bytes_max for one */
+    uint32_t lacks_reported;        /* what the chief was told */
+    uint64_t need_reported;
+    bool need_stands;           /* nothing was sent since that was told */
+    uint32_t waiting;           /* closures */
+    struct mu__room_queue queues[MU__PRIORITIES];
+    struct mu__room_entry *entries;     /* by slot; made when one waits */
+    uint32_t entries_count;
+    struct mu__map deadlines;   /* timers to slots + 1 */
+    struct mu__list calls;      /* of threads that wait for room here, in their order */
+    uint64_t review_timer;      /* for those; 0: none */
+};
+
+/* What a closure takes of the chief's room: one that is too large takes all of it. */
+static inline uint64_t mu__room_size(const struct mu__room *room, uint64_t bytes)
+{
+    return room->bytes_max != 0 && bytes > room->bytes_max ? room->bytes_max : bytes;
+}
+
+/* One that was sent is resolved. */
+static inline void mu__room_sent_done(struct mu__room *room, uint64_t bytes)
+{
+    room->closures_sent--;
+    room->bytes_sent -= mu__room_size(room, bytes);
+}
 
 struct client_actor {
     struct mu__client_config config;
@@ -60,167 +145,5 @@ struct client_actor {
     struct mu__room room;
     struct mu__map fetching;    /* numbers of pinned results to futures, which are held */
 };
-
-/* ---- session_state.c: counts, the phase, errors ---- */
-
-uint64_t mu__client_outstanding(const struct client_actor *c);
-int mu__client_phase(const struct client_actor *c);
-void mu__client_set_phase(struct client_actor *c, int phase);
-void mu__client_add(atomic_uint_fast64_t *counter, uint64_t number);
-
-/* Another closure is resolved, with `bytes` of arguments. */
-void mu__client_count_resolved(struct mu__ctx *ctx, struct client_actor *c,
-                               uint64_t bytes);
-
-/* Keep an error for the program; the first one is raised. */
-void mu__client_note_error(struct client_actor *c, const mu_error *error);
-
-/* The same of one that stops no closure: nothing is cancelled for it, and it is raised
- * once nothing is outstanding. */
-void mu__client_note_notice(struct client_actor *c, const mu_error *error);
-
-/* If an error is to be raised and nobody was told, cancel what is outstanding. */
-void mu__client_start_cancelling(struct mu__ctx *ctx, struct client_actor *c);
-
-/* Answer a call about the session if it can be answered; false when it must wait. */
-bool mu__client_try(struct mu__ctx *ctx, struct client_actor *c, struct mu__call *call);
-
-/* Answer those that wait and need not any more. */
-void mu__client_review(struct mu__ctx *ctx, struct client_actor *c);
-
-/* ---- call_timeouts.c: calls that wait, and their timeouts ---- */
-
-bool mu__client_unlist(struct mu__call **list, struct mu__call *call);
-
-/* Start the call's timeout, or `timeout_ms` instead. False: no memory; the call is
- * completed then. */
-bool mu__client_start_timeout(struct mu__ctx *ctx, struct client_actor *c,
-                              struct mu__call *call, int64_t timeout_ms);
-
-/* Put it into a list (NULL: into none), with its timeout. */
-void mu__client_call_wait(struct mu__ctx *ctx, struct client_actor *c,
-                          struct mu__call **list, struct mu__call *call);
-
-/* Ends its timeout. It is in no list. */
-void mu__client_complete(struct mu__ctx *ctx, struct client_actor *c,
-                         struct mu__call *call, int code);
-
-void mu__client_close_calls(struct mu__ctx *ctx, struct client_actor *c,
-                            struct mu__call **list);
-
-/* A timer has fired. False when it is of no call. */
-bool mu__client_timeout_passed(struct mu__ctx *ctx, struct client_actor *c,
-                               uint64_t timer);
-
-/* ---- supervisor_requests.c: requests to the supervisor ---- */
-
-/* A STATUS, EXPLAIN or REQUEST of the program. */
-void mu__client_request(struct mu__ctx *ctx, struct client_actor *c,
-                        struct mu__client_call *call);
-
-/* A wait has timed out: ask the chief what keeps it, for the error. The call is in no
- * list and has no timer. */
-void mu__client_explain_timeout(struct mu__ctx *ctx, struct client_actor *c,
-                        struct mu__client_call *call);
-
-/* No answer within the timeout. The call has no timer. */
-void mu__client_no_answer(struct mu__ctx *ctx, struct client_actor *c,
-                          struct mu__call *call);
-
-/* The chief is up: send the requests that waited for it; it is lost: fail all. */
-void mu__client_send_waiting(struct mu__ctx *ctx, struct client_actor *c);
-void mu__client_fail_requests(struct mu__ctx *ctx, struct client_actor *c,
-                              const mu_error *error);
-
-void mu__client_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__client_on_made(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__client_on_drained(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-/* ---- futures.c: futures and who waits for them ---- */
-
-/* What became of a closure. `future` may be NULL; the client's reference goes. */
-void mu__client_resolve(struct mu__ctx *ctx, struct client_actor *c,
-                        mu_remote_value *future, int state);
-void mu__client_resolve_error(struct mu__ctx *ctx, struct client_actor *c,
-                              mu_remote_value *future, int state, const mu_error *error);
-
-/* The same of one that a session counts. */
-void mu__client_failed(struct mu__ctx *ctx, struct client_actor *c,
-                       const struct closure_slot *slot, const mu_error *error);
-void mu__client_cancelled(struct mu__ctx *ctx, struct client_actor *c,
-                          const struct closure_slot *slot, const mu_error *error);
-
-/* A FETCH of the program; and one that has timed out. */
-void mu__client_fetch(struct mu__ctx *ctx, struct client_actor *c,
-                      struct mu__client_call *call);
-void mu__client_fetch_late(struct mu__ctx *ctx, struct client_actor *c,
-                           struct mu__client_call *call);
-
-/* Nobody holds the result that is pinned under `number` any more. */
-void mu__client_release(struct mu__ctx *ctx, struct client_actor *c, uint64_t number);
-
-/* The chief is lost, and with it all pinned results. */
-void mu__client_forget_pinned(struct mu__ctx *ctx, struct client_actor *c,
-                              const mu_error *error);
-
-void mu__client_waiter_add(mu_remote_value *future, struct mu__waiter *waiter);
-void mu__client_waiter_remove(struct mu__waiter *waiter);
-
-void mu__client_on_fetched(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__client_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-/* ---- pending.c: closures that wait for their inputs ---- */
-
-/* Send those whose inputs are there. At the end of every handler that may resolve
- * something. */
-void mu__client_settle(struct mu__ctx *ctx, struct client_actor *c);
-
-/* The input that it waited for is there. */
-void mu__client_input_ready(struct client_actor *c, struct mu__pending_closure *closure);
-
-void mu__client_cancel_pending(struct mu__ctx *ctx, struct client_actor *c);
-
-/* It is resolved: nothing refers to it any more. */
-void mu__client_forget_pending(struct mu__ctx *ctx, struct client_actor *c,
-                               struct mu__pending_closure *closure);
-
-/* Its message leaves for the chief: what it holds, that holds from now on. */
-void mu__client_hand_over(struct client_actor *c, uint32_t slot, struct mu__msg *msg);
-
-/* Words for an input of a chief that is gone. */
-extern const char mu__client_lost_input[];
-
-/* So many inputs of a closure failed, and the error is of the first one. */
-void mu__client_name_failure(const struct mu__schedule *body, uint32_t failed,
-                             mu_error *error);
-
-/* A deadline has passed. */
-void mu__client_over_deadline(struct mu__ctx *ctx, struct client_actor *c,
-                              uint64_t timer);
-
-void mu__client_on_pending(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-/* ---- client.c: slots ---- */
-
-/* The token of a new slot that is as `slot`; 0 when out of memory. */
-uint64_t mu__client_add_slot(struct client_actor *c, const struct closure_slot *slot);
-
-/* A slot with what `body` says of a closure, without its future. Flags that nobody after
- * the client knows are taken from it. */
-struct closure_slot mu__client_make_slot(struct mu__schedule *body, uint64_t bytes);
-
-/* It is free from now on, wherever its closure waited. */
-struct closure_slot mu__client_take_slot(struct mu__ctx *ctx, struct client_actor *c,
-                                         uint64_t token);
-
-/* Whether a closure from the program can go on; if not, it was resolved. */
-bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c,
-                       const struct closure_slot *slot);
-
-/* The chief's link did not take the message of a closure; there was no memory to let it
- * wait. */
-void mu__client_not_sent(struct mu__ctx *ctx, struct client_actor *c, uint64_t token,
-                         int code);
-void mu__client_not_stored(struct mu__ctx *ctx, struct client_actor *c, uint64_t token);
 
 #endif

@@ -1,6 +1,6 @@
 /* Closures with references among their arguments: they wait here for futures, and are
  * sent with the content of those, or with the numbers of what workers keep. */
-#include "actors/client/internal.h"
+#include "actors/client/actions.h"
 
 #include "actors/client/holds.h"
 #include "actors/packing.h"
@@ -52,39 +52,25 @@ void mu__pending_free(struct mu__pending_closure *closure)
 
 /* ---- lists ---- */
 
-static void list_add(struct mu__pending_list *list, struct mu__pending_closure *closure)
+/* `list` may be NULL: into none. */
+static void move_to(struct mu__list *list, struct mu__pending_closure *closure)
 {
+    if (closure->list != NULL)
+        mu__list_remove(closure->list, &closure->node);
     closure->list = list;
-    closure->next = NULL;
-    closure->prev = list->last;
-    if (list->last == NULL)
-        list->first = closure;
-    else
-        list->last->next = closure;
-    list->last = closure;
+    if (list != NULL)
+        mu__list_append(list, &closure->node);
 }
 
-static void list_remove(struct mu__pending_closure *closure)
+static struct mu__pending_closure *first_of(const struct mu__list *list)
 {
-    struct mu__pending_list *list = closure->list;
-
-    if (list == NULL)
-        return;
-    if (closure->prev == NULL)
-        list->first = closure->next;
-    else
-        closure->prev->next = closure->next;
-    if (closure->next == NULL)
-        list->last = closure->prev;
-    else
-        closure->next->prev = closure->prev;
-    closure->list = NULL;
+    return MU__LIST_FIRST(list, struct mu__pending_closure, node);
 }
 
 static void stop_waiting(struct mu__ctx *ctx, struct client_actor *c,
                          struct mu__pending_closure *closure)
 {
-    list_remove(closure);
+    move_to(NULL, closure);
     for (uint32_t i = 0; i < closure->inputs_count; i++)
         mu__client_waiter_remove(&closure->inputs[i].waiter);
     if (closure->timer != 0) {
@@ -103,10 +89,8 @@ void mu__client_forget_pending(struct mu__ctx *ctx, struct client_actor *c,
 
 void mu__client_input_ready(struct client_actor *c, struct mu__pending_closure *closure)
 {
-    if (--closure->missing > 0)
-        return;
-    list_remove(closure);
-    list_add(&c->pending.ready, closure);
+    if (--closure->missing == 0)
+        move_to(&c->pending.ready, closure);
 }
 
 /* ---- inputs that are errors ---- */
@@ -339,23 +323,24 @@ void mu__client_hand_over(struct client_actor *c, uint32_t slot, struct mu__msg 
 
 void mu__client_settle(struct mu__ctx *ctx, struct client_actor *c)
 {
-    while (c->pending.ready.first != NULL)
-        launch(ctx, c, c->pending.ready.first);
+    struct mu__pending_closure *closure;
+
+    while ((closure = first_of(&c->pending.ready)) != NULL)
+        launch(ctx, c, closure);
     if (c->room.waiting > 0 || c->room.lacks_reported != 0)
         mu__client_room_use(ctx, c);
 }
 
 void mu__client_cancel_pending(struct mu__ctx *ctx, struct client_actor *c)
 {
+    struct mu__pending_closure *closure;
     mu_error error = {0};
 
     (void)mu_error_set(&error, -MU_ECANCELLED,
                        "cancelled before it ran, after another closure's error");
-    while (c->pending.blocked.first != NULL || c->pending.ready.first != NULL)
-        fail(ctx, c,
-             c->pending.ready.first != NULL ? c->pending.ready.first
-                                            : c->pending.blocked.first,
-             &error);
+    while ((closure = first_of(&c->pending.ready)) != NULL ||
+           (closure = first_of(&c->pending.blocked)) != NULL)
+        fail(ctx, c, closure, &error);
 }
 
 void mu__client_over_deadline(struct mu__ctx *ctx, struct client_actor *c, uint64_t timer)
@@ -392,7 +377,7 @@ static void wait_for_inputs(struct client_actor *c, struct mu__pending_closure *
         mu__client_waiter_add(future, &input->waiter);
         closure->missing++;
     }
-    list_add(closure->missing > 0 ? &c->pending.blocked : &c->pending.ready, closure);
+    move_to(closure->missing > 0 ? &c->pending.blocked : &c->pending.ready, closure);
 }
 
 static void begin_deadline(struct mu__ctx *ctx, struct client_actor *c,

@@ -4,14 +4,14 @@
  *
  * The chief is told what this client lacks when that begins, and when half of what is
  * allowed is free and nothing waits: never once for each closure. */
-#include "actors/client/internal.h"
+#include "actors/client/actions.h"
 
 #include "actors/client/holds.h"
+#include "actors/keep.h"
 #include "actors/packing.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 /* ---- what there is ---- */
 
@@ -57,17 +57,9 @@ static struct mu__room_queue *queue_of(struct mu__room *room, struct mu__msg *ms
 
 static bool need_entries(struct client_actor *c, uint32_t slot)
 {
-    struct mu__room *room = &c->room;
-    uint32_t count = c->slots.count;
-
-    if (slot < room->entries_count)
-        return true;
-    if (!mu__grow_array((void **)&room->entries, count, sizeof *room->entries))
-        return false;
-    memset(room->entries + room->entries_count, 0,
-           (count - room->entries_count) * sizeof *room->entries);
-    room->entries_count = count;
-    return true;
+    return slot < c->room.entries_count ||
+           mu__grow_zeroed((void **)&c->room.entries, &c->room.entries_count,
+                           c->slots.count, sizeof *c->room.entries);
 }
 
 static void enqueue(struct mu__room *room, uint32_t slot)
@@ -153,18 +145,15 @@ static void send_waiting(struct mu__ctx *ctx, struct client_actor *c, uint32_t s
 static void request_room(struct mu__ctx *ctx, struct client_actor *c, bool leaves)
 {
     struct mu__room *room = &c->room;
-    struct mu__msg *msg = mu__msg_new(ctx, MU__ROOM_REQUEST);
-    struct mu__room_request *body;
+    const struct mu__room_request body = {
+        .session = room->session,
+        .number = room->number,
+        .lacks = room->lacks_reported,
+        .need_bytes = room->need_reported,
+        .leaves = leaves,
+    };
 
-    if (msg != NULL) {
-        body = mu__body(msg);
-        body->session = room->session;
-        body->number = room->number;
-        body->lacks = room->lacks_reported;
-        body->need_bytes = room->need_reported;
-        body->leaves = leaves;
-    }
-    if (mu__send(ctx, c->chief.pid, msg) == 0)
+    if (mu__send_body(ctx, c->chief.pid, MU__ROOM_REQUEST, &body, sizeof body) == 0)
         return;
     room->lacks_reported = 0;   /* the next one that waits says it again */
     mu__log(ctx, MU__LOG_WARN, "the chief was not asked for room");

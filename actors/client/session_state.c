@@ -1,5 +1,5 @@
 /* The session of the client actor: counts, its phase, its errors, who waits for it. */
-#include "actors/client/internal.h"
+#include "actors/client/actions.h"
 #include "actors/packing.h"
 
 /* ---- counting ---- */
@@ -39,7 +39,7 @@ void mu__client_count_resolved(struct mu__ctx *ctx, struct client_actor *c,
     c->session.resolved++;
     atomic_store_explicit(&c->session.shared->resolved, c->session.resolved,
                           memory_order_release);
-    if (c->room.first != NULL)
+    if (!mu__list_is_empty(&c->room.calls))
         mu__client_room_review(ctx, c);
     /* In a fine session those that wait for closures wait for the last one. */
     if (mu__client_phase(c) != MU__SESSION_FINE ||

@@ -1,6 +1,6 @@
 /* Requests to the supervisor: of the program, and of the client actor itself when a wait
  * has timed out. Every request and every answer begins with a token. */
-#include "actors/client/internal.h"
+#include "actors/client/actions.h"
 #include "runtime/message/codec.h"
 
 #include <inttypes.h>

@@ -11,13 +11,6 @@
 
 /* ---- Sending ---- */
 
-/* Whether a refused message may be accepted later. The loss of a server is told soon. */
-static bool is_transient(int rv)
-{
-    return rv == -MU_EEXHAUSTED || rv == -MU_EUNAVAILABLE || rv == -MU_EAGAIN ||
-           rv == -MU_ENOMEM;
-}
-
 static uint32_t piece_size(const struct write_batch *batch)
 {
     uint64_t left = batch->at->size - batch->offset;
@@ -80,16 +73,11 @@ static int send_piece(struct mu__ctx *ctx, struct effects *e, struct write_batch
 /* An abandoned batch's pieces need not stay with their server. */
 static int send_abandon(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__EFFECT_WRITE);
+    const struct mu__effect_write body = {
+        .token = batch->token, .batch = batch->token, .operation = MU__WRITE_ABANDON};
 
-    if (msg != NULL) {
-        struct mu__effect_write *body = mu__body(msg);
-
-        body->token = batch->token;
-        body->batch = batch->token;
-        body->operation = MU__WRITE_ABANDON;
-    }
-    return mu__send(ctx, mu__effects_pid_of(e, batch->server), msg);
+    return mu__send_body(ctx, mu__effects_pid_of(e, batch->server), MU__EFFECT_WRITE,
+                         &body, sizeof body);
 }
 
 /* Send the next piece of a batch, or that it is abandoned. */
@@ -114,20 +102,18 @@ static int send_next(struct mu__ctx *ctx, struct effects *e, struct write_batch 
 /* The batch whose turn it is. */
 static struct write_batch *next_of(struct effect_server *server, enum size size)
 {
-    struct write_batch *active = server->active.first;
     uint32_t count = 0;
 
     if (server->under_way[size] >= MU__WINDOW_BYTES)
         return NULL;
     if (size == SINGLE)
-        return server->waiting[SINGLE].first;
-    while (active != NULL) {
-        active = active->next;
+        return mu__effects_first(&server->waiting[SINGLE]);
+    for (struct mu__list_node *at = server->active.first; at != NULL; at = at->next)
         count++;
-    }
-    if (count < ACTIVE_MAX && server->waiting[LARGE].first != NULL)
-        mu__effects_put_first(&server->active, server->waiting[LARGE].first);
-    return server->active.first;
+    if (count < ACTIVE_MAX && !mu__list_is_empty(&server->waiting[LARGE]))
+        mu__effects_put_first(&server->active,
+                              mu__effects_first(&server->waiting[LARGE]));
+    return mu__effects_first(&server->active);
 }
 
 void mu__effects_pump(struct mu__ctx *ctx, struct effects *e, uint32_t index)
@@ -144,7 +130,7 @@ void mu__effects_pump(struct mu__ctx *ctx, struct effects *e, uint32_t index)
         size = size == SINGLE ? LARGE : SINGLE;
         if (rv == 0)
             continue;
-        if (is_transient(rv)) {
+        if (mu__send_is_transient(rv)) {
             mu__effects_arm(ctx, e, RETRY, RETRY_MS);
             return;
         }

@@ -3,6 +3,7 @@
 
 #include "actors/keep.h"
 #include "actors/effects/internal.h"
+#include "actors/packing.h"
 #include "actors/variables/opened_variable.h"
 #include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
@@ -13,53 +14,31 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- Chains ---- */
+/* ---- Lists ---- */
 
 void mu__effects_take_out(struct write_batch *batch)
 {
-    struct chain *chain = batch->in;
-
-    if (chain == NULL)
-        return;
-    if (batch->prev == NULL)
-        chain->first = batch->next;
-    else
-        batch->prev->next = batch->next;
-    if (batch->next == NULL)
-        chain->last = batch->prev;
-    else
-        batch->next->prev = batch->prev;
+    if (batch->in != NULL)
+        mu__list_remove(batch->in, &batch->node);
     batch->in = NULL;
 }
 
-void mu__effects_put_last(struct chain *chain, struct write_batch *batch)
+void mu__effects_put_last(struct mu__list *list, struct write_batch *batch)
 {
     mu__effects_take_out(batch);
-    batch->in = chain;
-    batch->next = NULL;
-    batch->prev = chain->last;
-    if (chain->last == NULL)
-        chain->first = batch;
-    else
-        chain->last->next = batch;
-    chain->last = batch;
+    batch->in = list;
+    mu__list_append(list, &batch->node);
 }
 
-void mu__effects_put_first(struct chain *chain, struct write_batch *batch)
+void mu__effects_put_first(struct mu__list *list, struct write_batch *batch)
 {
     mu__effects_take_out(batch);
-    batch->in = chain;
-    batch->prev = NULL;
-    batch->next = chain->first;
-    if (chain->first == NULL)
-        chain->last = batch;
-    else
-        chain->first->prev = batch;
-    chain->first = batch;
+    batch->in = list;
+    mu__list_prepend(list, &batch->node);
 }
 
-struct chain *mu__effects_waiting_of(const struct effects *e,
-                                     const struct write_batch *batch)
+struct mu__list *mu__effects_waiting_of(const struct effects *e,
+                                        const struct write_batch *batch)
 {
     return &e->servers[batch->server]->waiting[batch->size];
 }
@@ -140,15 +119,9 @@ static int add_slot(struct effects *e, struct write_batch *batch)
 {
     if (e->slots_count == UINT32_C(1) << SLOT_BITS)
         return -MU_EEXHAUSTED;
-    if (e->slots_count == e->slots_capacity) {
-        uint32_t capacity = e->slots_capacity == 0 ? 64 : 2 * e->slots_capacity;
-        struct write_batch **slots = realloc(e->slots, capacity * sizeof *slots);
-
-        if (slots == NULL)
-            return -MU_ENOMEM;
-        e->slots = slots;
-        e->slots_capacity = capacity;
-    }
+    if (!mu__grow_for_one((void **)&e->slots, &e->slots_capacity, e->slots_count,
+                          sizeof *e->slots))
+        return -MU_ENOMEM;
     batch->slot = e->slots_count;
     e->slots[e->slots_count++] = batch;
     return 0;
@@ -156,12 +129,12 @@ static int add_slot(struct effects *e, struct write_batch *batch)
 
 int mu__effects_batch_new(struct effects *e, struct write_batch **ret_batch)
 {
-    struct write_batch *batch = e->spare;
+    struct write_batch *batch = mu__effects_first(&e->spare_batches);
 
     if (batch != NULL) {
         uint32_t slot = batch->slot;
 
-        e->spare = batch->next;
+        (void)mu__list_pop(&e->spare_batches);
         *batch = (struct write_batch){.slot = slot};
     } else {
         int rv;
@@ -191,8 +164,7 @@ void mu__effects_batch_free(struct effects *e, struct write_batch *batch)
     mu__effects_end_flight(e, batch);
     mu__effects_take_out(batch);
     batch->sending = NULL;
-    batch->next = e->spare;
-    e->spare = batch;
+    mu__list_prepend(&e->spare_batches, &batch->node);
 }
 
 void mu__effects_rewind_batch(struct effects *e, struct write_batch *batch)
@@ -222,41 +194,19 @@ struct write_batch *mu__effects_find_batch(const struct effects *e,
 
 struct sending *mu__effects_sending_new(struct effects *e)
 {
-    struct sending *sending = e->spare_sendings;
+    struct sending *sending = MU__LIST_FIRST(&e->spare_sendings, struct sending, node);
 
     if (sending == NULL)
         return calloc(1, sizeof *sending);
-    e->spare_sendings = sending->next;
-    *sending = (struct sending){.next = NULL};
+    (void)mu__list_pop(&e->spare_sendings);
+    *sending = (struct sending){.run = NULL};
     return sending;
 }
 
 void mu__effects_sending_free(struct effects *e, struct sending *sending)
 {
-    sending->next = e->spare_sendings;
-    e->spare_sendings = sending;
-}
-
-void mu__effects_list(struct effects *e, struct sending *sending)
-{
-    sending->prev = e->last;
-    if (e->last == NULL)
-        e->first = sending;
-    else
-        e->last->next = sending;
-    e->last = sending;
-}
-
-static void unlist(struct effects *e, struct sending *sending)
-{
-    if (sending->prev == NULL)
-        e->first = sending->next;
-    else
-        sending->prev->next = sending->next;
-    if (sending->next == NULL)
-        e->last = sending->prev;
-    else
-        sending->next->prev = sending->prev;
+    sending->answer = NULL;
+    mu__list_prepend(&e->spare_sendings, &sending->node);
 }
 
 void mu__effects_answer(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
@@ -268,13 +218,13 @@ void mu__effects_answer(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
 /* All that a run wrote was applied, or it has failed and has no batches any more. */
 static void finish(struct mu__ctx *ctx, struct effects *e, struct sending *sending)
 {
-    unlist(e, sending);
+    mu__list_remove(&e->sendings, &sending->node);
     mu__effects_answer(ctx, sending->requester, sending->answer);
     mu__effects_sending_free(e, sending);
 }
 
 /* An abandoned batch that was begun stays where it is until its server has been told, or
- * has answered. One that is in no chain has its answer. */
+ * has answered. One that is in no list has its answer. */
 static void leave_batch(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
     struct effect_server *server = e->servers[batch->server];

@@ -15,15 +15,10 @@
 
 /* What it hears. */
 static void on_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
@@ -113,7 +108,7 @@ static void start(struct mu__ctx *ctx, struct effects *e, struct sending *sendin
     struct write_batch *batch = sending->batches;
 
     sending->deadline_ms = mu__now_ms(ctx) + e->config.timeout_ms;
-    mu__effects_list(e, sending);
+    mu__list_append(&e->sendings, &sending->node);
     mu__effects_arm(ctx, e, TIMEOUT, e->config.timeout_ms);
     for (; batch != NULL; batch = batch->sibling) {
         mu__effects_rewind_batch(e, batch);
@@ -186,11 +181,11 @@ static struct write_batch *lost_batch(struct mu__ctx *ctx, const struct effects 
 /* Those that wait for a server that is lost now fail; the timer for the next one. */
 static void check_lost(struct mu__ctx *ctx, struct effects *e)
 {
-    struct sending *sending = e->first;
+    struct sending *sending = MU__LIST_FIRST(&e->sendings, struct sending, node);
     uint64_t now_ms = mu__now_ms(ctx);
 
     while (sending != NULL) {
-        struct sending *next = sending->next;
+        struct sending *next = MU__LIST_NEXT(sending, struct sending, node);
         struct write_batch *batch = lost_batch(ctx, e, sending);
 
         if (batch != NULL)
@@ -356,11 +351,13 @@ static void fail_by_timeout(struct mu__ctx *ctx, struct effects *e,
 static void check_timeouts(struct mu__ctx *ctx, struct effects *e)
 {
     uint64_t now_ms = mu__now_ms(ctx);
+    struct sending *first;
 
-    while (e->first != NULL && e->first->deadline_ms <= now_ms)
-        fail_by_timeout(ctx, e, e->first);
-    if (e->first != NULL)
-        mu__effects_arm_at(ctx, e, TIMEOUT, e->first->deadline_ms);
+    while ((first = MU__LIST_FIRST(&e->sendings, struct sending, node)) != NULL &&
+           first->deadline_ms <= now_ms)
+        fail_by_timeout(ctx, e, first);
+    if (first != NULL)
+        mu__effects_arm_at(ctx, e, TIMEOUT, first->deadline_ms);
 }
 
 static void wake_resting(struct mu__ctx *ctx, struct effects *e)
@@ -368,7 +365,7 @@ static void wake_resting(struct mu__ctx *ctx, struct effects *e)
     uint64_t now_ms = mu__now_ms(ctx);
     struct write_batch *batch;
 
-    while ((batch = e->resting.first) != NULL && batch->due_ms <= now_ms)
+    while ((batch = mu__effects_first(&e->resting)) != NULL && batch->due_ms <= now_ms)
         mu__effects_put_last(mu__effects_waiting_of(e, batch), batch);
     if (batch != NULL)
         mu__effects_arm_at(ctx, e, AGAIN, batch->due_ms);
@@ -391,14 +388,14 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Servers that come and go ---- */
 
-/* Those of a chain that may be sent again wait for the server, before others; the rest
+/* Those of a list that may be sent again wait for the server, before others; the rest
  * fail, since nobody knows what became of them. */
-static void recall(struct mu__ctx *ctx, struct effects *e, struct chain *chain,
+static void recall(struct mu__ctx *ctx, struct effects *e, struct mu__list *list,
                    bool may_be_applied)
 {
     struct write_batch *batch;
 
-    while ((batch = chain->last) != NULL) {
+    while ((batch = MU__LIST_LAST(list, struct write_batch, node)) != NULL) {
         if (batch->sending == NULL) {
             mu__effects_batch_free(e, batch);
         } else if (may_be_applied && batch->sending->run->effects.effect == 0) {
@@ -487,13 +484,14 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     return mu__watch_nodes(ctx);
 }
 
-static void free_sendings(struct sending *sending)
+static void free_sendings(struct mu__ctx *ctx, struct mu__list *list)
 {
-    while (sending != NULL) {
-        struct sending *next = sending->next;
+    struct sending *sending;
 
+    while ((sending = MU__LIST_FIRST(list, struct sending, node)) != NULL) {
+        (void)mu__list_pop(list);
+        mu__msg_free(ctx, sending->answer);
         free(sending);
-        sending = next;
     }
 }
 
@@ -502,11 +500,9 @@ static void done(struct mu__ctx *ctx, void *state)
 {
     struct effects *e = state;
 
-    for (struct sending *s = e->first; s != NULL; s = s->next)
-        mu__msg_free(ctx, s->answer);
     mu__effects_drop_reopenings(e);
-    free_sendings(e->first);
-    free_sendings(e->spare_sendings);
+    free_sendings(ctx, &e->sendings);
+    free_sendings(ctx, &e->spare_sendings);
     for (uint32_t i = 0; i < e->slots_count; i++)
         free(e->slots[i]);
     for (uint32_t i = 0; i < e->servers_count; i++) {

@@ -25,23 +25,18 @@
 
 #include "actors/messages.h"
 #include "actors/effects/effects.h"
+#include "runtime/base/list.h"
 
 enum { TROUBLE_BYTES_MAX = 128 };
 
 /* Its timers. */
 enum effects_timer { RETRY, AGAIN, TIMEOUT, LOST, TIMERS };
 
-struct chain {
-    struct write_batch *first;
-    struct write_batch *last;
-};
-
 enum size { SINGLE, LARGE, SIZES };
 
 struct write_batch {
-    struct write_batch *next;   /* in its chain, or of the spare ones */
-    struct write_batch *prev;
-    struct chain *in;
+    struct mu__list_node node;  /* of `in`, or of the spare ones */
+    struct mu__list *in;        /* NULL: none */
     struct write_batch *sibling;      /* the next of the same run */
     struct sending *sending;    /* NULL: abandoned */
     uint32_t slot;              /* for life: where a token finds it */
@@ -60,14 +55,13 @@ struct write_batch {
     int refused;                /* RESTING, or was: the code, 0: no supervisor known */
     bool rested;
     uint64_t due_ms;            /* RESTING */
-    uint32_t reopening;         /* variables that are looked for: it is in no chain */
+    uint32_t reopening;         /* variables that are looked for: it is in no list */
     unsigned reopens;
 };
 
 /* A run whose writes are under way. */
 struct sending {
-    struct sending *next;       /* in the order of their limits; or of the spare ones */
-    struct sending *prev;
+    struct mu__list_node node;  /* in the order of their limits; or of the spare ones */
     struct mu_run *run;
     struct mu__msg *answer;     /* EFFECTS_SENT, in the memory of EFFECTS_SEND */
     mu__pid requester;
@@ -83,9 +77,9 @@ struct effect_server {
     uint64_t down_ms;           /* since when, if not up */
     char *address;              /* NULL: not known */
     char trouble[TROUBLE_BYTES_MAX];
-    struct chain waiting[SIZES];    /* not begun */
-    struct chain active;
-    struct chain flying;
+    struct mu__list waiting[SIZES];    /* not begun */
+    struct mu__list active;
+    struct mu__list flying;
     uint64_t under_way[SIZES];  /* weight of what was sent and not told of */
     struct write_batch *planned; /* while a run is planned: its batch for this server */
 };
@@ -99,11 +93,10 @@ struct effects {
     uint32_t slots_count;
     uint32_t slots_capacity;
     uint64_t tries;
-    struct write_batch *spare;
-    struct sending *spare_sendings;
-    struct sending *first;
-    struct sending *last;
-    struct chain resting;
+    struct mu__list spare_batches;
+    struct mu__list spare_sendings;
+    struct mu__list sendings;
+    struct mu__list resting;
     struct reopening *reopenings;
     uint64_t timers[TIMERS];           /* 0: not set */
 };
@@ -152,11 +145,17 @@ enum {
 
 /* ---- batches.c ---- */
 
+/* NULL: the list is empty. */
+static inline struct write_batch *mu__effects_first(const struct mu__list *list)
+{
+    return MU__LIST_FIRST(list, struct write_batch, node);
+}
+
 void mu__effects_take_out(struct write_batch *batch);
-void mu__effects_put_last(struct chain *chain, struct write_batch *batch);
-void mu__effects_put_first(struct chain *chain, struct write_batch *batch);
-struct chain *mu__effects_waiting_of(const struct effects *e,
-                                     const struct write_batch *batch);
+void mu__effects_put_last(struct mu__list *list, struct write_batch *batch);
+void mu__effects_put_first(struct mu__list *list, struct write_batch *batch);
+struct mu__list *mu__effects_waiting_of(const struct effects *e,
+                                        const struct write_batch *batch);
 
 /* A timer that cannot be had now is asked for again with the next event. */
 void mu__effects_arm(struct mu__ctx *ctx, struct effects *e, enum effects_timer timer,
@@ -180,7 +179,6 @@ struct write_batch *mu__effects_find_batch(const struct effects *e,
                                            const struct mu__msg *msg, uint64_t token);
 struct sending *mu__effects_sending_new(struct effects *e);
 void mu__effects_sending_free(struct effects *e, struct sending *sending);
-void mu__effects_list(struct effects *e, struct sending *sending);
 void mu__effects_answer(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg);
 
 /* Applied, so the run is rid of it. */

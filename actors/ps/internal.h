@@ -8,6 +8,7 @@
 #define MU_ACTORS_PS_INTERNAL_H
 
 #include "actors/ps/variable_store.h"
+#include "runtime/base/list.h"
 #include "runtime/base/map.h"
 
 /* What a shard can be.
@@ -24,15 +25,10 @@
 enum shard_stage { ABSENT, MAKING, FILLED, ABANDONED, READY };
 
 struct open_answer {
-    struct open_answer *next;
+    struct mu__list_node node;      /* first */
     struct mu__store_opened opened;
     struct mu__shape shape;         /* as it was opened */
     bool existing;
-};
-
-struct answers {
-    struct open_answer *first;
-    struct open_answer *last;
 };
 
 struct variable {
@@ -53,7 +49,7 @@ struct variable {
     uint64_t bytes_written;
     struct mu__shard_requester creator; /* MAKING, FILLED: it owes content or COMMIT, */
     uint64_t received;              /* how much of it is here */
-    struct answers waiting;         /* for READY; in all stages before it */
+    struct mu__list waiting;        /* open_answers, for READY; in all stages before it */
     char name[];
 };
 
@@ -78,15 +74,14 @@ struct mu__variable_store {
     struct transfer *transfers;
     uint8_t *spare;                 /* what the last assign replaced, for the next one: */
     uint64_t spare_bytes;           /* fresh memory costs more than the copy into it */
-    struct answers due;
+    struct mu__list due;            /* open_answers */
     struct mu__store_totals totals;
 };
 
 /* ---- openers.c ---- */
 
-void mu__opener_append(struct answers *list, struct open_answer *answer);
-struct open_answer *mu__opener_take_first(struct answers *list);
-void mu__opener_free_answers(struct answers *list);
+struct open_answer *mu__opener_take_first(struct mu__list *list);
+void mu__opener_free_answers(struct mu__list *list);
 struct open_answer *mu__opener_answer_new(const struct mu__store_open *request);
 
 /* Who waits is told that there is nothing yet. */

@@ -6,29 +6,12 @@
 
 /* ---- Answers ---- */
 
-void mu__opener_append(struct answers *list, struct open_answer *answer)
+struct open_answer *mu__opener_take_first(struct mu__list *list)
 {
-    answer->next = NULL;
-    if (list->last == NULL)
-        list->first = answer;
-    else
-        list->last->next = answer;
-    list->last = answer;
+    return (struct open_answer *)mu__list_pop(list);
 }
 
-struct open_answer *mu__opener_take_first(struct answers *list)
-{
-    struct open_answer *answer = list->first;
-
-    if (answer == NULL)
-        return NULL;
-    list->first = answer->next;
-    if (list->first == NULL)
-        list->last = NULL;
-    return answer;
-}
-
-void mu__opener_free_answers(struct answers *list)
+void mu__opener_free_answers(struct mu__list *list)
 {
     struct open_answer *answer;
 
@@ -58,7 +41,7 @@ void mu__opener_answer_absent(struct mu__variable_store *store,
     notice->opened.requester = waiting->opened.requester;
     notice->opened.code = -MU_EAGAIN;
     notice->opened.reason = "it does not exist, and nobody creates it";
-    mu__opener_append(&store->due, notice);
+    mu__list_append(&store->due, &notice->node);
 }
 
 void mu__opener_answer(struct mu__variable_store *store, const struct variable *v,
@@ -66,7 +49,7 @@ void mu__opener_answer(struct mu__variable_store *store, const struct variable *
 {
     answer->opened.id = v->id;
     answer->opened.created = created;
-    mu__opener_append(&store->due, answer);
+    mu__list_append(&store->due, &answer->node);
 }
 
 void mu__opener_stop_waiting(
@@ -74,12 +57,12 @@ void mu__opener_stop_waiting(
     bool (*leaves)(const struct open_answer *answer, const void *arg), const void *arg,
     void (*leave)(struct mu__variable_store *store, struct open_answer *answer))
 {
-    struct answers stay = {NULL, NULL};
+    struct mu__list stay = {NULL, NULL};
     struct open_answer *answer;
 
     while ((answer = mu__opener_take_first(&v->waiting)) != NULL) {
         if (!leaves(answer, arg)) {
-            mu__opener_append(&stay, answer);
+            mu__list_append(&stay, &answer->node);
             continue;
         }
         store->totals.waiting--;
@@ -114,12 +97,13 @@ void mu__opener_answer_cancelled(struct mu__variable_store *store,
 {
     answer->opened.code = -MU_ECANCELLED;
     answer->opened.reason = "the open was given up";
-    mu__opener_append(&store->due, answer);
+    mu__list_append(&store->due, &answer->node);
 }
 
 void mu__opener_set_shards(const struct variable *v)
 {
-    for (struct open_answer *a = v->waiting.first; a != NULL; a = a->next)
+    for (struct open_answer *a = MU__LIST_FIRST(&v->waiting, struct open_answer, node);
+         a != NULL; a = MU__LIST_NEXT(a, struct open_answer, node))
         if (mu__shape_alike(&a->shape, &v->shape))
             a->opened.shards = v->shape.shards;
 }
@@ -130,7 +114,7 @@ void mu__opener_answer_mismatch(struct mu__variable_store *store,
     answer->opened.code = -MU_EPRECONDITION;
     answer->opened.reason =
         "it was created with another dtype, shape or number of shards";
-    mu__opener_append(&store->due, answer);
+    mu__list_append(&store->due, &answer->node);
 }
 
 void mu__opener_drop_answer(struct mu__variable_store *store, struct open_answer *answer)

@@ -19,7 +19,6 @@ static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
     {MU__VAR_OPEN, on_open},
@@ -30,7 +29,7 @@ static const struct mu__handler handlers[] = {
     {MU__STATUS_GET, on_status_get},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__NODE_TROUBLE, mu__ignore},
 };
 
 /* What it remembers. */
@@ -47,10 +46,12 @@ struct ps {
 
 /* ---- Answers ---- */
 
-/* An answer that is lost here leaves its requester waiting until its limit. */
-static void answer(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
+/* An answer that is lost here leaves its requester waiting until its limit. `body` is of
+ * the struct of `kind`, with `size` bytes. */
+static void answer(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
+                   size_t size)
 {
-    int rv = mu__send_borrowed(ctx, to, msg);
+    int rv = mu__send_body(ctx, to, kind, body, size);
 
     if (rv != 0)
         mu__log(ctx, MU__LOG_WARN, "an answer to node %u was lost: %s", to.node,
@@ -70,19 +71,16 @@ static struct mu__view message_of(int rv, const char *reason)
 
 static void answer_open(struct mu__ctx *ctx, const struct mu__store_opened *opened)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_OPENED);
+    const struct mu__var_opened body = {
+        .token = opened->requester.token,
+        .code = code_to_send(opened->code),
+        .message = message_of(opened->code, opened->reason),
+        .variable = opened->id,
+        .created = opened->created,
+        .shards = opened->code == -MU_EPRECONDITION ? opened->shards : 0,
+    };
 
-    if (msg != NULL) {
-        struct mu__var_opened *body = mu__body(msg);
-
-        body->token = opened->requester.token;
-        body->code = code_to_send(opened->code);
-        body->message = message_of(opened->code, opened->reason);
-        body->variable = opened->id;
-        body->created = opened->created;
-        body->shards = opened->code == -MU_EPRECONDITION ? opened->shards : 0;
-    }
-    answer(ctx, opened->requester.pid, msg);
+    answer(ctx, opened->requester.pid, MU__VAR_OPENED, &body, sizeof body);
 }
 
 /* Whatever a request made due: the store answers opens when it is time. */
@@ -131,38 +129,13 @@ static void on_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct ps *ps = state;
     const struct mu__var_read *body = mu__body(msg);
     const struct mu__store_read request = {body->variable, body->offset, body->size};
-    struct mu__view data = {NULL, 0};
-    uint64_t version = 0;
+    struct mu__var_data reply = {.token = body->token};
     mu_error error;
-    int rv = mu__store_read(ps->store, &request, &error, &data, &version);
-    struct mu__msg *reply = mu__msg_new(ctx, MU__VAR_DATA);
+    int rv = mu__store_read(ps->store, &request, &error, &reply.data, &reply.version);
 
-    if (reply != NULL) {
-        struct mu__var_data *reply_body = mu__body(reply);
-
-        reply_body->token = body->token;
-        reply_body->code = code_to_send(rv);
-        reply_body->message = message_of(rv, error.message);
-        reply_body->version = version;
-        reply_body->data = data;
-    }
-    answer(ctx, msg->from, reply);
-}
-
-static void answer_write(struct mu__ctx *ctx, const struct mu__msg *msg, uint64_t token,
-                         const mu_error *error, uint64_t version)
-{
-    struct mu__msg *reply = mu__msg_new(ctx, MU__VAR_WRITTEN);
-
-    if (reply != NULL) {
-        struct mu__var_written *body = mu__body(reply);
-
-        body->token = token;
-        body->code = code_to_send(error->code);
-        body->message = message_of(error->code, error->message);
-        body->version = version;
-    }
-    answer(ctx, msg->from, reply);
+    reply.code = code_to_send(rv);
+    reply.message = message_of(rv, error.message);
+    answer(ctx, msg->from, MU__VAR_DATA, &reply, sizeof reply);
 }
 
 static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -179,12 +152,14 @@ static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         .momentum = body->momentum,
         .writer = msg->from,
     };
+    struct mu__var_written reply = {.token = body->token};
     mu_error error = {.code = 0};
-    uint64_t version = 0;
 
-    (void)mu__store_write(ps->store, &request, &error, &version);
+    (void)mu__store_write(ps->store, &request, &error, &reply.version);
+    reply.code = code_to_send(error.code);
+    reply.message = message_of(error.code, error.message);
     if (body->operation != MU__WRITE_ABANDON)
-        answer_write(ctx, msg, body->token, &error, version);
+        answer(ctx, msg->from, MU__VAR_WRITTEN, &reply, sizeof reply);
     answer_opens(ctx, ps);
 }
 
@@ -291,18 +266,15 @@ static void stage(struct ps *ps, const struct mu__staging_piece *piece, bool las
 static void answer_effect(struct mu__ctx *ctx, const struct mu__msg *msg, uint64_t token,
                           const struct effect_outcome *outcome)
 {
-    struct mu__msg *reply = mu__msg_new(ctx, MU__EFFECT_WRITTEN);
+    const struct mu__effect_written body = {
+        .token = token,
+        .code = code_to_send(outcome->error.code),
+        .message = message_of(outcome->error.code, outcome->error.message),
+        .again = outcome->again,
+        .staged = outcome->staged,
+    };
 
-    if (reply != NULL) {
-        struct mu__effect_written *body = mu__body(reply);
-
-        body->token = token;
-        body->code = code_to_send(outcome->error.code);
-        body->message = message_of(outcome->error.code, outcome->error.message);
-        body->again = outcome->again;
-        body->staged = outcome->staged;
-    }
-    answer(ctx, msg->from, reply);
+    answer(ctx, msg->from, MU__EFFECT_WRITTEN, &body, sizeof body);
 }
 
 static void on_effect_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -385,14 +357,6 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     (void)ctx;
     if (mu__view_is(body->type, "chief"))
         note_chief(state, 0, body->node);
-}
-
-/* Who cannot be reached is no concern of a server that only answers. */
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    (void)ctx;
-    (void)state;
-    (void)msg;
 }
 
 /* ---- Status ---- */
@@ -522,21 +486,15 @@ static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     const struct mu__status_get *body = mu__body(msg);
     mu_value *value = mu__ps_status(state);
-    struct mu__msg *reply = mu__msg_new(ctx, MU__STATUS);
+    struct mu__status reply = {.token = body->token};
+    struct mu__buf *packed = mu__pack_value(value, &reply.status);
 
-    if (value != NULL && reply != NULL) {
-        struct mu__status *reply_body = mu__body(reply);
-
-        reply_body->token = body->token;
-        reply->backing = mu__pack_value(value, &reply_body->status);
-    }
-    mu_value_free(value);
-    if (reply == NULL || reply->backing == NULL) {
+    if (packed != NULL)
+        answer(ctx, msg->from, MU__STATUS, &reply, sizeof reply);
+    else
         mu__log(ctx, MU__LOG_WARN, "no status: out of memory");
-        mu__msg_free(ctx, reply);
-        return;
-    }
-    answer(ctx, msg->from, reply);
+    mu_value_free(value);
+    mu__buf_unref(packed);
 }
 
 /* ---- start and end ---- */

@@ -1,5 +1,7 @@
 #include "actors/ps/server_failures.h"
 
+#include "actors/packing.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +21,8 @@ struct failing_server {
 
 struct mu__server_failures {
     struct mu__server_failures_options options;
-    size_t count;
-    size_t capacity;
+    uint32_t count;
+    uint32_t capacity;
     struct failing_server *servers;
 };
 
@@ -65,21 +67,6 @@ static struct failing_server *longest_silent(struct mu__server_failures *failure
     return silent;
 }
 
-static bool make_room(struct mu__server_failures *failures)
-{
-    size_t capacity = failures->capacity == 0 ? 4 : failures->capacity * 2;
-    struct failing_server *servers;
-
-    if (failures->count < failures->capacity)
-        return true;
-    servers = realloc(failures->servers, capacity * sizeof *servers);
-    if (servers == NULL)
-        return false;
-    failures->servers = servers;
-    failures->capacity = capacity;
-    return true;
-}
-
 /* NULL: out of memory. */
 static struct failing_server *find_or_add(struct mu__server_failures *failures,
                                           uint32_t index)
@@ -91,7 +78,8 @@ static struct failing_server *find_or_add(struct mu__server_failures *failures,
     if (failures->count == MU__SERVER_FAILURES_SERVERS_MAX) {
         server = longest_silent(failures);
         free(server->reports);
-    } else if (make_room(failures)) {
+    } else if (mu__grow_for_one((void **)&failures->servers, &failures->capacity,
+                                failures->count, sizeof *failures->servers)) {
         server = &failures->servers[failures->count++];
     } else {
         return NULL;
@@ -131,17 +119,9 @@ static bool is_same_trouble(const struct failing_server *server, uint32_t report
 
 static void add(struct failing_server *server, struct failure_report report)
 {
-    if (server->count == server->capacity) {
-        uint32_t capacity = server->capacity == 0 ? 4 : server->capacity * 2;
-        struct failure_report *reports =
-            realloc(server->reports, (size_t)capacity * sizeof *reports);
-
-        if (reports == NULL)
-            return;
-        server->reports = reports;
-        server->capacity = capacity;
-    }
-    server->reports[server->count++] = report;
+    if (mu__grow_for_one((void **)&server->reports, &server->capacity, server->count,
+                         sizeof *server->reports))
+        server->reports[server->count++] = report;
 }
 
 bool mu__server_failures_report(struct mu__server_failures *failures, uint32_t index,

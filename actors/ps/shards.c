@@ -150,7 +150,7 @@ void mu__shard_remove_unused(struct mu__variable_store *store, struct variable *
     struct variable **link = &store->first;
     struct variable *before = NULL;
 
-    if (v->stage != ABSENT || v->waiting.first != NULL)
+    if (v->stage != ABSENT || !mu__list_is_empty(&v->waiting))
         return;
     while (*link != v) {
         before = *link;
@@ -230,7 +230,7 @@ void mu__shard_make_ready(struct mu__variable_store *store, struct variable *v)
 static struct open_answer *take_successor(struct mu__variable_store *store,
                                           struct variable *v)
 {
-    struct answers others = {NULL, NULL};
+    struct mu__list others = {NULL, NULL};
     struct open_answer *successor = NULL;
     struct open_answer *answer;
 
@@ -238,7 +238,7 @@ static struct open_answer *take_successor(struct mu__variable_store *store,
         if (successor == NULL && !answer->existing)
             successor = answer;
         else
-            mu__opener_append(&others, answer);
+            mu__list_append(&others, &answer->node);
     }
     v->waiting = others;
     store->totals.waiting -= successor != NULL;
@@ -269,12 +269,14 @@ void mu__shard_lose_creator(struct mu__variable_store *store, struct variable *v
     }
     if (v->stage == FILLED) {
         v->stage = ABANDONED;
-        if (v->waiting.first != NULL)
+        if (!mu__list_is_empty(&v->waiting))
             mu__shard_make_ready(store, v);
         return;
     }
     mu__shard_strip(store, v);
-    for (const struct open_answer *a = v->waiting.first; a != NULL; a = a->next)
+    for (const struct open_answer *a =
+             MU__LIST_FIRST(&v->waiting, struct open_answer, node);
+         a != NULL; a = MU__LIST_NEXT(a, struct open_answer, node))
         mu__opener_answer_absent(store, a);
     mu__shard_remove_unused(store, v);
 }

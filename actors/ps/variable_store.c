@@ -90,7 +90,7 @@ static int wait_for(struct mu__variable_store *store, struct variable *v,
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%" PRIu32 " wait for initial content, at most %" PRIu32,
                             store->totals.waiting, store->limits.waiting_max);
-    mu__opener_append(&v->waiting, answer);
+    mu__list_append(&v->waiting, &answer->node);
     store->totals.waiting++;
     if (v->stage == ABSENT)
         mu__opener_answer_absent(store, answer);

@@ -6,6 +6,9 @@
 
 /* ---- supervisor.c ---- */
 
+/* An outcome for the status. */
+void mu__sup_count_outcome(struct supervisor *s, int code);
+
 /* The closure ends here, whatever becomes of the answer. */
 void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
                      struct mu__closure *closure, const struct closure_outcome *outcome);
@@ -42,6 +45,10 @@ void mu__sup_adopt(struct supervisor *s, struct supervisor_client *client,
 
 /* Whether it is still to be run: somebody waits for it, or the journal has it. */
 bool mu__sup_is_awaited(const struct supervisor *s, const struct mu__closure *closure);
+
+/* Answer a SCHEDULE whose closure is not queued here with an error. */
+void mu__sup_refuse(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
+                    uint32_t kind, const char *text);
 
 /* Tell every client of an error that is of no closure. */
 void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,
@@ -87,6 +94,11 @@ static inline struct abandoned_attempt mu__sup_charge(const struct mu__closure *
 
 struct abandoned_attempt mu__sup_backup_charge(const struct mu__closure *closure,
                                                const struct closure_extra *extra);
+
+/* The number of the latest attempt: backups have numbers too, and no two attempts of a
+ * closure have the same. */
+uint32_t mu__sup_last_attempt(const struct supervisor *s,
+                              const struct mu__closure *closure);
 
 int mu__sup_send_run(struct mu__ctx *ctx, struct supervisor *s,
                      const struct mu__member_worker *worker,

@@ -88,9 +88,8 @@ void mu__sup_own(struct supervisor *s, struct supervisor_client *client,
 static void send_allow(struct mu__ctx *ctx, struct supervisor *s,
                        struct supervisor_client *client)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__ROOM_ALLOW);
     struct mu__client_room *room = &client->room;
-    struct mu__room_allow *body;
+    struct mu__room_allow body;
 
     for (int i = 0; i < MU__BOUNDS_COUNT; i++) {
         room->granted[i] = room->shares[i].granted;
@@ -99,17 +98,16 @@ static void send_allow(struct mu__ctx *ctx, struct supervisor *s,
     }
     room->number++;
     room->granted_since_ms = mu__now_ms(ctx);
-    if (msg != NULL) {
-        body = mu__body(msg);
-        body->session = room->session;
-        body->number = room->number;
-        body->closures = room->granted[MU__BOUND_CLOSURES];
-        body->bytes = room->granted[MU__BOUND_BYTES];
-        body->closures_max = s->config.queue_max;
-        body->bytes_max = s->config.queue_bytes_max;
-        body->clients = s->admission.members;
-    }
-    if (mu__send(ctx, client->pid, msg) != 0)
+    body = (struct mu__room_allow){
+        .session = room->session,
+        .number = room->number,
+        .closures = room->granted[MU__BOUND_CLOSURES],
+        .bytes = room->granted[MU__BOUND_BYTES],
+        .closures_max = s->config.queue_max,
+        .bytes_max = s->config.queue_bytes_max,
+        .clients = s->admission.members,
+    };
+    if (mu__send_body(ctx, client->pid, MU__ROOM_ALLOW, &body, sizeof body) != 0)
         mu__log(ctx, MU__LOG_WARN, "a client was not told how much room it has");
 }
 
@@ -269,8 +267,7 @@ void mu__sup_disown(struct mu__ctx *ctx, struct supervisor *s,
         struct mu__shares *bound = &s->admission.bounds[i];
         uint64_t free;
 
-        mu__share_drop(bound, &client->room.shares[i],
-                       size_in(s, i, bytes));
+        mu__share_drop(bound, &client->room.shares[i], size_in(s, i, bytes));
         if (!bound->is_short && client->room.is_member)
             continue;   /* it may have another one itself */
         free = mu__shares_free(bound);

@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
     SLOW_MS = 1000,         /* a build that takes longer has closures run beside it; */
@@ -36,13 +35,9 @@ static struct build *need_build(struct per_worker *pw,
 
     while (size <= worker->number)
         size *= 2;
-    if (size > pw->builds_size) {
-        if (!mu__grow_array((void **)&pw->builds, size, sizeof *pw->builds))
-            return NULL;
-        memset(pw->builds + pw->builds_size, 0,
-               (size - pw->builds_size) * sizeof *pw->builds);
-        pw->builds_size = size;
-    }
+    if (!mu__grow_zeroed((void **)&pw->builds, &pw->builds_size, size,
+                         sizeof *pw->builds))
+        return NULL;
     build = &pw->builds[worker->number];
     if (build->id.index != worker->index || build->id.role != worker->role)
         *build = (struct build){.id = mu__member_id(worker)};
@@ -307,7 +302,7 @@ void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
 static bool uses_slow(const struct supervisor *s, const struct closure_extra *extra,
                       uint32_t number)
 {
-    for (uint32_t i = 0; i < extra->inputs_count; i++) {
+    for (uint32_t i = 0; i < extra->inputs.count; i++) {
         const struct per_worker *pw =
             mu__map_get(&s->per_worker.by_number, mu__closure_extra_inputs(extra)[i]);
 
@@ -334,7 +329,7 @@ static void take_back_users(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
     for (; closure != NULL && left > 0; left--) {
         const struct closure_extra *extra = mu__sup_extra(s, closure);
 
-        if (extra != NULL && extra->worker == 0 && uses_slow(s, extra, number)) {
+        if (extra != NULL && extra->options.worker == 0 && uses_slow(s, extra, number)) {
             mu__sup_abandon(ctx, s, closure);
             s->counts.retried++;
             mu__sup_queue_first(ctx, s, closure);

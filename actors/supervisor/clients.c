@@ -132,28 +132,17 @@ void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_fault(struct mu__ctx *ctx, struct supervisor *s, int code, uint32_t kind,
                    const char *task, const char *text)
 {
-    for (uint32_t i = 0; i < s->clients.count; i++) {
-        struct mu__msg *msg =
-            s->clients.items[i].present ? mu__msg_new(ctx, MU__FAULT) : NULL;
-        struct mu__fault *body;
-        size_t size = strlen(task) + strlen(text);
+    const struct mu__fault body = {
+        .code = (uint32_t)-code,
+        .error_kind = kind,
+        .task = mu__view_str(task),
+        .message = mu__view_str(text),
+    };
 
-        if (msg == NULL)
-            continue;
-        msg->backing = mu__buf_new(size);
-        if (msg->backing == NULL) {
-            mu__msg_free(ctx, msg);
-            continue;
-        }
-        body = mu__body(msg);
-        body->code = (uint32_t)-code;
-        body->error_kind = kind;
-        body->task = mu__view_str(task);
-        body->message = mu__view_str(text);
-        (void)mu__pack_view(mu__pack_view(msg->backing->data, &body->task),
-                            &body->message);
-        (void)mu__send(ctx, s->clients.items[i].pid, msg);
-    }
+    for (uint32_t i = 0; i < s->clients.count; i++)
+        if (s->clients.items[i].present)
+            (void)mu__send_body(ctx, s->clients.items[i].pid, MU__FAULT, &body,
+                                sizeof body);
 }
 
 void mu__sup_drop_extra(struct mu__ctx *ctx, struct supervisor *s,
@@ -206,12 +195,8 @@ static bool has_slot(struct supervisor_client *client, uint64_t token)
         return false;
     while (count < token)
         count *= 2;
-    if (!mu__grow_array((void **)&client->slots, count, sizeof *client->slots))
-        return false;
-    memset(client->slots + client->slots_count, 0,
-           (count - client->slots_count) * sizeof *client->slots);
-    client->slots_count = count;
-    return true;
+    return mu__grow_zeroed((void **)&client->slots, &client->slots_count, count,
+                           sizeof *client->slots);
 }
 
 /* So that a client can name a closure by its token, whatever number it takes for that.
@@ -284,21 +269,17 @@ static struct mu__closure *enqueue(struct supervisor *s, struct supervisor_clien
     return closure;
 }
 
-static void refuse(struct mu__ctx *ctx, const struct mu__msg *msg, int code,
-                   const char *text)
+void mu__sup_refuse(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
+                    uint32_t kind, const char *text)
 {
-    const struct mu__schedule *request = (const void *)msg->body;
-    struct mu__msg *answer = mu__msg_new(ctx, MU__RESOLVED);
-    struct mu__resolved *body;
+    const struct mu__resolved body = {
+        .token = token,
+        .code = (uint32_t)-code,
+        .error_kind = kind,
+        .message = mu__view_str(text),
+    };
 
-    if (answer == NULL)
-        return;
-    body = mu__body(answer);
-    body->token = request->token;
-    body->code = (uint32_t)-code;
-    body->error_kind = code == -MU_EEXHAUSTED ? MU_ERROR_LIMIT : MU_ERROR_OTHER;
-    body->message = mu__view_str(text);
-    (void)mu__send(ctx, msg->from, answer);
+    (void)mu__send_body(ctx, to, MU__RESOLVED, &body, sizeof body);
 }
 
 static bool has_options(const struct mu__schedule *body)
@@ -327,14 +308,14 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
 
     if (extra == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    extra->flags = body->flags;
-    extra->priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
+    extra->options.flags = body->flags;
+    extra->options.priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
                                          : (uint8_t)(body->priority - 1);
-    extra->attempts_max = (uint16_t)body->attempts_max;
-    extra->worker = body->worker;
-    extra->not_worker = body->not_worker;
+    extra->options.attempts_max = (uint16_t)body->attempts_max;
+    extra->options.worker = body->worker;
+    extra->options.not_worker = body->not_worker;
     mu__sup_take_role(s, extra, body->worker_type);
-    extra->run_timeout_ms = mu__run_timeout(body->run_timeout_ms);
+    extra->options.run_timeout_ms = mu__run_timeout(body->run_timeout_ms);
     if (body->deadline_ms != 0)
         extra->deadline_ms = mu__now_ms(ctx) + body->deadline_ms;
     if (body->name.size > 0) {
@@ -363,7 +344,7 @@ static void begin(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
     extra = mu__sup_extra(s, closure);
     if (extra->deadline_ms != 0)
         mu__sup_arm(ctx, s, closure);
-    if (extra->inputs_missing > 0)
+    if (extra->inputs.missing > 0)
         mu__sup_hold(s, closure);
     else
         mu__sup_queue_last(ctx, s, closure);
@@ -377,7 +358,8 @@ void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__closure *closure;
 
     if (client == NULL) {
-        refuse(ctx, msg, -MU_EEXHAUSTED, "the chief has as many clients as it may");
+        mu__sup_refuse(ctx, msg->from, body->token, -MU_EEXHAUSTED, MU_ERROR_LIMIT,
+                       "the chief has as many clients as it may");
         return;
     }
     if (body->name.size > 0 && s->journal.file != NULL &&
@@ -385,13 +367,15 @@ void mu__sup_on_schedule(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         return;
     if (!mu__sup_room_admits(s, client,
                              (uint64_t)body->args.head_size + body->args.tail_size)) {
-        refuse(ctx, msg, -MU_EEXHAUSTED,
-               "the chief is full, and its client sent more than it was allowed");
+        mu__sup_refuse(ctx, msg->from, body->token, -MU_EEXHAUSTED, MU_ERROR_LIMIT,
+                       "the chief is full, and its client sent more than it was "
+                       "allowed");
         return;
     }
     closure = enqueue(s, client, msg);
     if (closure == NULL) {
-        refuse(ctx, msg, -MU_ENOMEM, "out of memory");
+        mu__sup_refuse(ctx, msg->from, body->token, -MU_ENOMEM, MU_ERROR_OTHER,
+                       "out of memory");
         return;
     }
     if (s->watchdog.timer == 0)
@@ -423,10 +407,10 @@ static void request_stop(struct mu__ctx *ctx, struct supervisor *s,
     if (worker != NULL)
         mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure),
                             closure->attempt);
-    worker = extra == NULL ? NULL : mu__membership_get(&s->members, extra->backup_worker);
+    worker = extra == NULL ? NULL : mu__membership_get(&s->members, extra->backup.worker);
     if (worker != NULL)
         mu__sup_send_cancel(ctx, worker->node, mu__closure_id(closure),
-                            extra->backup_attempt);
+                            extra->backup.attempt);
 }
 
 void mu__sup_on_cancel_all(struct mu__ctx *ctx, void *state, struct mu__msg *msg)

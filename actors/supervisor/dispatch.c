@@ -27,15 +27,18 @@ enum {
 uint32_t mu__sup_queue_of(struct supervisor *s, const struct mu__closure *closure)
 {
     const struct closure_extra *extra = mu__sup_extra(s, closure);
+    const struct closure_options *options;
     uint32_t number;
 
     if (extra == NULL)
         return MU__LIST_QUEUE;
-    if (extra->worker == 0)
-        return extra->role == 0 ? MU__LIST_QUEUES + extra->priority
-                               : mu__list_of_role(extra->role - 1U, extra->priority);
-    number = mu__membership_enroll(&s->members,
-                                 mu__sup_named_worker(s, extra, extra->worker - 1));
+    options = &extra->options;
+    if (options->worker == 0)
+        return options->role == 0
+                   ? MU__LIST_QUEUES + options->priority
+                   : mu__list_of_role(options->role - 1U, options->priority);
+    number = mu__membership_enroll(
+        &s->members, mu__sup_named_worker(s, extra, options->worker - 1));
     if (number == 0 || !mu__sup_need_worker_state(s, number))
         return MU__LIST_NONE;
     return mu__list_affine(number);
@@ -97,13 +100,12 @@ void mu__sup_hold(struct supervisor *s, struct mu__closure *closure)
 static void name_effect(const struct supervisor *s, const struct closure_extra *extra,
                         struct mu__run *body)
 {
-    body->flags = extra->flags;
-    body->name = mu__view_str(extra->name == NULL ? "" : extra->name);
-    if (extra->name == NULL)
-        body->name = (struct mu__view){NULL, 0};
-    if (extra->inputs_count > 0)
+    body->flags = extra->options.flags;
+    if (extra->name != NULL)
+        body->name = mu__view_str(extra->name);
+    if (extra->inputs.count > 0)
         body->inputs =
-            (struct mu__view){mu__closure_extra_inputs(extra), 8U * extra->inputs_count};
+            (struct mu__view){mu__closure_extra_inputs(extra), 8U * extra->inputs.count};
     if (extra->effect != 0) {
         body->origin = s->effects.origin;
         body->effect = extra->effect;
@@ -136,15 +138,9 @@ int mu__sup_send_run(struct mu__ctx *ctx, struct supervisor *s,
 void mu__sup_send_cancel(struct mu__ctx *ctx, uint32_t node, uint64_t closure,
                          uint32_t attempt)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__CANCEL);
-    struct mu__cancel *body;
+    const struct mu__cancel body = {.closure = closure, .attempt = attempt};
 
-    if (msg == NULL)
-        return;
-    body = mu__body(msg);
-    body->closure = closure;
-    body->attempt = attempt;
-    (void)mu__send(ctx, (mu__pid){node, MU__WORKER}, msg);
+    (void)mu__send_body(ctx, (mu__pid){node, MU__WORKER}, MU__CANCEL, &body, sizeof body);
 }
 
 /* ---- Giving out ---- */
@@ -159,7 +155,7 @@ bool mu__sup_has_effect_number(const struct supervisor *s)
 static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
                           struct mu__closure *closure, struct closure_extra *extra)
 {
-    if ((extra->flags & MU__CLOSURE_ONCE) == 0 || extra->effect != 0)
+    if ((extra->options.flags & MU__CLOSURE_ONCE) == 0 || extra->effect != 0)
         return true;
     if (mu__sup_has_effect_number(s) && mu__sup_journal_reserve(ctx, s) == 0) {
         extra->effect = ++s->effects.last;
@@ -171,8 +167,8 @@ static bool number_effect(struct mu__ctx *ctx, struct supervisor *s,
     return false;
 }
 
-/* What is to be done before a closure with `more` can go to a worker. False: it waits
- * elsewhere now. */
+/* What is to be done before a closure that has an extra can go to a worker. False: it
+ * waits elsewhere now. */
 static bool prepare(struct mu__ctx *ctx, struct supervisor *s,
                     struct mu__closure *closure, struct mu__member_worker *worker)
 {
@@ -182,26 +178,15 @@ static bool prepare(struct mu__ctx *ctx, struct supervisor *s,
         return false;
     if (s->journal.is_dirty)
         mu__sup_journal_secure(ctx, s);
-    return extra->inputs_count == 0 ||
+    return extra->inputs.count == 0 ||
            mu__sup_bring_inputs(ctx, s, closure, worker) == 0;
-}
-
-/* Backups have numbers too. */
-static uint16_t next_attempt(const struct closure_extra *extra,
-                             const struct mu__closure *closure)
-{
-    uint32_t last = extra != NULL && extra->backup_attempt > closure->attempt
-                        ? extra->backup_attempt
-                        : closure->attempt;
-
-    return (uint16_t)(last + 1);
 }
 
 /* To a worker's list, and into its account. */
 static void charge(struct mu__ctx *ctx, struct supervisor *s,
                    struct mu__closure *closure, uint32_t number)
 {
-    closure->attempt = next_attempt(mu__sup_extra(s, closure), closure);
+    closure->attempt = (uint16_t)(mu__sup_last_attempt(s, closure) + 1U);
     closure->started_ms = (uint32_t)mu__now_ms(ctx);
     closure->marks &= (uint8_t)~MU__MARK_BEGUN;
     closure->cost_us = mu__function_times_cost_us(&s->times, closure->function);
@@ -251,18 +236,18 @@ static bool suits(const struct mu__member_worker *worker, const void *arg)
            mu__sup_builds_suit(requirements->supervisor, requirements->extra, worker);
 }
 
-/* The least loaded worker with room that a closure may run on. `more` may be NULL. */
+/* The least loaded worker with room that a closure may run on. `extra` may be NULL. */
 static uint32_t pick_suiting(struct supervisor *s, const struct closure_extra *extra)
 {
     const struct requirements requirements = {s, extra};
 
-    if (extra != NULL && (extra->not_worker != 0 ||
-                          (s->per_worker.slow_builds != 0 && extra->inputs_count != 0)))
+    if (extra != NULL && (extra->options.not_worker != 0 ||
+                          (s->per_worker.slow_builds != 0 && extra->inputs.count != 0)))
         return mu__membership_pick_fitting(&s->members, mu__sup_role(extra), suits,
                                            &requirements);
-    return extra == NULL || extra->role == 0
+    return extra == NULL || extra->options.role == 0
                ? mu__membership_pick(&s->members)
-               : mu__membership_pick_role(&s->members, extra->role - 1U);
+               : mu__membership_pick_role(&s->members, extra->options.role - 1U);
 }
 
 /* A worker that has nothing to do and gets nothing else; 0 while there is none. */
@@ -433,9 +418,9 @@ struct abandoned_attempt mu__sup_backup_charge(const struct mu__closure *closure
 {
     return (struct abandoned_attempt){
         .closure = mu__closure_id(closure),
-        .attempt = extra->backup_attempt,
+        .attempt = extra->backup.attempt,
         .bytes = mu__closure_bytes(closure),
-        .begun = extra->backup_begun,
+        .begun = extra->backup.begun,
     };
 }
 
@@ -450,6 +435,16 @@ void mu__sup_unload(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
         mu__sup_dispatch_affine(ctx, s, number);
     if (worker->holds != 0)
         mu__sup_leave_if_idle(ctx, s, number);
+}
+
+uint32_t mu__sup_last_attempt(const struct supervisor *s,
+                              const struct mu__closure *closure)
+{
+    const struct closure_extra *extra = mu__sup_extra(s, closure);
+
+    return extra != NULL && extra->backup.attempt > closure->attempt
+               ? extra->backup.attempt
+               : closure->attempt;
 }
 
 uint32_t mu__sup_window(const struct supervisor *s,

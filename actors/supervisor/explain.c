@@ -148,9 +148,9 @@ static void describe_held(const struct supervisor *s, const struct closure_extra
 {
     uint64_t left_ms = extra->held_until_ms > now_ms ? extra->held_until_ms - now_ms : 0;
 
-    if (extra->inputs_missing > 0)
+    if (extra->inputs.missing > 0)
         (void)snprintf(out, size, "for %" PRIu16 " of its %" PRIu16 " inputs",
-                       extra->inputs_missing, extra->inputs_count);
+                       extra->inputs.missing, extra->inputs.count);
     else if (extra->failed_code == 0 && s->journal.error[0] != '\0')
         (void)snprintf(out, size, "for the journal, which cannot be written: %s",
                        s->journal.error);
@@ -183,12 +183,12 @@ static void describe_constrained(const struct supervisor *s,
     if (closure->crashes >= QUARANTINE_CRASHES)
         (void)snprintf(out, size, "for %s of its own, since %u workers were lost "
                        "under it", noun, closure->crashes);
-    else if (extra->not_worker == 0)
+    else if (extra->options.not_worker == 0)
         (void)snprintf(out, size, "for %s that has its inputs", noun);
     else
         (void)snprintf(out, size, "for another worker than %s",
-                       mu__sup_task_of(s, mu__sup_named_worker(s, extra,
-                                                               extra->not_worker - 1))
+                       mu__sup_task_of(s, mu__sup_named_worker(
+                                              s, extra, extra->options.not_worker - 1))
                            .text);
 }
 
@@ -294,7 +294,7 @@ static void describe_extra(const struct supervisor *s, const struct closure_extr
                            mu_value *map)
 {
     const struct mu__member_worker *backup =
-        mu__membership_get(&s->members, extra->backup_worker);
+        mu__membership_get(&s->members, extra->backup.worker);
     char text[256];
 
     if (extra->failed_code != 0) {

@@ -87,13 +87,13 @@ static void finish_attempts(struct mu__ctx *ctx, struct supervisor *s,
     const struct abandoned_attempt was = mu__sup_charge(closure);
 
     closure->marks &= (uint8_t)~MU__MARK_BEGUN;
-    if (extra != NULL && extra->backup_worker != 0) {
+    if (extra != NULL && extra->backup.worker != 0) {
         const struct abandoned_attempt backup_was = mu__sup_backup_charge(closure, extra);
-        uint32_t backup = extra->backup_worker;
+        uint32_t backup = extra->backup.worker;
 
         mu__sup_forget_backup(s, extra);
         if (backup == answered) {
-            closure->attempt = (uint16_t)extra->backup_attempt;
+            closure->attempt = (uint16_t)extra->backup.attempt;
             mu__sup_unload(ctx, s, backup, &backup_was);
         } else {
             abandon(ctx, s, backup, &backup_was);
@@ -123,10 +123,10 @@ void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *
 
     if (extra->held_until_ms != 0 && extra->held_until_ms < next_ms)
         next_ms = extra->held_until_ms;
-    if (extra->run_timeout_ms != 0 && mu__list_worker(closure->list) != 0) {
+    if (extra->options.run_timeout_ms != 0 && mu__list_worker(closure->list) != 0) {
         uint64_t ran_ms = (uint32_t)((uint32_t)now_ms - closure->started_ms);
-        uint64_t end_ms = now_ms + (ran_ms < extra->run_timeout_ms
-                                        ? extra->run_timeout_ms - ran_ms
+        uint64_t end_ms = now_ms + (ran_ms < extra->options.run_timeout_ms
+                                        ? extra->options.run_timeout_ms - ran_ms
                                         : 0);
 
         if (end_ms < next_ms)
@@ -137,7 +137,7 @@ void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *
     extra->timer = 0;
     if (next_ms != UINT64_MAX)
         extra->timer = mu__timer_set(ctx, next_ms > now_ms ? next_ms - now_ms : 0,
-                                    timer_token(TIMER_CLOSURE, extra->index));
+                                    timer_token(TIMER_CLOSURE, closure->extra - 1));
 }
 
 static uint64_t backoff_ms(uint32_t tries)
@@ -202,8 +202,7 @@ static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
                   const struct closure_outcome *outcome, uint64_t delay_ms)
 {
     struct closure_extra *extra = mu__sup_extra(s, closure);
-    uint32_t max = extra != NULL && extra->attempts_max != 0 ? extra->attempts_max
-                                                           : s->config.retries_max;
+    uint32_t max = extra == NULL ? 0 : extra->options.attempts_max;
 
     if ((closure->marks & (MU__MARK_CANCELLED | MU__MARK_UNWANTED)) != 0 ||
         !mu__sup_is_awaited(s, closure)) {
@@ -211,7 +210,7 @@ static void retry(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure 
                               "cancelled while it ran");
         return;
     }
-    if (mu__sup_runs(s, closure) >= max) {
+    if (mu__sup_runs(s, closure) >= (max == 0 ? s->config.retries_max : max)) {
         give_up(ctx, s, closure, outcome);
         return;
     }
@@ -300,10 +299,10 @@ static struct mu__closure *attempt_of(struct supervisor *s, const struct mu__msg
         return NULL;
     if (closure->attempt != body->attempt) {
         extra = mu__sup_extra(s, closure);
-        if (extra == NULL || extra->backup_worker == 0 ||
-            extra->backup_attempt != body->attempt)
+        if (extra == NULL || extra->backup.worker == 0 ||
+            extra->backup.attempt != body->attempt)
             return NULL;
-        number = extra->backup_worker;
+        number = extra->backup.worker;
     }
     worker = mu__membership_get(&s->members, number);
     *ret_number = number;
@@ -383,8 +382,8 @@ static void note_result(struct mu__ctx *ctx, struct supervisor *s,
     const struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t started_ms = closure->started_ms;
 
-    if (extra != NULL && extra->backup_worker == worker->number)
-        started_ms = extra->backup_started_ms;
+    if (extra != NULL && extra->backup.worker == worker->number)
+        started_ms = extra->backup.started_ms;
     if (body->code == 0)
         worker->finished++;
     else
@@ -411,7 +410,8 @@ static void settle(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
                               "cancelled while it ran");
         return;
     }
-    if (outcome->code == 0 && extra != NULL && (extra->flags & MU__CLOSURE_KEEP) != 0 &&
+    if (outcome->code == 0 && extra != NULL &&
+        (extra->options.flags & MU__CLOSURE_KEEP) != 0 &&
         s->clients.items[closure->client].present) {
         outcome->pinned = mu__sup_pin_result(ctx, s, closure, number);
         if (!outcome->pinned) {
@@ -439,7 +439,7 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
         .detail = body->detail,
     };
     const struct closure_extra *extra = mu__sup_extra(s, closure);
-    bool keeps = extra != NULL && (extra->flags & MU__CLOSURE_KEEP) != 0;
+    bool keeps = extra != NULL && (extra->options.flags & MU__CLOSURE_KEEP) != 0;
     bool lost = outcome.code == -MU_EABORTED && outcome.kind == MU_ERROR_WORKER &&
                 body->origin.size == 0;
     enum verdict verdict;
@@ -543,7 +543,7 @@ static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
     struct closure_outcome outcome = {.code = -MU_EDEADLINE, .kind = MU_ERROR_LIMIT};
 
     (void)snprintf(text, sizeof text, "it ran for %" PRIu32 " ms on %s, which is the "
-                   "limit of one run", extra->run_timeout_ms, task.text);
+                   "limit of one run", extra->options.run_timeout_ms, task.text);
     outcome.message = mu__view_str(text);
     outcome.task = mu__view_str(task.text);
     mu__log(ctx, MU__LOG_WARN, "closure %" PRIu64 ": %s", extra->closure, text);
@@ -555,9 +555,9 @@ static void give_up_stuck(struct mu__ctx *ctx, struct supervisor *s,
 static bool is_stuck(struct mu__ctx *ctx, const struct closure_extra *extra,
                      const struct mu__closure *closure)
 {
-    return extra->run_timeout_ms != 0 && mu__list_worker(closure->list) != 0 &&
+    return extra->options.run_timeout_ms != 0 && mu__list_worker(closure->list) != 0 &&
            (uint32_t)((uint32_t)mu__now_ms(ctx) - closure->started_ms) >=
-               extra->run_timeout_ms;
+               extra->options.run_timeout_ms;
 }
 
 /* Of one that is not known to have begun its worker is asked first: it gives it back, or
@@ -589,7 +589,7 @@ void mu__sup_closure_timer(struct mu__ctx *ctx, struct supervisor *s,
     }
     if (extra->held_until_ms != 0 && now_ms >= extra->held_until_ms) {
         extra->held_until_ms = 0;
-        if (closure->list == MU__LIST_HELD && extra->inputs_missing == 0)
+        if (closure->list == MU__LIST_HELD && extra->inputs.missing == 0)
             mu__sup_queue_first(ctx, s, closure);
     } else if (is_stuck(ctx, extra, closure)) {
         give_up_stuck_or_request(ctx, s, closure);

@@ -28,11 +28,9 @@ void mu__sup_send_input(struct mu__ctx *ctx, uint32_t node, uint64_t number,
 
 void mu__sup_send_drop(struct mu__ctx *ctx, uint32_t node, uint64_t number)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__DROP);
+    const struct mu__drop body = {.input = number};
 
-    if (msg != NULL)
-        ((struct mu__drop *)mu__body(msg))->input = number;
-    (void)mu__send(ctx, (mu__pid){node, MU__WORKER}, msg);
+    (void)mu__send_body(ctx, (mu__pid){node, MU__WORKER}, MU__DROP, &body, sizeof body);
 }
 
 void mu__sup_on_release(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -70,18 +68,18 @@ static int use_input(struct mu__ctx *ctx, struct supervisor *s,
     if (pinned != NULL && pinned->holder == 0 && pinned->backing == NULL) {
         if (!mu__pinned_result_add_waiting(pinned, mu__closure_id(closure)))
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-        extra->inputs_missing++;
+        extra->inputs.missing++;
         mu__sup_pinned_request(ctx, s, pinned);
     }
     if (pinned != NULL)
         pinned->users++;
     else
         pw->users++;
-    if (extra->has_many)
-        extra->inputs.many[extra->inputs_count] = number;
+    if (extra->inputs.has_many)
+        extra->inputs.many[extra->inputs.count] = number;
     else
         extra->inputs.one = number;
-    extra->inputs_count++;
+    extra->inputs.count++;
     return 0;
 }
 
@@ -100,7 +98,7 @@ int mu__sup_take_inputs(struct mu__ctx *ctx, struct supervisor *s,
         if (!mu__grow_array((void **)&many, count, sizeof *many))
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
         extra->inputs.many = many;
-        extra->has_many = true;
+        extra->inputs.has_many = true;
     }
     for (uint32_t i = 0; i < count; i++) {
         uint64_t number =
@@ -117,9 +115,9 @@ void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s,
                          struct closure_extra *extra)
 {
     const uint64_t *inputs = mu__closure_extra_inputs(extra);
-    uint32_t count = extra->inputs_count;
+    uint32_t count = extra->inputs.count;
 
-    extra->inputs_count = 0;
+    extra->inputs.count = 0;
     for (uint32_t i = 0; i < count; i++) {
         struct pinned_result *pinned = mu__pinned_results_find(&s->pinned, inputs[i]);
         struct per_worker *pw = mu__sup_per_worker_find(s, inputs[i]);
@@ -133,15 +131,15 @@ void mu__sup_drop_inputs(struct mu__ctx *ctx, struct supervisor *s,
             mu__sup_per_worker_remove_unused(ctx, s, pw);
         }
     }
-    if (extra->has_many)
+    if (extra->inputs.has_many)
         mu__free_array(extra->inputs.many);
-    extra->has_many = false;
+    extra->inputs.has_many = false;
 }
 
 uint32_t mu__sup_inputs_worker(const struct supervisor *s,
                                const struct closure_extra *extra)
 {
-    for (uint32_t i = 0; i < extra->inputs_count; i++) {
+    for (uint32_t i = 0; i < extra->inputs.count; i++) {
         const struct pinned_result *pinned =
             mu__pinned_results_find(&s->pinned, mu__closure_extra_inputs(extra)[i]);
 
@@ -164,7 +162,7 @@ static void bring_content(struct mu__ctx *ctx, struct pinned_result *pinned,
 static bool lacks_item(const struct supervisor *s, const struct closure_extra *extra,
                        const struct mu__member_worker *worker)
 {
-    for (uint32_t i = 0; i < extra->inputs_count; i++) {
+    for (uint32_t i = 0; i < extra->inputs.count; i++) {
         const struct per_worker *pw =
             mu__sup_per_worker_find(s, mu__closure_extra_inputs(extra)[i]);
 
@@ -179,7 +177,7 @@ static bool lacks_item(const struct supervisor *s, const struct closure_extra *e
 static bool lacks_build(const struct supervisor *s, const struct closure_extra *extra,
                         const struct mu__member_worker *worker, char *text, size_t size)
 {
-    for (uint32_t i = 0; i < extra->inputs_count; i++) {
+    for (uint32_t i = 0; i < extra->inputs.count; i++) {
         const struct per_worker *pw =
             mu__sup_per_worker_find(s, mu__closure_extra_inputs(extra)[i]);
 
@@ -210,8 +208,8 @@ int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
         mu__sup_resolve_error(ctx, s, closure, -MU_ENOTFOUND, MU_ERROR_INPUT, text);
         return -MU_ENOTFOUND;
     }
-    extra->inputs_missing = 0;
-    for (uint32_t i = 0; i < extra->inputs_count; i++) {
+    extra->inputs.missing = 0;
+    for (uint32_t i = 0; i < extra->inputs.count; i++) {
         struct pinned_result *pinned =
             mu__pinned_results_find(&s->pinned, mu__closure_extra_inputs(extra)[i]);
 
@@ -220,12 +218,12 @@ int mu__sup_bring_inputs(struct mu__ctx *ctx, struct supervisor *s,
         if (pinned->backing != NULL)
             bring_content(ctx, pinned, worker->node);
         else if (mu__pinned_result_add_waiting(pinned, extra->closure))
-            extra->inputs_missing++;
+            extra->inputs.missing++;
     }
-    if (extra->inputs_missing == 0)
+    if (extra->inputs.missing == 0)
         return 0;
     mu__sup_hold(s, closure);
-    for (uint32_t i = 0; i < extra->inputs_count; i++) {
+    for (uint32_t i = 0; i < extra->inputs.count; i++) {
         struct pinned_result *pinned =
             mu__pinned_results_find(&s->pinned, mu__closure_extra_inputs(extra)[i]);
 

@@ -19,6 +19,7 @@
 #ifndef MU_ACTORS_SUPERVISOR_INTERNAL_H
 #define MU_ACTORS_SUPERVISOR_INTERNAL_H
 
+#include "actors/keep.h"
 #include "actors/messages.h"
 #include "actors/packing.h"
 #include "actors/ps/server_failures.h"

@@ -60,12 +60,12 @@ static void describe(void *owner, uint64_t id, struct mu__journal_scheduled *rec
     extra = mu__sup_extra(s, closure);
     record->args = mu__closure_args(closure);
     record->effect = extra->effect;
-    record->flags = extra->flags;
-    record->priority = extra->priority + 1U;
-    record->run_timeout_ms = extra->run_timeout_ms;
-    record->attempts_max = extra->attempts_max;
-    record->worker = extra->worker;
-    record->not_worker = extra->not_worker;
+    record->flags = extra->options.flags;
+    record->priority = extra->options.priority + 1U;
+    record->run_timeout_ms = extra->options.run_timeout_ms;
+    record->attempts_max = extra->options.attempts_max;
+    record->worker = extra->options.worker;
+    record->not_worker = extra->options.not_worker;
     record->worker_type = mu__sup_role_view(s, extra);
 }
 
@@ -123,7 +123,7 @@ static int number_effect(struct mu__ctx *ctx, struct supervisor *s,
 {
     int rv;
 
-    if ((extra->flags & MU__CLOSURE_ONCE) == 0)
+    if ((extra->options.flags & MU__CLOSURE_ONCE) == 0)
         return 0;
     if (!mu__sup_has_effect_number(s))
         return mu_error_set(ret_error, -MU_EEXHAUSTED, "too many closures with effects "
@@ -165,7 +165,7 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     struct named_closure *named;
     int rv;
 
-    if (has_inputs && (extra->flags & MU__CLOSURE_ONCE) != 0)
+    if (has_inputs && (extra->options.flags & MU__CLOSURE_ONCE) != 0)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "with a journal, a named closure that has inputs cannot have "
                             "its effects once: the next chief would not know its number");
@@ -178,7 +178,7 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     named->function = closure->function;
     mu__names_hold(&s->functions, named->function);
     named->is_late = has_inputs;
-    extra->flags &= ~(uint32_t)MU__CLOSURE_KEEP;
+    extra->options.flags &= ~(uint32_t)MU__CLOSURE_KEEP;
     rv = number_effect(ctx, s, extra, ret_error);
     if (rv == 0 && !has_inputs)
         rv = note_scheduled(ctx, s, named, ret_error);
@@ -216,21 +216,6 @@ static void answer_finished(struct mu__ctx *ctx, mu__pid to, uint64_t token,
     (void)mu__send(ctx, to, msg);
 }
 
-static void refuse(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
-                   const char *text)
-{
-    struct mu__msg *msg = mu__msg_new(ctx, MU__RESOLVED);
-
-    if (msg != NULL) {
-        struct mu__resolved *body = mu__body(msg);
-
-        body->token = token;
-        body->code = (uint32_t)-code;
-        body->message = mu__view_str(text);
-    }
-    (void)mu__send(ctx, to, msg);
-}
-
 static void join(struct mu__ctx *ctx, struct supervisor *s,
                  struct supervisor_client *client, const struct mu__schedule *body,
                  struct named_closure *named)
@@ -245,7 +230,8 @@ static void join(struct mu__ctx *ctx, struct supervisor *s,
         return;
     }
     if (!mu__named_closure_join(named, client->pid, body->token))
-        refuse(ctx, client->pid, body->token, -MU_ENOMEM, "out of memory");
+        mu__sup_refuse(ctx, client->pid, body->token, -MU_ENOMEM, MU_ERROR_OTHER,
+                       "out of memory");
 }
 
 bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
@@ -260,8 +246,8 @@ bool mu__sup_journal_known(struct mu__ctx *ctx, struct supervisor *s,
     function = mu__names_view(&s->functions, named->function);
     if (function.size != body->function.size ||
         memcmp(function.data, body->function.data, function.size) != 0)
-        refuse(ctx, client->pid, body->token, -MU_EEXISTS,
-               "the journal has a closure of that name with another function");
+        mu__sup_refuse(ctx, client->pid, body->token, -MU_EEXISTS, MU_ERROR_OTHER,
+                       "the journal has a closure of that name with another function");
     else if (named->closure != 0)
         join(ctx, s, client, body, named);
     else {
@@ -281,17 +267,13 @@ static void answer_joined(struct mu__ctx *ctx, struct supervisor *s,
 {
     for (struct joined_client *at = named->joined; at != NULL; at = at->next) {
         s->counts.scheduled++;
-        if (outcome->code == 0) {
-            s->counts.finished++;
+        mu__sup_count_outcome(s, outcome->code);
+        if (outcome->code == 0)
             answer_finished(ctx, at->pid, at->token, named);
-            continue;
-        }
-        if (outcome->code == -MU_ECANCELLED)
-            s->counts.cancelled++;
         else
-            s->counts.failed++;
-        refuse(ctx, at->pid, at->token, outcome->code,
-               "the closure of that name, which another one had scheduled, failed");
+            mu__sup_refuse(ctx, at->pid, at->token, outcome->code, MU_ERROR_OTHER,
+                           "the closure of that name, which another one had scheduled, "
+                           "failed");
     }
 }
 
@@ -377,18 +359,19 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
     s->counts.args_bytes += mu__closure_bytes(closure);
     s->counts.scheduled++;
     *extra = (struct closure_extra){
-        .index = extra->index,
         .closure = extra->closure,
         .name = extra->name,
         .number = body->number,
         .effect = body->effect,
-        .flags = body->flags,
-        .priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
-                                        : (uint8_t)(body->priority - 1),
-        .run_timeout_ms = mu__run_timeout(body->run_timeout_ms),
-        .attempts_max = (uint16_t)body->attempts_max,
-        .worker = body->worker,
-        .not_worker = body->not_worker,
+        .options = {
+            .flags = body->flags,
+            .priority = body->priority == 0 ? MU__PRIORITY_DEFAULT
+                                            : (uint8_t)(body->priority - 1),
+            .run_timeout_ms = mu__run_timeout(body->run_timeout_ms),
+            .attempts_max = (uint16_t)body->attempts_max,
+            .worker = body->worker,
+            .not_worker = body->not_worker,
+        },
     };
     mu__sup_take_role(s, extra, body->worker_type);
     named->closure = extra->closure;

@@ -99,22 +99,12 @@ void mu__sup_send_item(struct mu__ctx *ctx, const struct supervisor *s,
 static void answer_make(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64_t number,
                         const mu_error *error)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__PER_WORKER_MADE);
+    struct mu__per_worker_made body = {
+        .token = token, .input = number, .code = (uint32_t)-error->code};
 
-    if (msg != NULL) {
-        struct mu__per_worker_made *body = mu__body(msg);
-
-        body->token = token;
-        body->input = number;
-        body->code = (uint32_t)-error->code;
-        if (error->code != 0)
-            msg->backing = mu__buf_new(strlen(error->message));
-        if (msg->backing != NULL) {
-            body->message = mu__view_str(error->message);
-            (void)mu__pack_view(msg->backing->data, &body->message);
-        }
-    }
-    (void)mu__send(ctx, to, msg);
+    if (error->code != 0)
+        body.message = mu__view_str(error->message);
+    (void)mu__send_body(ctx, to, MU__PER_WORKER_MADE, &body, sizeof body);
 }
 
 static struct per_worker *per_worker_new(struct supervisor *s, mu__pid client,

@@ -16,30 +16,23 @@
 static void answer_fetch(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64_t number,
                          const struct closure_outcome *outcome)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__FETCHED);
+    struct mu__fetched body = {
+        .token = token, .input = number, .code = (uint32_t)-outcome->code};
+    struct mu__msg *msg;
 
+    if (outcome->code != 0) {
+        body.error_kind = outcome->kind;
+        body.message = outcome->message;
+        body.task = outcome->task;
+        (void)mu__send_body(ctx, to, MU__FETCHED, &body, sizeof body);
+        return;
+    }
+    body.content = outcome->result;
+    msg = mu__msg_new(ctx, MU__FETCHED);
     if (msg != NULL) {
-        struct mu__fetched *body = mu__body(msg);
-
-        body->token = token;
-        body->input = number;
-        body->code = (uint32_t)-outcome->code;
-        if (outcome->code == 0) {
-            body->content = outcome->result;
-            if (outcome->backing != NULL)
-                msg->backing = mu__buf_ref(outcome->backing);
-        } else {
-            size_t size = (size_t)outcome->message.size + outcome->task.size;
-
-            body->error_kind = outcome->kind;
-            msg->backing = mu__buf_new(size);
-            if (msg->backing != NULL) {
-                body->message = outcome->message;
-                body->task = outcome->task;
-                (void)mu__pack_view(mu__pack_view(msg->backing->data, &body->message),
-                                    &body->task);
-            }
-        }
+        *(struct mu__fetched *)mu__body(msg) = body;
+        if (outcome->backing != NULL)
+            msg->backing = mu__buf_ref(outcome->backing);
     }
     (void)mu__send(ctx, to, msg);
 }
@@ -70,13 +63,13 @@ static void serve_waiting(struct mu__ctx *ctx, struct supervisor *s,
         struct mu__closure *closure = mu__closures_find(&s->closures, waiting[i]);
         struct closure_extra *extra = closure == NULL ? NULL : mu__sup_extra(s, closure);
 
-        if (extra == NULL || extra->inputs_missing == 0)
+        if (extra == NULL || extra->inputs.missing == 0)
             continue;
-        extra->inputs_missing--;
+        extra->inputs.missing--;
         if (outcome != NULL) {
-            extra->inputs_missing = 0;
+            extra->inputs.missing = 0;
             mu__sup_resolve(ctx, s, closure, outcome);
-        } else if (extra->inputs_missing == 0 && closure->list == MU__LIST_HELD) {
+        } else if (extra->inputs.missing == 0 && closure->list == MU__LIST_HELD) {
             mu__sup_queue_first(ctx, s, closure);
         }
     }
@@ -89,15 +82,13 @@ static void pull(struct mu__ctx *ctx, struct supervisor *s, struct pinned_result
 {
     const struct mu__member_worker *worker =
         mu__membership_get(&s->members, pinned->holder);
-    struct mu__msg *msg;
+    const struct mu__pull body = {.input = pinned->number};
 
     if (pinned->pulling || worker == NULL)
         return;
     pinned->pulling = true;
-    msg = mu__msg_new(ctx, MU__PULL);
-    if (msg != NULL)
-        ((struct mu__pull *)mu__body(msg))->input = pinned->number;
-    (void)mu__send(ctx, (mu__pid){worker->node, MU__WORKER}, msg);
+    (void)mu__send_body(ctx, (mu__pid){worker->node, MU__WORKER}, MU__PULL, &body,
+                        sizeof body);
 }
 
 /* Its closure goes to its queue, or waits for inputs of its own: at most one step of the

@@ -31,7 +31,7 @@ static bool may_recall(const struct supervisor *s, const struct mu__closure *clo
 
     return (closure->marks & MU__MARK_BEGUN) == 0 &&
            closure->crashes < QUARANTINE_CRASHES &&
-           (extra == NULL || (extra->worker == 0 && extra->backup_worker == 0 &&
+           (extra == NULL || (extra->options.worker == 0 && extra->backup.worker == 0 &&
                              extra->returns < RETURNS_MAX));
 }
 
@@ -157,7 +157,8 @@ void mu__sup_recall_one(struct mu__ctx *ctx, struct supervisor *s,
         mu__timer_cancel(ctx, extra->timer);
     if (extra->deadline_ms != 0 && extra->deadline_ms < now_ms + delay_ms)
         delay_ms = extra->deadline_ms > now_ms ? extra->deadline_ms - now_ms : 0;
-    extra->timer = mu__timer_set(ctx, delay_ms, timer_token(TIMER_CLOSURE, extra->index));
+    extra->timer =
+        mu__timer_set(ctx, delay_ms, timer_token(TIMER_CLOSURE, closure->extra - 1));
 }
 
 /* ---- Behind something long ---- */
@@ -199,15 +200,15 @@ static void note_begun(struct mu__ctx *ctx, struct supervisor *s, uint32_t numbe
         mu__membership_begin(&s->members, number, closure->cost_us);
         closure->marks |= MU__MARK_BEGUN;
         closure->started_ms = begun_ms;
-        if (extra != NULL && extra->run_timeout_ms != 0)
+        if (extra != NULL && extra->options.run_timeout_ms != 0)
             mu__sup_arm(ctx, s, closure);
-    } else if (extra != NULL && extra->backup_worker == number &&
-               extra->backup_attempt == reported->attempt) {
-        if (extra->backup_begun)
+    } else if (extra != NULL && extra->backup.worker == number &&
+               extra->backup.attempt == reported->attempt) {
+        if (extra->backup.begun)
             return;
         mu__membership_begin(&s->members, number, 0);
-        extra->backup_begun = true;
-        extra->backup_started_ms = begun_ms;
+        extra->backup.begun = true;
+        extra->backup.started_ms = begun_ms;
     } else {
         (void)mu__sup_abandoned_reported(ctx, s, number, reported->closure,
                                          reported->attempt, false);
@@ -394,7 +395,7 @@ static bool suits_idle(const struct supervisor *s, const struct mu__closure *clo
     const struct closure_extra *extra = mu__sup_extra(s, closure);
 
     return extra == NULL || (mu__sup_role_suits(s, extra, steal_from_to->idle) &&
-                            (extra->inputs_count == 0 ||
+                            (extra->inputs.count == 0 ||
                              (steal_from_to->is_stuck &&
                               mu__sup_builds_suit(s, extra, steal_from_to->idle))));
 }
@@ -486,7 +487,7 @@ static uint32_t rank_of(const struct supervisor *s, const struct mu__closure *cl
 
     if (extra == NULL)
         return 2 * MU__PRIORITY_DEFAULT + 1;
-    return 2u * extra->priority + (extra->worker == 0);
+    return 2u * extra->options.priority + (extra->options.worker == 0);
 }
 
 /* Whether one that is further behind, or not even sent, is more urgent. `arg`: the rank

@@ -32,7 +32,8 @@ struct task_text mu__sup_task(const struct supervisor *s,
 
 uint32_t mu__sup_role(const struct closure_extra *extra)
 {
-    return extra == NULL || extra->role == 0 ? MU__ROLE_ANY : extra->role - 1U;
+    return extra == NULL || extra->options.role == 0 ? MU__ROLE_ANY
+                                                     : extra->options.role - 1U;
 }
 
 struct mu__worker_id mu__sup_named_worker(const struct supervisor *s,
@@ -51,30 +52,31 @@ bool mu__sup_role_suits(const struct supervisor *s, const struct closure_extra *
 {
     if (extra == NULL)
         return true;
-    if (extra->role != 0 && worker->role != extra->role - 1U)
+    if (extra->options.role != 0 && worker->role != extra->options.role - 1U)
         return false;
-    return extra->not_worker != worker->index + 1 ||
+    return extra->options.not_worker != worker->index + 1 ||
            worker->role != mu__sup_named_worker(s, extra, worker->index).role;
 }
 
 void mu__sup_take_role(const struct supervisor *s, struct closure_extra *extra,
                        struct mu__view type)
 {
-    extra->role = 0;
-    if (type.size > 0)
-        extra->role = (uint8_t)(mu__worker_types_find(&s->config.types, type) + 1);
+    uint32_t role = mu__worker_types_find(&s->config.types, type);
+
+    extra->options.role = type.size == 0 ? 0 : (uint8_t)(role + 1);
 }
 
 int mu__sup_check_role(const struct supervisor *s, const struct closure_extra *extra,
                        mu_error *ret_error)
 {
+    const struct closure_options *options = &extra->options;
     char types[MU__WORKER_TYPES_TEXT_MAX];
 
-    if ((extra->role == 0 && extra->worker == 0 && extra->not_worker == 0) ||
+    if ((options->role == 0 && options->worker == 0 && options->not_worker == 0) ||
         mu__sup_named_worker(s, extra, 0).role < s->config.types.count)
         return 0;
     mu__worker_types_text(&s->config.types, types, sizeof types);
-    if (extra->role != 0)
+    if (options->role != 0)
         return mu_error_set(ret_error, -MU_EINVALID, "the task type that the closure is "
                             "for runs no closures: option worker_types of the chief is "
                             "\"%s\"", types);
@@ -173,21 +175,12 @@ uint32_t mu__sup_waiting_lists(const struct supervisor *s)
 void mu__sup_refuse_worker(struct mu__ctx *ctx, const struct supervisor *s,
                            mu__pid worker, const char *type, uint32_t index)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__REGISTER_REFUSED);
     char types[MU__WORKER_TYPES_TEXT_MAX];
+    struct mu__register_refused body;
 
     mu__worker_types_text(&s->config.types, types, sizeof types);
+    body.worker_types = mu__view_str(types);
     mu__log(ctx, MU__LOG_WARN, "/job:%s/task:%" PRIu32 " offers to run closures and gets "
             "none: option worker_types of this chief is \"%s\"", type, index, types);
-    if (msg != NULL) {
-        struct mu__register_refused *body = mu__body(msg);
-        struct mu__view text = mu__view_str(types);
-
-        msg->backing = mu__buf_new(text.size);
-        if (msg->backing != NULL) {
-            body->worker_types = text;
-            (void)mu__pack_view(msg->backing->data, &body->worker_types);
-        }
-    }
-    (void)mu__send(ctx, worker, msg);
+    (void)mu__send_body(ctx, worker, MU__REGISTER_REFUSED, &body, sizeof body);
 }

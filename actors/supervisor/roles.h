@@ -25,7 +25,7 @@ struct task_text mu__sup_task_of(const struct supervisor *s, struct mu__worker_i
 /* The type a role stands for. */
 const char *mu__sup_role_name(const struct supervisor *s, uint32_t role);
 
-/* The role that a closure is for; MU__ROLE_ANY. `more` may be NULL. */
+/* The role that a closure is for; MU__ROLE_ANY. `extra` may be NULL. */
 uint32_t mu__sup_role(const struct closure_extra *extra);
 
 /* The worker of a task index that a closure names: of its own role, or of type
@@ -34,7 +34,7 @@ struct mu__worker_id mu__sup_named_worker(const struct supervisor *s,
                                           const struct closure_extra *extra,
                                           uint32_t index);
 
-/* Whether a worker is of the closure's role, and not the one that it avoids. `more` may
+/* Whether a worker is of the closure's role, and not the one that it avoids. `extra` may
  * be NULL. */
 bool mu__sup_role_suits(const struct supervisor *s, const struct closure_extra *extra,
                         const struct mu__member_worker *worker);

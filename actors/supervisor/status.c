@@ -311,17 +311,12 @@ static void request_servers(struct mu__ctx *ctx, struct supervisor *s,
                         struct status_request *request)
 {
     for (uint32_t i = 0; i < s->nodes.count; i++) {
-        struct mu__msg *msg;
-        struct mu__status_get *body;
+        const struct live_node *node = &s->nodes.items[i];
+        const struct mu__status_get body = {.token = request->number};
 
-        if (strcmp(s->nodes.items[i].type, "ps") != 0)
-            continue;
-        msg = mu__msg_new(ctx, MU__STATUS_GET);
-        if (msg == NULL)
-            continue;
-        body = mu__body(msg);
-        body->token = request->number;
-        if (mu__send(ctx, (mu__pid){s->nodes.items[i].node, MU__PS}, msg) == 0)
+        if (strcmp(node->type, "ps") == 0 &&
+            mu__send_body(ctx, (mu__pid){node->node, MU__PS}, MU__STATUS_GET, &body,
+                          sizeof body) == 0)
             request->missing++;
     }
 }

@@ -11,7 +11,7 @@ enum { BACKUP_TICK_MS = 50 };
 
 void mu__sup_forget_backup(struct supervisor *s, struct closure_extra *extra)
 {
-    extra->backup_worker = 0;
+    extra->backup.worker = 0;
     mu__backups_remove(&s->backups, extra->closure);
 }
 
@@ -20,14 +20,14 @@ bool mu__sup_promote_backup(struct supervisor *s, struct mu__closure *closure)
     struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t number;
 
-    if (extra == NULL || extra->backup_worker == 0)
+    if (extra == NULL || extra->backup.worker == 0)
         return false;
-    number = extra->backup_worker;
-    closure->attempt = (uint16_t)extra->backup_attempt;
-    closure->started_ms = extra->backup_started_ms;
+    number = extra->backup.worker;
+    closure->attempt = (uint16_t)extra->backup.attempt;
+    closure->started_ms = extra->backup.started_ms;
     closure->cost_us = 0;
     closure->marks &= (uint8_t)~MU__MARK_BEGUN;
-    if (extra->backup_begun)
+    if (extra->backup.begun)
         closure->marks |= MU__MARK_BEGUN;
     mu__sup_forget_backup(s, extra);
     mu__closures_move_last(&s->closures, closure, mu__list_in_flight(number));
@@ -43,7 +43,7 @@ void mu__sup_backups_lost(struct supervisor *s, uint32_t number)
             mu__closures_find(&s->closures, s->backups.closures[i]);
         struct closure_extra *extra = mu__sup_extra(s, closure);
 
-        if (extra->backup_worker == number)
+        if (extra->backup.worker == number)
             mu__sup_forget_backup(s, extra);
         else
             i++;
@@ -74,17 +74,9 @@ static bool is_straggler(const struct supervisor *s, const struct mu__closure *c
     return closure->marks == MU__MARK_BEGUN && closure->crashes < QUARANTINE_CRASHES &&
            mu__is_straggler(mu__function_times_find(&s->times, closure->function), ran_ms,
                             s->config.backup_percent) &&
-           (extra == NULL || (extra->backup_worker == 0 && extra->worker == 0 &&
-                             extra->inputs_count == 0 &&
-                             (extra->flags & MU__CLOSURE_NO_BACKUP) == 0));
-}
-
-/* Backups have numbers too, and no two attempts of a closure have the same. */
-static uint32_t last_attempt(const struct mu__closure *closure,
-                             const struct closure_extra *extra)
-{
-    return extra->backup_attempt > closure->attempt ? extra->backup_attempt
-                                                   : closure->attempt;
+           (extra == NULL || (extra->backup.worker == 0 && extra->options.worker == 0 &&
+                             extra->inputs.count == 0 &&
+                             (extra->options.flags & MU__CLOSURE_NO_BACKUP) == 0));
 }
 
 static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
@@ -98,15 +90,15 @@ static void run_backup(struct mu__ctx *ctx, struct supervisor *s,
                                                                  may_help, &straggler);
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    if (worker == NULL || last_attempt(closure, extra) >= s->config.retries_max ||
+    if (worker == NULL || mu__sup_last_attempt(s, closure) >= s->config.retries_max ||
         !mu__backups_add(&s->backups, extra->closure))
         return;
-    extra->backup_worker = number;
-    extra->backup_attempt = (uint16_t)(last_attempt(closure, extra) + 1U);
-    extra->backup_started_ms = (uint32_t)mu__now_ms(ctx);
-    extra->backup_begun = false;
+    extra->backup.worker = number;
+    extra->backup.attempt = (uint16_t)(mu__sup_last_attempt(s, closure) + 1U);
+    extra->backup.started_ms = (uint32_t)mu__now_ms(ctx);
+    extra->backup.begun = false;
     mu__membership_load(&s->members, number, mu__closure_bytes(closure), 0);
-    if (mu__sup_send_run(ctx, s, worker, closure, extra->backup_attempt) != 0) {
+    if (mu__sup_send_run(ctx, s, worker, closure, extra->backup.attempt) != 0) {
         mu__membership_unload(&s->members, number, mu__closure_bytes(closure), 0, false);
         mu__sup_forget_backup(s, extra);
         return;

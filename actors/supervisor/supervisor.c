@@ -17,7 +17,6 @@ enum {
 /* What it hears. */
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
@@ -43,13 +42,13 @@ static const struct mu__handler handlers[] = {
     {MU__CLUSTER_REMOVED, mu__sup_on_cluster_removed},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__NODE_TROUBLE, mu__ignore},
     {MU__TIMER, on_timer},
 };
 
 /* ---- The end of a closure ---- */
 
-static void count_outcome(struct supervisor *s, int code)
+void mu__sup_count_outcome(struct supervisor *s, int code)
 {
     if (code == 0)
         s->counts.finished++;
@@ -148,7 +147,7 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
         mu__sup_journal_resolved(ctx, s, closure, outcome))
         settle_effect(s, extra);
     if (client->present) {
-        count_outcome(s, outcome->code);
+        mu__sup_count_outcome(s, outcome->code);
         answer(ctx, s, closure, outcome);
     } else {
         s->counts.forgotten++;
@@ -217,14 +216,6 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__sup_lose_worker(ctx, s, worker);
 }
 
-/* Whoever waits for a link says why it is not up; this actor waits for none. */
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    (void)ctx;
-    (void)state;
-    (void)msg;
-}
-
 /* ---- Timers ---- */
 
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
@@ -240,7 +231,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         break;
     case TIMER_CLOSURE:
         extra = mu__closure_extras_at(&s->extras, (uint32_t)rest);
-        if (extra != NULL && extra->timer == body->timer)
+        if (extra != NULL && extra->closure != 0 && extra->timer == body->timer)
             mu__sup_closure_timer(ctx, s, extra);
         break;
     case TIMER_BUILD:

@@ -298,23 +298,11 @@ void mu__sup_worker_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
 void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
                           const char *text)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__DRAINED);
+    struct mu__drained body = {.token = token, .code = (uint32_t)-code};
 
-    if (msg != NULL) {
-        struct mu__drained *body = mu__body(msg);
-
-        body->token = token;
-        body->code = (uint32_t)-code;
-        if (code != 0) {
-            body->message = mu__view_str(text);
-            msg->backing = mu__buf_new(body->message.size);
-            if (msg->backing == NULL)
-                body->message.size = 0;
-            else
-                (void)mu__pack_view(msg->backing->data, &body->message);
-        }
-    }
-    (void)mu__send(ctx, to, msg);
+    if (code != 0)
+        body.message = mu__view_str(text);
+    (void)mu__send_body(ctx, to, MU__DRAINED, &body, sizeof body);
 }
 
 /* It leaves by itself once it knows that it has nothing; others hear when it has left. */
@@ -331,7 +319,6 @@ void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t n
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
     struct worker_state *worker_state = &s->worker_states.items[number];
-    struct mu__msg *msg;
 
     if (worker == NULL || (worker->holds & MU__HOLD_DRAIN) == 0 || worker->load > 0)
         return;
@@ -339,8 +326,7 @@ void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t n
         answer_itself(ctx, worker_state, worker->node);
         return;
     }
-    msg = mu__msg_new(ctx, MU__JOB_DONE);
-    (void)mu__send(ctx, (mu__pid){worker->node, MU__JOB}, msg);
+    (void)mu__send(ctx, (mu__pid){worker->node, MU__JOB}, mu__msg_new(ctx, MU__JOB_DONE));
 }
 
 static struct mu__member_worker *worker_to_drain(struct supervisor *s,
@@ -404,15 +390,9 @@ void mu__sup_on_drain(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t node)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__FENCE);
+    const struct mu__fence body = {s->effects.origin, s->effects.epoch};
 
-    if (msg != NULL) {
-        struct mu__fence *body = mu__body(msg);
-
-        body->origin = s->effects.origin;
-        body->epoch = s->effects.epoch;
-    }
-    if (mu__send(ctx, (mu__pid){node, MU__PS}, msg) != 0)
+    if (mu__send_body(ctx, (mu__pid){node, MU__PS}, MU__FENCE, &body, sizeof body) != 0)
         mu__log(ctx, MU__LOG_WARN, "a parameter server was not told whose effects it may "
                 "apply");
 }

@@ -1,10 +1,9 @@
 /* What was begun on a server and is not wanted any more: the server is told, now or as
  * soon as its link has room. */
-#include "actors/variables/internal.h"
+#include "actors/variables/actions.h"
 
+#include "actors/keep.h"
 #include "actors/ps/variable_store.h"
-#include "actors/variables/abandons.h"
-#include "actors/variables/operations.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,16 +20,13 @@ struct pending_abandon {
 
 static int try_abandon(struct mu__ctx *ctx, const struct pending_abandon *abandon)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_WRITE);
+    const struct mu__var_write body = {
+        .operation = MU__WRITE_ABANDON,
+        .variable = abandon->variable,
+        .transfer = abandon->transfer,
+    };
 
-    if (msg != NULL) {
-        struct mu__var_write *body = mu__body(msg);
-
-        body->operation = MU__WRITE_ABANDON;
-        body->variable = abandon->variable;
-        body->transfer = abandon->transfer;
-    }
-    return mu__send(ctx, abandon->to, msg);
+    return mu__send_body(ctx, abandon->to, MU__VAR_WRITE, &body, sizeof body);
 }
 
 /* Nothing answers an ABANDON. Without it, others would wait for what we gave up for as
@@ -42,7 +38,7 @@ void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
     struct pending_abandon *stored;
     int rv = try_abandon(ctx, &abandon);
 
-    if (!mu__vars_is_transient(rv) || rv == -MU_EUNAVAILABLE)
+    if (!mu__send_is_transient(rv) || rv == -MU_EUNAVAILABLE)
         return;
     stored = v->abandons_count < ABANDONS_MAX ? malloc(sizeof *stored) : NULL;
     if (stored == NULL) {

@@ -1,10 +1,5 @@
 /* How an operation fails: what its error says, and whom it names. */
-#include "actors/variables/abandons.h"
-#include "actors/variables/failures.h"
-#include "actors/variables/internal.h"
-#include "actors/variables/opens.h"
-#include "actors/variables/operations.h"
-#include "actors/variables/servers.h"
+#include "actors/variables/actions.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -100,7 +95,16 @@ static void line_add_server(struct line *line, const struct variables *v, uint32
 
 /* ---- Failing ---- */
 
-/* Ends an operation with the error that its call has, which came from `server`. */
+/* Ends an operation with the error that its call has. */
+static void end(struct mu__ctx *ctx, struct variables *v, struct operation *op)
+{
+    for (uint32_t i = 0; i < op->parts_count; i++)
+        mu__vars_abandon_part(ctx, v, &op->parts[i]);
+    v->pump_all_due = true;
+    mu__vars_complete(ctx, v, op, op->call->call.error.code);
+}
+
+/* The error came from `server`. */
 static void end_failed(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                        uint32_t server)
 {
@@ -108,10 +112,7 @@ static void end_failed(struct mu__ctx *ctx, struct variables *v, struct operatio
 
     task_text(server, error->task, sizeof error->task);
     error->kind = MU_ERROR_SERVER;
-    for (uint32_t i = 0; i < op->parts_count; i++)
-        mu__vars_abandon_part(ctx, v, &op->parts[i]);
-    v->pump_all_due = true;
-    mu__vars_complete(ctx, v, op, error->code);
+    end(ctx, v, op);
 }
 
 void mu__vars_fail(struct mu__ctx *ctx, struct variables *v, struct operation *op,
@@ -142,40 +143,35 @@ void mu__vars_fail_forgotten(struct mu__ctx *ctx, struct variables *v,
                                          "created anew: it does not have it"));
 }
 
-void mu__vars_fail_bad_answer(struct mu__ctx *ctx, struct variables *v,
-                              struct op_part *part)
+/* The part's server is named between the words. */
+static void fail_at(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
+                    int code, const char *before, const char *after)
 {
-    char text[SERVER_TEXT_MAX + 64];
+    char text[SERVER_TEXT_MAX + 128];
     char server_name[SERVER_TEXT_MAX];
 
     server_text(v, part->server, server_name, sizeof server_name);
-    (void)snprintf(text, sizeof text, "%s answered something else than was asked",
-                   server_name);
-    mu__vars_fail(ctx, v, part->op, part->server, -MU_EDATALOSS, text);
+    (void)snprintf(text, sizeof text, "%s%s%s", before, server_name, after);
+    mu__vars_fail(ctx, v, part->op, part->server, code, text);
+}
+
+void mu__vars_fail_bad_answer(struct mu__ctx *ctx, struct variables *v,
+                              struct op_part *part)
+{
+    fail_at(ctx, v, part, -MU_EDATALOSS, "", " answered something else than was asked");
 }
 
 void mu__vars_fail_unknown(struct mu__ctx *ctx, struct variables *v, struct op_part *part)
 {
-    char text[SERVER_TEXT_MAX + 96];
-    char server_name[SERVER_TEXT_MAX];
-
-    server_text(v, part->server, server_name, sizeof server_name);
-    (void)snprintf(text, sizeof text,
-                   "%s was lost before it answered: the outcome is unknown", server_name);
-    mu__vars_fail(ctx, v, part->op, part->server, -MU_EUNAVAILABLE, text);
+    fail_at(ctx, v, part, -MU_EUNAVAILABLE, "",
+            " was lost before it answered: the outcome is unknown");
 }
 
 void mu__vars_fail_replaced(struct mu__ctx *ctx, struct variables *v,
                             struct op_part *part)
 {
-    char text[SERVER_TEXT_MAX + 96];
-    char server_name[SERVER_TEXT_MAX];
-
-    server_text(v, part->server, server_name, sizeof server_name);
-    (void)snprintf(text, sizeof text,
-                   "the variable was created anew on %s before all of it was written: "
-                   "the outcome is unknown", server_name);
-    mu__vars_fail(ctx, v, part->op, part->server, -MU_EUNAVAILABLE, text);
+    fail_at(ctx, v, part, -MU_EUNAVAILABLE, "the variable was created anew on ",
+            " before all of it was written: the outcome is unknown");
 }
 
 /* Its words, about this operation: "variable w: open: " is what they begin with. */
@@ -190,10 +186,7 @@ void mu__vars_fail_as(struct mu__ctx *ctx, struct variables *v, struct operation
                        reason == NULL ? error->message : reason + strlen(": open: "));
     op->call->call.error.kind = error->kind;
     memcpy(op->call->call.error.task, error->task, sizeof error->task);
-    for (uint32_t i = 0; i < op->parts_count; i++)
-        mu__vars_abandon_part(ctx, v, &op->parts[i]);
-    v->pump_all_due = true;
-    mu__vars_complete(ctx, v, op, error->code);
+    end(ctx, v, op);
 }
 
 static bool is_absent(const struct op_part *part)

@@ -1,11 +1,5 @@
 /* Parts that wait for their turn with a server, and requests that are under way. */
-#include "actors/variables/variables.h"
-
-#include "actors/variables/internal.h"
-
-#include "actors/keep.h"
-#include "actors/ps/variable_store.h"
-#include "actors/variables/flights.h"
+#include "actors/variables/actions.h"
 
 #include <assert.h>
 
@@ -13,35 +7,16 @@
 
 void mu__vars_enqueue(struct variables *v, struct op_part *part)
 {
-    struct variable_server *server = &v->servers[part->server];
-
-    if (part->queued)
-        return;
+    if (!part->queued)
+        mu__list_append(&v->servers[part->server].queue, &part->node);
     part->queued = true;
-    part->next = NULL;
-    if (server->first == NULL)
-        server->first = part;
-    else
-        server->last->next = part;
-    server->last = part;
 }
 
 void mu__vars_dequeue(struct variables *v, struct op_part *part)
 {
-    struct variable_server *server = &v->servers[part->server];
-    struct op_part **link = &server->first;
-    struct op_part *before = NULL;
-
-    if (!part->queued)
-        return;
+    if (part->queued)
+        mu__list_remove(&v->servers[part->server].queue, &part->node);
     part->queued = false;
-    while (*link != part) {
-        before = *link;
-        link = &before->next;
-    }
-    *link = part->next;
-    if (server->last == part)
-        server->last = before;
 }
 
 void mu__vars_unstage(struct variables *v, struct op_part *part)
@@ -108,23 +83,15 @@ bool mu__vars_end_answered_flight(struct variables *v, const struct mu__msg *msg
     return true;
 }
 
-void mu__vars_disown_flights(struct variables *v, struct operation *op)
+void mu__vars_disown_flights(struct variables *v, struct operation *op,
+                             const struct op_part *part)
 {
     for (uint32_t i = 0; i < MU__FLIGHTS_MAX && op->flights > 0; i++) {
-        if (v->flights[i].token == 0 || v->flights[i].part == NULL ||
-            v->flights[i].part->op != op)
+        struct op_part *flying = v->flights[i].part;
+
+        if (flying == NULL || flying->op != op || (part != NULL && flying != part))
             continue;
         v->flights[i].part = NULL;
         op->flights--;
-    }
-}
-
-void mu__vars_disown_part(struct variables *v, struct op_part *part)
-{
-    for (uint32_t i = 0; i < MU__FLIGHTS_MAX && part->op->flights > 0; i++) {
-        if (v->flights[i].token == 0 || v->flights[i].part != part)
-            continue;
-        v->flights[i].part = NULL;
-        part->op->flights--;
     }
 }

@@ -1,12 +1,14 @@
 /* What the program's side of the parameter servers is made of:
  *
  *     variables.c          the actor: an operation is planned, sent, answered, completed
- *     flights.h            queues of parts, and requests that are under way
- *     opens.h              how an open goes from phase to phase
- *     servers.h            where the servers are; lost_servers.c: those that stay away
- *     failures.h           how an operation fails, and whom its error names
- *     abandons.h           telling servers what is not wanted any more
- *     reopen.h             what was opened on a server that has forgotten it
+ *     flights.c            queues of parts, and requests that are under way
+ *     opens.c              how an open goes from phase to phase
+ *     servers.c            where the servers are; lost_servers.c: those that stay away
+ *     failures.c           how an operation fails, and whom its error names
+ *     abandons.c           telling servers what is not wanted any more
+ *     reopen.c             what was opened on a server that has forgotten it
+ *
+ * What these files call of each other is in actions.h.
  *
  * A call becomes an operation with one part for each shard. A part that has something to
  * send stands in the queue of its server; what was sent and is not answered is a flight.
@@ -20,6 +22,7 @@
 
 #include "actors/messages.h"
 #include "actors/variables/variables.h"
+#include "runtime/base/list.h"
 
 enum { TROUBLE_BYTES_MAX = 128 };
 
@@ -55,7 +58,7 @@ enum step { RESTING, OPENING, MOVING };
 enum open_phase { FIND_HOME, FIND, CONFIRM, FILL, FILL_HOME, COMMIT };
 
 struct op_part {
-    struct op_part *next;   /* in its server's queue */
+    struct mu__list_node node;  /* in its server's queue, if `queued` */
     struct operation *op;
     enum step step;
     bool queued;
@@ -109,8 +112,7 @@ struct variable_server {
     uint64_t down_ms;       /* since when, if not up */
     char *address;          /* NULL: not known */
     char trouble[TROUBLE_BYTES_MAX];
-    struct op_part *first;  /* parts that have something to send */
-    struct op_part *last;
+    struct mu__list queue;  /* of parts that have something to send */
     uint64_t bytes_under_way;
     uint32_t staged;
 };

@@ -1,9 +1,7 @@
 /* Servers that were up and are away for `server_lost_ms`: whatever needs one fails with
  * -MU_EUNAVAILABLE, now and until it is back. One that was never up is waited for: tasks
  * start in any order. */
-#include "actors/variables/failures.h"
-#include "actors/variables/internal.h"
-#include "actors/variables/servers.h"
+#include "actors/variables/actions.h"
 
 enum { LOOK_AGAIN_MS = 1000 };  /* at operations that came to need a lost server later */
 

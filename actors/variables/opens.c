@@ -1,12 +1,7 @@
 /* How an open goes from phase to phase: see enum open_phase. */
-#include "actors/variables/internal.h"
+#include "actors/variables/actions.h"
 
 #include "actors/ps/variable_store.h"
-#include "actors/variables/abandons.h"
-#include "actors/variables/failures.h"
-#include "actors/variables/flights.h"
-#include "actors/variables/opens.h"
-#include "actors/variables/operations.h"
 
 bool mu__vars_requests_existing(const struct op_part *part)
 {
@@ -68,7 +63,7 @@ void mu__vars_begin_open(struct variables *v, struct operation *op, uint64_t rep
 static void find_again(struct mu__ctx *ctx, struct variables *v, struct operation *op,
                        uint64_t replaces)
 {
-    mu__vars_disown_flights(v, op);
+    mu__vars_disown_flights(v, op, NULL);
     for (uint32_t i = 0; i < op->parts_count; i++) {
         struct op_part *part = &op->parts[i];
 

@@ -7,11 +7,7 @@
  * Reads and assigns do again what was done with the former shards. An add or a gradient
  * goes on only with shards that have refused it as a whole; if a former shard has taken
  * it, or may have, its outcome is unknown. */
-#include "actors/variables/failures.h"
-#include "actors/variables/flights.h"
-#include "actors/variables/internal.h"
-#include "actors/variables/operations.h"
-#include "actors/variables/reopen.h"
+#include "actors/variables/actions.h"
 
 #include <stdlib.h>
 
@@ -67,7 +63,7 @@ static int begin_inner(struct mu__ctx *ctx, struct variables *v, struct operatio
 /* From its first piece, with the shard that there is now. */
 static void restart(struct variables *v, struct op_part *part)
 {
-    mu__vars_disown_part(v, part);
+    mu__vars_disown_flights(v, part->op, part);
     mu__vars_unstage(v, part);
     part->op->parts_left += part->step == RESTING;
     part->step = MOVING;
@@ -108,7 +104,7 @@ void mu__vars_reopen(struct mu__ctx *ctx, struct variables *v, struct op_part *p
         return;
     }
     mu__vars_dequeue(v, part);
-    mu__vars_disown_part(v, part);
+    mu__vars_disown_flights(v, part->op, part);
     mu__vars_unstage(v, part);
     part->stale = true;
     if (op->inner != NULL)

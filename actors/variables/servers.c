@@ -1,10 +1,5 @@
 /* The servers: where each one is, and what is to be done when one is lost. */
-#include "actors/variables/failures.h"
-#include "actors/variables/flights.h"
-#include "actors/variables/internal.h"
-#include "actors/variables/opens.h"
-#include "actors/variables/operations.h"
-#include "actors/variables/servers.h"
+#include "actors/variables/actions.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -30,7 +25,7 @@ int mu__vars_need_servers(struct mu__ctx *ctx, struct variables *v, uint32_t cou
 
 /* ---- Lost ---- */
 
-/* A part begins anew what its server may have forgotten; not one of an open. */
+/* What the server may have forgotten is sent again. Not for parts of an open. */
 static void start_over(struct variables *v, struct op_part *part)
 {
     if (part->op->call->call.operation == MU__VARIABLE_ASSIGN)
@@ -52,7 +47,8 @@ static void lose_server(struct mu__ctx *ctx, struct variables *v, uint32_t serve
     v->away_count++;
     s->down_ms = mu__now_ms(ctx);
     mu__vars_watch_lost(ctx, v);
-    for (struct op_part *part = s->first; part != NULL; part = part->next)
+    for (struct op_part *part = MU__LIST_FIRST(&s->queue, struct op_part, node);
+         part != NULL; part = MU__LIST_NEXT(part, struct op_part, node))
         if (!is_open(part->op))
             start_over(v, part);
     for (uint32_t i = 0; i < MU__FLIGHTS_MAX; i++) {

@@ -3,17 +3,10 @@
  * alone, since it is the one that has to be fast. */
 #include "actors/variables/variables.h"
 
-#include "actors/variables/internal.h"
+#include "actors/variables/actions.h"
 
 #include "actors/keep.h"
 #include "actors/ps/variable_store.h"
-#include "actors/variables/abandons.h"
-#include "actors/variables/failures.h"
-#include "actors/variables/flights.h"
-#include "actors/variables/opens.h"
-#include "actors/variables/operations.h"
-#include "actors/variables/reopen.h"
-#include "actors/variables/servers.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -21,13 +14,9 @@
 
 /* What it hears. */
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
@@ -56,12 +45,6 @@ static const struct rule rules[] = {
 
 /* ---- Completing ---- */
 
-bool mu__vars_is_transient(int rv)
-{
-    return rv == -MU_EEXHAUSTED || rv == -MU_EUNAVAILABLE || rv == -MU_EAGAIN ||
-           rv == -MU_ENOMEM;
-}
-
 void mu__vars_retry_later(struct mu__ctx *ctx, struct variables *v)
 {
     if (v->retry_timer == 0)
@@ -75,7 +58,7 @@ static void unlist(struct variables *v, struct operation *op)
     while (*link != op)
         link = &(*link)->next;
     *link = op->next;
-    mu__vars_disown_flights(v, op);
+    mu__vars_disown_flights(v, op, NULL);
 }
 
 /* Out of all lists, with what it has begun for itself. */
@@ -146,10 +129,11 @@ static bool may_send(struct variables *v, const struct op_part *part)
 
 static struct op_part *next_part(struct variables *v, uint32_t server)
 {
-    struct op_part *part = v->servers[server].first;
+    const struct mu__list *queue = &v->servers[server].queue;
+    struct op_part *part = MU__LIST_FIRST(queue, struct op_part, node);
 
     while (part != NULL && !may_send(v, part))
-        part = part->next;
+        part = MU__LIST_NEXT(part, struct op_part, node);
     return part;
 }
 
@@ -157,68 +141,59 @@ static int send_open(struct mu__ctx *ctx, struct variables *v, struct op_part *p
                      struct flight *flight)
 {
     const struct mu__variable_call *call = part->op->call;
-    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_OPEN);
     uint8_t dims[MU__DIMS_BYTES_MAX];
-    struct mu__var_open *body;
+    const struct mu__var_open body = {
+        .token = flight->token,
+        .name = mu__view_str(call->name),
+        .dtype = call->shape->dtype,
+        .dims = {dims, mu__shape_pack_dims(call->shape, dims)},
+        .shard = part->shard,
+        .shards = call->shape->shards,
+        .size = part->shard_bytes,
+        .existing = mu__vars_requests_existing(part),
+        .replaces = part->replaces,
+    };
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
     flight->answer = MU__VAR_OPENED;
     part->transfer = flight->token;
-    body = mu__body(msg);
-    body->token = flight->token;
-    body->name = mu__view_str(call->name);
-    body->dtype = call->shape->dtype;
-    body->dims = (struct mu__view){dims, mu__shape_pack_dims(call->shape, dims)};
-    body->shard = part->shard;
-    body->shards = call->shape->shards;
-    body->size = part->shard_bytes;
-    body->existing = mu__vars_requests_existing(part);
-    body->replaces = part->replaces;
-    return mu__send_borrowed(ctx, pid_of(v, part->server), msg);
+    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_OPEN, &body, sizeof body);
 }
 
 static int send_read(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                      struct flight *flight)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_READ);
-    struct mu__var_read *body;
+    const struct mu__var_read body = {
+        .token = flight->token,
+        .variable = part->id,
+        .offset = flight->offset,
+        .size = flight->size,
+    };
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
     flight->answer = MU__VAR_DATA;
-    body = mu__body(msg);
-    body->token = flight->token;
-    body->variable = part->id;
-    body->offset = flight->offset;
-    body->size = flight->size;
-    return mu__send(ctx, pid_of(v, part->server), msg);
+    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_READ, &body, sizeof body);
 }
 
 static int send_write(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                       struct flight *flight)
 {
     const struct mu__variable_call *call = part->op->call;
-    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_WRITE);
-    struct mu__var_write *body;
+    struct mu__var_write body = {
+        .token = flight->token,
+        .variable = is_open(part->op) ? call->ids[part->shard] : part->id,
+        .operation = part->write,
+        .offset = flight->offset,
+        .rate = call->rate,
+        .momentum = call->momentum,
+    };
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
     flight->answer = MU__VAR_WRITTEN;
     if (!part->begun && !is_open(part->op))
         part->transfer = flight->token;
-    body = mu__body(msg);
-    body->token = flight->token;
-    body->variable = is_open(part->op) ? call->ids[part->shard] : part->id;
-    body->operation = part->write;
-    body->transfer = part->transfer;
-    body->offset = flight->offset;
-    body->rate = call->rate;
-    body->momentum = call->momentum;
+    body.transfer = part->transfer;
     if (flight->size > 0)
-        body->data = (struct mu__view){
+        body.data = (struct mu__view){
             (const uint8_t *)call->source + part->offset + flight->offset, flight->size};
-    return mu__send_borrowed(ctx, pid_of(v, part->server), msg);
+    return mu__send_body(ctx, pid_of(v, part->server), MU__VAR_WRITE, &body, sizeof body);
 }
 
 /* Send the next piece of a part. */
@@ -262,7 +237,7 @@ static void pump(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 
         mu__vars_dequeue(v, part);
         rv = send_piece(ctx, v, part);
-        if (rv != 0 && !mu__vars_is_transient(rv)) {
+        if (rv != 0 && !mu__send_is_transient(rv)) {
             mu__vars_fail(ctx, v, part->op, server, rv, "a message could not be sent");
             continue;
         }

@@ -6,6 +6,8 @@
 #include "actors/messages.h"
 #include "actors/effects/effects.h"
 #include "actors/worker/pinned.h"
+#include "runtime/base/list.h"
+#include "runtime/base/text_map.h"
 #include "runtime/kernel/world.h"
 #include "runtime/message/codec.h"
 
@@ -23,12 +25,10 @@ enum { MU__RUN_LINES_MAX = 256 };
 /* A function, and all that its runs need of their worker: it stays in memory for a run
  * that does not end. */
 struct mu__registered {
-    struct mu__registered *next;
+    struct mu__text_node named;     /* first: in the table of functions */
     mu_function_fn function;
     void *user;
     unsigned flags;
-    uint32_t hash;
-    uint32_t name_size;
     int worker;                     /* task index, */
     const char *worker_type;        /* and type */
     mu__post_fn post;               /* NULL: lines go into the errors' detail only */
@@ -59,16 +59,10 @@ struct mu__run_extra {
     size_t lines_size;
 };
 
-struct mu__run_list {
-    struct mu_run *first;
-    struct mu_run *last;
-};
-
 struct mu_run {
     struct mu__work work;           /* first: the executor's pointer is ours */
-    struct mu_run *next;            /* in `list` */
-    struct mu_run *prev;
-    struct mu__run_list *list;
+    struct mu__list_node listed;
+    struct mu__list *list;          /* that it is in; NULL: none */
     struct mu__registered *registered;
     mu_node *node;
     mu__pid requester;
@@ -93,6 +87,16 @@ struct mu_run {
     bool began;                     /* the function was called */
     bool no_memory;                 /* for what it wanted to return */
 };
+
+static inline struct mu_run *mu__run_first(const struct mu__list *list)
+{
+    return MU__LIST_FIRST(list, struct mu_run, listed);
+}
+
+static inline struct mu_run *mu__run_next(const struct mu_run *run)
+{
+    return MU__LIST_NEXT(run, struct mu_run, listed);
+}
 
 /* The message that asked for it. */
 static inline const struct mu__run *mu__run_request(const struct mu_run *run)

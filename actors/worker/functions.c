@@ -9,13 +9,7 @@ enum { FUNCTIONS_MAX = 65536 };
 static struct mu__registered *find_exactly(const struct function_table *functions,
                                            struct mu__view name)
 {
-    uint32_t hash = mu__view_hash(name);
-    struct mu__registered *f = functions->buckets[hash % MU__FUNCTION_BUCKETS];
-
-    while (f != NULL && (f->hash != hash || f->name_size != name.size ||
-                         memcmp(f->name, name.data, name.size) != 0))
-        f = f->next;
-    return f;
+    return (struct mu__registered *)mu__text_map_find(&functions->by_name, name);
 }
 
 struct mu__registered *mu__functions_find(const struct function_table *functions,
@@ -50,6 +44,12 @@ static int check(const struct function_table *functions, bool is_serving,
     return 0;
 }
 
+static int out_of_memory(struct mu__function_call *call)
+{
+    return mu_error_set(&call->call.error, -MU_ENOMEM, "no memory for function \"%s\"",
+                        call->name);
+}
+
 int mu__functions_add(struct function_table *functions,
                       const struct mu__worker_config *config, bool is_serving,
                       struct mu__function_call *call)
@@ -60,10 +60,9 @@ int mu__functions_add(struct function_table *functions,
 
     if (rv != 0)
         return rv;
-    if (functions->count == FUNCTIONS_MAX ||
+    if (functions->by_name.table.count == FUNCTIONS_MAX ||
         !mu__grow_array((void **)&f, 1, sizeof *f))
-        return mu_error_set(&call->call.error, -MU_ENOMEM,
-                            "no memory for function \"%s\"", call->name);
+        return out_of_memory(call);
     *f = (struct mu__registered){
         .function = call->function,
         .user = call->user,
@@ -71,35 +70,36 @@ int mu__functions_add(struct function_table *functions,
         .worker = (int)config->index,
         .worker_type = config->type,
         .post = config->post,
-        .hash = mu__view_hash(name),
-        .name_size = name.size,
     };
     memcpy(f->name, call->name, name.size);
-    f->next = functions->buckets[f->hash % MU__FUNCTION_BUCKETS];
-    functions->buckets[f->hash % MU__FUNCTION_BUCKETS] = f;
-    functions->count++;
-    return 0;
+    f->named.text = (struct mu__view){f->name, name.size};
+    if (mu__text_map_add(&functions->by_name, &f->named) == 0)
+        return 0;
+    mu__free_array(f);
+    return out_of_memory(call);
 }
 
-static bool is_running(const struct mu__run_list *running,
+static bool is_running(const struct mu__list *running,
                        const struct mu__registered *f)
 {
-    const struct mu_run *run = running->first;
+    const struct mu_run *run = mu__run_first(running);
 
     while (run != NULL && run->registered != f)
-        run = run->next;
+        run = mu__run_next(run);
     return run != NULL;
 }
 
 void mu__functions_done(struct function_table *functions,
-                        const struct mu__run_list *running)
+                        const struct mu__list *running)
 {
-    for (size_t i = 0; i < MU__FUNCTION_BUCKETS; i++)
-        while (functions->buckets[i] != NULL) {
-            struct mu__registered *f = functions->buckets[i];
+    struct mu__text_node *next = mu__text_map_next(&functions->by_name, NULL);
 
-            functions->buckets[i] = f->next;
-            if (!is_running(running, f))
-                mu__free_array(f);
-        }
+    while (next != NULL) {
+        struct mu__registered *f = (struct mu__registered *)next;
+
+        next = mu__text_map_next(&functions->by_name, next);
+        if (!is_running(running, f))
+            mu__free_array(f);
+    }
+    mu__text_map_done(&functions->by_name);
 }

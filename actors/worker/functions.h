@@ -4,12 +4,9 @@
 
 #include "actors/worker/worker.h"
 
-enum { MU__FUNCTION_BUCKETS = 256 };
-
 /* Zeroed memory is empty. */
 struct function_table {
-    struct mu__registered *buckets[MU__FUNCTION_BUCKETS];
-    uint32_t count;
+    struct mu__text_map by_name;
 };
 
 /* The function that a closure names, or the one whose name is what stands before the
@@ -26,6 +23,6 @@ int mu__functions_add(struct function_table *functions,
 /* Frees those that no run of `running` has: the others are left to the threads that run
  * them. */
 void mu__functions_done(struct function_table *functions,
-                        const struct mu__run_list *running);
+                        const struct mu__list *running);
 
 #endif

@@ -17,13 +17,13 @@ struct worker {
     struct function_table functions;
     bool serving;
     uint32_t chiefs[MU__WORKER_CHIEFS_MAX];    /* nodes; 0: none */
-    struct mu__run_list running;    /* with the executor */
-    struct mu__run_list waiting;    /* for inputs; the supervisor's window bounds them */
-    struct mu__run_list ready;      /* inputs are there, or code says why not; empty
+    struct mu__list running;    /* with the executor */
+    struct mu__list waiting;    /* for inputs; the supervisor's window bounds them */
+    struct mu__list ready;      /* inputs are there, or code says why not; empty
                                        between messages */
-    struct mu__run_list sending;    /* with the effects actor */
+    struct mu__list sending;    /* with the effects actor */
     struct mu__pinned pinned;       /* values that stay here between runs */
-    struct mu_run *spare;       /* memory of runs that have ended */
+    struct mu__list spare;      /* memory of runs that have ended */
     uint32_t spare_count;
     uint64_t look_timer;        /* for the next look at what has begun; 0: none */
     bool leaving;               /* starts no run any more */
@@ -31,7 +31,7 @@ struct worker {
 
 /* ---- worker.c ---- */
 
-void mu__worker_list_run(struct mu__run_list *list, struct mu_run *run);
+void mu__worker_list_run(struct mu__list *list, struct mu_run *run);
 void mu__worker_unlist_run(struct mu_run *run);
 
 /* At the end of each handler that may have made runs ready: those that end at once may

@@ -86,7 +86,7 @@ static void empty(struct mu__pinned *pinned, struct mu__pinned_item *item)
 
 static void free_item(struct mu__pinned *pinned, struct mu__pinned_item *item)
 {
-    assert(item->first == NULL);
+    assert(mu__list_is_empty(&item->waits));
     empty(pinned, item);
     free(item);
 }
@@ -169,7 +169,7 @@ void mu__pinned_fail(struct mu__pinned *pinned, struct mu__pinned_item *item,
 
 void mu__pinned_forget(struct mu__pinned *pinned, struct mu__pinned_item *item)
 {
-    if (item->first == NULL) {
+    if (mu__list_is_empty(&item->waits)) {
         remove_item(pinned, item);
         return;
     }
@@ -224,27 +224,8 @@ void mu__pinned_done(struct mu__pinned *pinned)
 
 void mu__pinned_wait(struct mu__pinned_item *item, struct mu__pinned_wait *wait)
 {
-    *wait = (struct mu__pinned_wait){.prev = item->last, .item = item};
-    if (item->last == NULL)
-        item->first = wait;
-    else
-        item->last->next = wait;
-    item->last = wait;
-}
-
-static void unlink_wait(struct mu__pinned_wait *wait)
-{
-    struct mu__pinned_item *item = wait->item;
-
-    if (wait->prev == NULL)
-        item->first = wait->next;
-    else
-        wait->prev->next = wait->next;
-    if (wait->next == NULL)
-        item->last = wait->prev;
-    else
-        wait->next->prev = wait->prev;
-    *wait = (struct mu__pinned_wait){0};
+    wait->item = item;
+    mu__list_append(&item->waits, &wait->node);
 }
 
 void mu__pinned_unwait(struct mu__pinned *pinned, struct mu__pinned_wait *wait)
@@ -253,16 +234,17 @@ void mu__pinned_unwait(struct mu__pinned *pinned, struct mu__pinned_wait *wait)
 
     if (item == NULL)
         return;
-    unlink_wait(wait);
-    if (item->state == MU__PINNED_EXPECTED && item->first == NULL)
+    mu__list_remove(&item->waits, &wait->node);
+    wait->item = NULL;
+    if (item->state == MU__PINNED_EXPECTED && mu__list_is_empty(&item->waits))
         remove_item(pinned, item);
 }
 
 struct mu__pinned_wait *mu__pinned_take_wait(struct mu__pinned_item *item)
 {
-    struct mu__pinned_wait *wait = item->first;
+    struct mu__pinned_wait *wait = (struct mu__pinned_wait *)mu__list_pop(&item->waits);
 
     if (wait != NULL)
-        unlink_wait(wait);
+        wait->item = NULL;
     return wait;
 }

@@ -14,6 +14,7 @@
 #ifndef MU_ACTORS_WORKER_PINNED_H
 #define MU_ACTORS_WORKER_PINNED_H
 
+#include "runtime/base/list.h"
 #include "runtime/base/map.h"
 
 #include "muster/value.h"
@@ -31,8 +32,7 @@ struct mu__pinned_owner;
 
 /* One thing that somebody waits for; embedded in what the waiting one has. */
 struct mu__pinned_wait {
-    struct mu__pinned_wait *next;
-    struct mu__pinned_wait *prev;
+    struct mu__list_node node;      /* first */
     struct mu__pinned_item *item;     /* NULL: waits for nothing */
 };
 
@@ -44,8 +44,7 @@ struct mu__pinned_item {
     mu_value *value;                /* READY */
     uint64_t bytes;                 /* READY: what the value would need on the wire */
     mu_error *error;                /* FAILED; NULL: there was no memory for it */
-    struct mu__pinned_wait *first;    /* who waits, in the order of coming */
-    struct mu__pinned_wait *last;
+    struct mu__list waits;          /* who waits, in the order of coming */
 };
 
 /* Numbers that were dropped before they came are remembered, so many for each owner, and

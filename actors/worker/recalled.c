@@ -71,20 +71,22 @@ static bool is_attempt(const struct mu_run *run, mu__pid requester,
            mu__pid_equal(run->requester, requester);
 }
 
-struct mu_run *mu__recall_find(const struct mu__run_list *list, struct mu_run **at,
+struct mu_run *mu__recall_find(const struct mu__list *list, struct mu_run **at,
                                mu__pid requester, const struct mu__attempt *target)
 {
-    struct mu_run *first = *at != NULL ? *at : list->first;
+    struct mu_run *first = *at != NULL ? *at : mu__run_first(list);
     struct mu_run *run = first;
 
     while (run != NULL && !is_attempt(run, requester, target))
-        run = run->next;
-    if (run == NULL)
-        for (run = list->first; run != first && !is_attempt(run, requester, target);)
-            run = run->next;
+        run = mu__run_next(run);
+    if (run == NULL) {
+        run = mu__run_first(list);
+        while (run != first && !is_attempt(run, requester, target))
+            run = mu__run_next(run);
+    }
     if (run == NULL || !is_attempt(run, requester, target))
         return NULL;
-    *at = run->next;
+    *at = mu__run_next(run);
     return run;
 }
 
@@ -102,7 +104,7 @@ static uint32_t count_of(const struct mu_run *run, mu__pid requester, uint64_t n
     uint32_t count = 0;
 
     for (; run != NULL && mu__run_has_begun(run) && count < MU__RECALL_MAX;
-         run = run->next)
+         run = mu__run_next(run))
         count +=
             mu__pid_equal(run->requester, requester) && may_report(run, now_ms, least_ms);
     return count;
@@ -126,7 +128,7 @@ static bool report(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
     }
     msg->backing = buf;
     at = buf->data;
-    for (; count > 0; run = run->next) {
+    for (; count > 0; run = mu__run_next(run)) {
         struct mu__attempt attempt = attempt_of(run, now_ms);
 
         if (!mu__pid_equal(run->requester, requester) ||
@@ -142,15 +144,15 @@ static bool report(struct mu__ctx *ctx, struct mu_run *run, uint64_t now_ms,
     return true;
 }
 
-bool mu__recall_report_begun(struct mu__ctx *ctx, const struct mu__run_list *running,
+bool mu__recall_report_begun(struct mu__ctx *ctx, const struct mu__list *running,
                            uint32_t threads, uint64_t least_ms)
 {
     uint64_t now_ms = mu__now_ms(ctx);
-    struct mu_run *run = running->first;
+    struct mu_run *run = mu__run_first(running);
     bool some_left = false;
     uint32_t begun = 0;
 
-    for (; run != NULL && mu__run_has_begun(run); run = run->next) {
+    for (; run != NULL && mu__run_has_begun(run); run = mu__run_next(run)) {
         if (may_report(run, now_ms, least_ms) && !report(ctx, run, now_ms, least_ms))
             return true;
         some_left = some_left || !run->reported_begun;

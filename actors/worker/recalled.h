@@ -28,7 +28,7 @@ int mu__recall_answer_send(struct mu__ctx *ctx, struct mu__recall_answer *answer
 /* The run of an attempt in a list; NULL when it is not there. Looks from `*at` on, which
  * is then the one behind: attempts that are named in the list's order cost one step each.
  * `*at` NULL: from the list's first. */
-struct mu_run *mu__recall_find(const struct mu__run_list *list, struct mu_run **at,
+struct mu_run *mu__recall_find(const struct mu__list *list, struct mu_run **at,
                                mu__pid requester, const struct mu__attempt *target);
 
 /* Whether a thread has taken it. */
@@ -41,7 +41,7 @@ static inline bool mu__run_has_begun(const struct mu_run *run)
  * were not told of. Returns whether there are such that have not been for so long, or
  * that one of the `threads` is about to take: the system may be slow to wake it. Runs
  * begin in the list's order. */
-bool mu__recall_report_begun(struct mu__ctx *ctx, const struct mu__run_list *running,
+bool mu__recall_report_begun(struct mu__ctx *ctx, const struct mu__list *running,
                            uint32_t threads, uint64_t least_ms);
 
 #endif

@@ -21,7 +21,7 @@ void mu__worker_forget_inputs(struct worker *w, struct mu_run *run)
         mu__pinned_unwait(&w->pinned, &inputs->items[i].wait);
 }
 
-static void move_run(struct mu__run_list *list, struct mu_run *run)
+static void move_run(struct mu__list *list, struct mu_run *run)
 {
     mu__worker_unlist_run(run);
     mu__worker_list_run(list, run);
@@ -255,16 +255,13 @@ void mu__worker_on_drop(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static int send_pulled_error(struct mu__ctx *ctx, mu__pid to, uint64_t number,
                              const mu_error *error)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__PULLED);
-    struct mu__pulled *body;
+    const struct mu__pulled body = {
+        .input = number,
+        .code = (uint32_t)-error->code,
+        .message = mu__view_str(error->message),
+    };
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
-    body = mu__body(msg);
-    body->input = number;
-    body->code = (uint32_t)-error->code;
-    body->message = mu__view_str(error->message);
-    return mu__send_borrowed(ctx, to, msg);
+    return mu__send_body(ctx, to, MU__PULLED, &body, sizeof body);
 }
 
 static int send_pulled(struct mu__ctx *ctx, mu__pid to,

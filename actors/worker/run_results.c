@@ -8,18 +8,15 @@ enum { QUICK_US = 10 };     /* a shorter run is reported as one of no time */
 int mu__worker_send_refusal(struct mu__ctx *ctx, mu__pid to,
                             const struct mu__run *request, int code, const char *text)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__RESULT);
-    struct mu__result *body;
+    const struct mu__result body = {
+        .closure = request->closure,
+        .attempt = request->attempt,
+        .code = (uint32_t)-code,
+        .error_kind = code == -MU_ENOTFOUND ? MU_ERROR_FUNCTION : MU_ERROR_OTHER,
+        .message = mu__view_str(text == NULL ? mu_strerror(code) : text),
+    };
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
-    body = mu__body(msg);
-    body->closure = request->closure;
-    body->attempt = request->attempt;
-    body->code = (uint32_t)-code;
-    body->error_kind = code == -MU_ENOTFOUND ? MU_ERROR_FUNCTION : MU_ERROR_OTHER;
-    body->message = mu__view_str(text == NULL ? mu_strerror(code) : text);
-    return mu__send_borrowed(ctx, to, msg);
+    return mu__send_body(ctx, to, MU__RESULT, &body, sizeof body);
 }
 
 void mu__worker_fill_error(struct mu__result *body, const struct mu_run *run)

@@ -21,7 +21,6 @@ static void on_register_refused(struct mu__ctx *ctx, void *state, struct mu__msg
 static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 static const struct mu__handler handlers[] = {
     {MU__RUN, on_run},
@@ -38,7 +37,7 @@ static const struct mu__handler handlers[] = {
     {MU__CALL, on_call},
     {MU__NODE_UP, on_node_up},
     {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__NODE_TROUBLE, mu__ignore},
 };
 
 enum {
@@ -50,14 +49,10 @@ enum {
 
 static void offer(struct mu__ctx *ctx, const struct worker *w, uint32_t chief)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__REGISTER);
-    struct mu__register *body;
+    const struct mu__register body = {.threads = w->config.threads};
 
-    if (msg != NULL) {
-        body = mu__body(msg);
-        body->threads = w->config.threads;
-    }
-    if (mu__send(ctx, (mu__pid){chief, MU__SUPERVISOR}, msg) != 0)
+    if (mu__send_body(ctx, (mu__pid){chief, MU__SUPERVISOR}, MU__REGISTER, &body,
+                      sizeof body) != 0)
         mu__log(ctx, MU__LOG_WARN, "could not offer this worker to the chief");
 }
 
@@ -123,39 +118,24 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- The lists and the memory of runs ---- */
 
-void mu__worker_list_run(struct mu__run_list *list, struct mu_run *run)
+void mu__worker_list_run(struct mu__list *list, struct mu_run *run)
 {
     run->list = list;
-    run->next = NULL;
-    run->prev = list->last;
-    if (list->last == NULL)
-        list->first = run;
-    else
-        list->last->next = run;
-    list->last = run;
+    mu__list_append(list, &run->listed);
 }
 
 void mu__worker_unlist_run(struct mu_run *run)
 {
-    struct mu__run_list *list = run->list;
-
-    if (run->prev == NULL)
-        list->first = run->next;
-    else
-        run->prev->next = run->next;
-    if (run->next == NULL)
-        list->last = run->prev;
-    else
-        run->next->prev = run->prev;
+    mu__list_remove(run->list, &run->listed);
     run->list = NULL;
 }
 
 static struct mu_run *run_new(struct worker *w)
 {
-    struct mu_run *run = w->spare;
+    struct mu_run *run = mu__run_first(&w->spare);
 
     if (run != NULL) {
-        w->spare = run->next;
+        (void)mu__list_pop(&w->spare);
         w->spare_count--;
     } else if (!mu__grow_array((void **)&run, 1, sizeof *run)) {
         return NULL;
@@ -173,8 +153,7 @@ static void run_free(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
         mu__free_array(run);
         return;
     }
-    run->next = w->spare;
-    w->spare = run;
+    mu__list_prepend(&w->spare, &run->listed);
     w->spare_count++;
 }
 
@@ -283,7 +262,7 @@ void mu__worker_start_ready(struct mu__ctx *ctx, struct worker *w)
 {
     struct mu_run *run;
 
-    while ((run = w->ready.first) != NULL) {
+    while ((run = mu__run_first(&w->ready)) != NULL) {
         mu__worker_unlist_run(run);
         if (run->code != 0)
             finish(ctx, w, run);
@@ -301,7 +280,7 @@ static void refuse_unknown(struct mu__ctx *ctx, struct worker *w, struct mu__msg
                    "no function \"%.*s\" on %s, which knows %" PRIu32
                    " (is its plugin loaded there?)",
                    (int)body->function.size, (const char *)body->function.data,
-                   w->config.task, w->functions.count);
+                   w->config.task, (uint32_t)w->functions.by_name.table.count);
     (void)mu__worker_send_refusal(ctx, msg->from, body, -MU_ENOTFOUND, text);
     mu__worker_fail_unknown(ctx, w, msg->from, body, text);
 }
@@ -347,7 +326,7 @@ static void on_work_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__worker_unlist_run(run);
     end_or_send(ctx, w, run);
     mu__worker_start_ready(ctx, w);
-    if (w->running.first != NULL)
+    if (mu__run_first(&w->running) != NULL)
         watch_begun(ctx, w);
 }
 
@@ -370,14 +349,22 @@ static bool is_run(const struct mu_run *run, const struct mu__msg *msg,
            mu__pid_equal(run->requester, msg->from);
 }
 
+static struct mu_run *find_run(const struct mu__list *list, const struct mu__msg *msg,
+                               const struct mu__cancel *target)
+{
+    struct mu_run *run = mu__run_first(list);
+
+    while (run != NULL && !is_run(run, msg, target))
+        run = mu__run_next(run);
+    return run;
+}
+
 /* One that waits for inputs has not begun, and never will. */
 static void cancel_waiting(struct mu__ctx *ctx, struct worker *w,
                            const struct mu__msg *msg, const struct mu__cancel *target)
 {
-    struct mu_run *run = w->waiting.first;
+    struct mu_run *run = find_run(&w->waiting, msg, target);
 
-    while (run != NULL && !is_run(run, msg, target))
-        run = run->next;
     if (run == NULL)
         return;
     cancel(run);
@@ -390,10 +377,8 @@ static void cancel_waiting(struct mu__ctx *ctx, struct worker *w,
 static void cancel_running(struct mu__ctx *ctx, struct worker *w,
                            const struct mu__msg *msg, const struct mu__cancel *target)
 {
-    struct mu_run *run = w->running.first;
+    struct mu_run *run = find_run(&w->running, msg, target);
 
-    while (run != NULL && !is_run(run, msg, target))
-        run = run->next;
     if (run == NULL)
         return;
     cancel(run);
@@ -410,7 +395,8 @@ static void on_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu__cancel *body = mu__body(msg);
 
     cancel_running(ctx, w, msg, body);
-    for (struct mu_run *run = w->sending.first; run != NULL; run = run->next)
+    for (struct mu_run *run = mu__run_first(&w->sending); run != NULL;
+         run = mu__run_next(run))
         if (is_run(run, msg, body))
             cancel(run);
     cancel_waiting(ctx, w, msg, body);
@@ -485,9 +471,9 @@ static void on_run_log(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- a lost chief ---- */
 
-static void cancel_of(struct mu__run_list *list, uint32_t node)
+static void cancel_of(struct mu__list *list, uint32_t node)
 {
-    for (struct mu_run *run = list->first; run != NULL; run = run->next)
+    for (struct mu_run *run = mu__run_first(list); run != NULL; run = mu__run_next(run))
         if (run->requester.node == node)
             cancel(run);
 }
@@ -500,15 +486,15 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct mu_run *next;
 
     note_chief(w, body->node, 0);
-    for (struct mu_run *run = w->running.first; run != NULL; run = next) {
-        next = run->next;
+    for (struct mu_run *run = mu__run_first(&w->running); run != NULL; run = next) {
+        next = mu__run_next(run);
         if (run->requester.node == body->node && mu__withdraw(ctx, &run->work))
             drop_run(ctx, w, run);
     }
     cancel_of(&w->running, body->node);
     cancel_of(&w->sending, body->node);
-    for (struct mu_run *run = w->waiting.first; run != NULL; run = next) {
-        next = run->next;
+    for (struct mu_run *run = mu__run_first(&w->waiting); run != NULL; run = next) {
+        next = mu__run_next(run);
         if (run->requester.node != body->node)
             continue;
         mu__worker_unlist_run(run);
@@ -517,19 +503,11 @@ static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__pinned_drop_owner(&w->pinned, body->node);
 }
 
-/* Whoever waits for a link says why it is not up; this actor waits for none. */
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    (void)ctx;
-    (void)state;
-    (void)msg;
-}
-
 /* ---- life ---- */
 
 bool mu__worker_running(const void *state, char *out, size_t size)
 {
-    const struct mu_run *run = ((const struct worker *)state)->running.first;
+    const struct mu_run *run = mu__run_first(&((const struct worker *)state)->running);
 
     out[0] = '\0';
     if (run != NULL)
@@ -546,7 +524,8 @@ void mu__worker_cancel_all(void *state)
 {
     struct worker *w = state;
 
-    for (struct mu_run *run = w->running.first; run != NULL; run = run->next)
+    for (struct mu_run *run = mu__run_first(&w->running); run != NULL;
+         run = mu__run_next(run))
         cancel(run);
 }
 
@@ -560,10 +539,10 @@ static void forget_run(struct worker *w, struct mu__pool *pool, struct mu_run *r
 }
 
 static void forget_list(struct worker *w, struct mu__pool *pool,
-                        struct mu__run_list *list)
+                        struct mu__list *list)
 {
-    while (list->first != NULL)
-        forget_run(w, pool, list->first);
+    while (mu__run_first(list) != NULL)
+        forget_run(w, pool, mu__run_first(list));
 }
 
 void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__work *unstarted)
@@ -607,11 +586,11 @@ static void done(struct mu__ctx *ctx, void *state)
     forget_list(w, mu__kernel_pool(ctx->kernel), &w->sending);
     mu__pinned_done(&w->pinned);
     mu__functions_done(&w->functions, &w->running);
-    while (w->spare != NULL) {
-        struct mu_run *next = w->spare->next;
+    while (!mu__list_is_empty(&w->spare)) {
+        struct mu_run *run = mu__run_first(&w->spare);
 
-        mu__free_array(w->spare);
-        w->spare = next;
+        (void)mu__list_pop(&w->spare);
+        mu__free_array(run);
     }
 }
 

@@ -1,5 +1,6 @@
 #include "node/discovery/discovery.h"
 
+#include "node/discovery/failure_log.h"
 #include "node/discovery/loop_query.h"
 #include "node/discovery/path_watch.h"
 #include "resolver/engine/resolver.h"
@@ -40,6 +41,18 @@ enum telling {
     ANNOUNCED
 };
 
+/* Of the loop's clock; 0: not. */
+struct discovery_times {
+    uint64_t began_ms;
+    uint64_t announce_ms; /* when to announce again */
+    uint64_t look_ms;     /* when to look again */
+    uint64_t looked_ms;   /* when it was done last */
+    uint64_t hurry_ms;   /* when the look under way goes on at once, since what is watched
+                               has changed */
+    uint64_t hurried_ms; /* when it did last */
+    uint64_t progress_ms; /* when a line of progress was written */
+};
+
 struct mu__discovery {
     struct mu__discovery_config config;
     struct mu__requester_uv *requester;
@@ -55,18 +68,11 @@ struct mu__discovery {
     enum phase phase;
     enum telling telling;
     bool has_changed; /* what is watched, since the look under way began */
-    uint64_t began_ms;
-    uint64_t announce_ms; /* when to tell again; 0: not */
-    uint64_t look_ms;     /* when to look again; 0: not */
-    uint64_t looked_ms;   /* when it was done last */
-    uint64_t hurry_ms;    /* when the look under way goes on at once, since what is
-                               watched has changed; 0: not */
-    uint64_t hurried_ms;  /* when it did last */
+    struct discovery_times times;
     int64_t slice_ms;     /* of the last look, while the cluster was not known */
     unsigned rounds;      /* that have failed in the slices so far */
-    uint64_t progress_ms; /* when a line of progress was written */
     mu_error last;        /* why the cluster was not known at the last look */
-    char trouble[2][512]; /* the failures that were logged: of looking, of telling */
+    struct mu__failure_log failures;
     unsigned handles;
     bool withdraws;
     int64_t withdraw_ms;
@@ -109,7 +115,7 @@ static void wait_until(struct mu__discovery *discovery, uint64_t due_ms)
 
 static int64_t left_ms(const struct mu__discovery *discovery)
 {
-    uint64_t spent_ms = now_ms(discovery) - discovery->began_ms;
+    uint64_t spent_ms = now_ms(discovery) - discovery->times.began_ms;
 
     if (discovery->config.timeout_ms < 0)
         return -1;
@@ -129,58 +135,11 @@ static void on_progress(void *owner, const char *line)
 {
     struct mu__discovery *discovery = owner;
 
-    if (discovery->progress_ms != 0 &&
-        now_ms(discovery) - discovery->progress_ms < PROGRESS_MS)
+    if (discovery->times.progress_ms != 0 &&
+        now_ms(discovery) - discovery->times.progress_ms < PROGRESS_MS)
         return;
-    discovery->progress_ms = now_ms(discovery);
+    discovery->times.progress_ms = now_ms(discovery);
     log_line(discovery, discovery->phase == SEARCHING ? MU_LOG_INFO : MU_LOG_DEBUG, line);
-}
-
-enum { OF_LOOKING, OF_ANNOUNCING };
-
-/* Once for each kind of failure, until it works again. Numbers in the words do not make
- * another kind. */
-static bool is_same_trouble(const char *a, const char *b)
-{
-    for (; *a != '\0' || *b != '\0'; a += *a != '\0', b += *b != '\0') {
-        while (*a >= '0' && *a <= '9')
-            a++;
-        while (*b >= '0' && *b <= '9')
-            b++;
-        if (*a != *b)
-            return false;
-        if (*a == '\0')
-            return true;
-    }
-    return true;
-}
-
-static void log_trouble(struct mu__discovery *discovery, unsigned which,
-                        const mu_error *error)
-{
-    static const char *const words[] = {
-        "the cluster cannot be looked at, the last one known stands",
-        "the others cannot be told where this task is",
-    };
-    char line[640];
-
-    if (is_same_trouble(discovery->trouble[which], error->message))
-        return;
-    (void)snprintf(discovery->trouble[which], sizeof discovery->trouble[which], "%s",
-                   error->message);
-    (void)snprintf(line, sizeof line, "%s: %s", words[which], error->message);
-    log_line(discovery, error->code == -MU_EEXISTS ? MU_LOG_ERROR : MU_LOG_WARN, line);
-}
-
-static void forget_trouble(struct mu__discovery *discovery, unsigned which)
-{
-    static const char *const words[] = {"the cluster can be looked at again",
-                                        "the others can be told again"};
-
-    if (discovery->trouble[which][0] == '\0')
-        return;
-    discovery->trouble[which][0] = '\0';
-    log_line(discovery, MU_LOG_INFO, words[which]);
 }
 
 /* ---- One query ---- */
@@ -244,7 +203,7 @@ static void fail_late(struct mu__discovery *discovery)
 
     if (tried != NULL)
         *tried = '\0';
-    mu__retry_time(now_ms(discovery) - discovery->began_ms, spent, sizeof spent);
+    mu__retry_time(now_ms(discovery) - discovery->times.began_ms, spent, sizeof spent);
     (void)mu_error_set(&error, -MU_EDEADLINE, "%s; tried for %s", discovery->last.message,
                        spent);
     fail(discovery, &error);
@@ -267,9 +226,10 @@ static void hurry_soon(struct mu__discovery *discovery)
 {
     uint64_t now = now_ms(discovery);
 
-    if (discovery->looking == NULL || discovery->hurry_ms != 0)
+    if (discovery->looking == NULL || discovery->times.hurry_ms != 0)
         return;
-    discovery->hurry_ms = latest(now + SETTLE_MS, discovery->hurried_ms + HURRIED_MS);
+    discovery->times.hurry_ms =
+        latest(now + SETTLE_MS, discovery->times.hurried_ms + HURRIED_MS);
     next(discovery);
 }
 
@@ -277,7 +237,7 @@ static void on_change(void *owner)
 {
     struct mu__discovery *discovery = owner;
     uint64_t due_ms =
-        latest(now_ms(discovery) + SETTLE_MS, discovery->looked_ms + BETWEEN_MS);
+        latest(now_ms(discovery) + SETTLE_MS, discovery->times.looked_ms + BETWEEN_MS);
 
     if (discovery->phase != SEARCHING && discovery->phase != WATCHING)
         return;
@@ -286,9 +246,9 @@ static void on_change(void *owner)
         hurry_soon(discovery);
         return;
     }
-    if (discovery->look_ms == 0 || due_ms >= discovery->look_ms)
+    if (discovery->times.look_ms == 0 || due_ms >= discovery->times.look_ms)
         return;
-    discovery->look_ms = due_ms;
+    discovery->times.look_ms = due_ms;
     next(discovery);
 }
 
@@ -308,8 +268,8 @@ static void watch(struct mu__discovery *discovery)
 static void hurry(struct mu__discovery *discovery)
 {
     watch(discovery);
-    discovery->hurry_ms = 0;
-    discovery->hurried_ms = now_ms(discovery);
+    discovery->times.hurry_ms = 0;
+    discovery->times.hurried_ms = now_ms(discovery);
     mu__loop_query_hurry(discovery->looking);
 }
 
@@ -330,11 +290,11 @@ static bool is_forgotten(const struct mu__discovery *discovery,
 /* What has changed while it was looked at may have been read before. */
 static void look_again_soon(struct mu__discovery *discovery)
 {
-    uint64_t due_ms = discovery->looked_ms + BETWEEN_MS;
+    uint64_t due_ms = discovery->times.looked_ms + BETWEEN_MS;
 
     if (discovery->has_changed && discovery->phase == WATCHING &&
-        discovery->look_ms > due_ms)
-        discovery->look_ms = due_ms;
+        discovery->times.look_ms > due_ms)
+        discovery->times.look_ms = due_ms;
 }
 
 /* What this task told has ended, since nobody kept it for a while: it stood still, or
@@ -346,11 +306,11 @@ static void announce_anew(struct mu__discovery *discovery, mu_resolution *found)
     (void)mu_error_set(&discovery->last, -MU_EUNAVAILABLE,
                        "this task is not there any more, and is told anew");
     if (discovery->phase == WATCHING)
-        log_trouble(discovery, OF_LOOKING, &discovery->last);
+        mu__failure_log_note(&discovery->failures, MU__LOOK_FAILURE, &discovery->last);
     else
         on_progress(discovery, discovery->last.message);
-    discovery->announce_ms = now_ms(discovery);
-    discovery->look_ms = now_ms(discovery) + AGAIN_MS;
+    discovery->times.announce_ms = now_ms(discovery);
+    discovery->times.look_ms = now_ms(discovery) + AGAIN_MS;
 }
 
 static void on_looked(void *owner, struct mu__query_result *resolved)
@@ -359,18 +319,19 @@ static void on_looked(void *owner, struct mu__query_result *resolved)
     uint32_t watch_ms = mu__resolver_watch_ms(discovery->config.resolver);
 
     discovery->looking = NULL;
-    discovery->looked_ms = now_ms(discovery);
+    discovery->times.looked_ms = now_ms(discovery);
     discovery->rounds += resolved->rounds;
     if (resolved->code == 0 && is_forgotten(discovery, &resolved->resolution)) {
         announce_anew(discovery, &resolved->resolution);
     } else if (resolved->code == 0) {
         move(discovery, WATCHING);
-        forget_trouble(discovery, OF_LOOKING);
-        discovery->look_ms = watch_ms == 0 ? 0 : now_ms(discovery) + watch_ms;
+        mu__failure_log_recovered(&discovery->failures, MU__LOOK_FAILURE);
+        discovery->times.look_ms = watch_ms == 0 ? 0 : now_ms(discovery) + watch_ms;
         discovery->config.found(discovery->config.owner, &resolved->resolution);
     } else if (discovery->phase == WATCHING) {
-        log_trouble(discovery, OF_LOOKING, &resolved->error);
-        discovery->look_ms = now_ms(discovery) + (watch_ms == 0 ? AGAIN_MS : watch_ms);
+        mu__failure_log_note(&discovery->failures, MU__LOOK_FAILURE, &resolved->error);
+        discovery->times.look_ms =
+            now_ms(discovery) + (watch_ms == 0 ? AGAIN_MS : watch_ms);
     } else if (is_passing(resolved->code) && discovery->telling != SILENT) {
         discovery->last = resolved->error;
         on_progress(discovery, resolved->error.message);
@@ -384,9 +345,10 @@ static void on_looked(void *owner, struct mu__query_result *resolved)
 /* What could neither be told nor looked at can be told: so it can be looked at. */
 static void look_when_back(struct mu__discovery *discovery)
 {
-    if (discovery->phase == WATCHING && discovery->trouble[OF_ANNOUNCING][0] != '\0' &&
-        discovery->trouble[OF_LOOKING][0] != '\0')
-        discovery->look_ms = now_ms(discovery);
+    if (discovery->phase == WATCHING &&
+        mu__failure_log_has(&discovery->failures, MU__ANNOUNCE_FAILURE) &&
+        mu__failure_log_has(&discovery->failures, MU__LOOK_FAILURE))
+        discovery->times.look_ms = now_ms(discovery);
 }
 
 static void on_announced(void *owner, struct mu__query_result *resolved)
@@ -396,15 +358,16 @@ static void on_announced(void *owner, struct mu__query_result *resolved)
     discovery->announcing = NULL;
     if (resolved->code == 0) {
         look_when_back(discovery);
-        forget_trouble(discovery, OF_ANNOUNCING);
+        mu__failure_log_recovered(&discovery->failures, MU__ANNOUNCE_FAILURE);
         discovery->announcement.index = resolved->task_index;
         discovery->telling = ANNOUNCED;
-        discovery->announce_ms =
+        discovery->times.announce_ms =
             resolved->again_ms == 0 ? 0 : now_ms(discovery) + resolved->again_ms;
     } else if (discovery->telling == ANNOUNCED &&
                (discovery->phase == WATCHING || is_passing(resolved->code))) {
-        log_trouble(discovery, OF_ANNOUNCING, &resolved->error);
-        discovery->announce_ms = now_ms(discovery) + AGAIN_MS;
+        mu__failure_log_note(&discovery->failures, MU__ANNOUNCE_FAILURE,
+                             &resolved->error);
+        discovery->times.announce_ms = now_ms(discovery) + AGAIN_MS;
     } else if (discovery->phase != CLOSING) {
         fail(discovery, &resolved->error);
     }
@@ -423,7 +386,7 @@ static void begin_announcing(struct mu__discovery *discovery)
         return;
     }
     discovery->telling = ANNOUNCING;
-    discovery->announce_ms = now_ms(discovery);
+    discovery->times.announce_ms = now_ms(discovery);
 }
 
 static void on_detected(void *owner, struct mu__query_result *resolved)
@@ -475,7 +438,8 @@ static void on_withdrawn(void *owner, struct mu__query_result *resolved)
 
     discovery->announcing = NULL;
     if (resolved->code != 0)
-        log_trouble(discovery, OF_ANNOUNCING, &resolved->error);
+        mu__failure_log_note(&discovery->failures, MU__ANNOUNCE_FAILURE,
+                             &resolved->error);
     close_all(discovery);
 }
 
@@ -494,7 +458,7 @@ static void look(struct mu__discovery *discovery)
 
     watch(discovery);
     discovery->has_changed = false;
-    discovery->hurry_ms = 0;
+    discovery->times.hurry_ms = 0;
     if (discovery->phase == SEARCHING && discovery->telling != SILENT) {
         if (discovery->last.code != 0 && timeout_ms >= 0 && timeout_ms < LATE_MS) {
             fail_late(discovery);
@@ -506,7 +470,7 @@ static void look(struct mu__discovery *discovery)
     }
     if (start(discovery, MU__QUERY_RESOLVE, timeout_ms, on_looked, &discovery->looking) !=
         0)
-        discovery->look_ms = without_memory(discovery);
+        discovery->times.look_ms = without_memory(discovery);
 }
 
 static void announce(struct mu__discovery *discovery)
@@ -514,7 +478,7 @@ static void announce(struct mu__discovery *discovery)
     if (start(discovery, MU__QUERY_ANNOUNCE,
               discovery->phase == SEARCHING ? left_ms(discovery) : 0, on_announced,
               &discovery->announcing) != 0)
-        discovery->announce_ms = without_memory(discovery);
+        discovery->times.announce_ms = without_memory(discovery);
 }
 
 static void close_next(struct mu__discovery *discovery)
@@ -535,16 +499,16 @@ static void go_on(struct mu__discovery *discovery)
     uint64_t now = now_ms(discovery);
 
     if (discovery->telling != SILENT && discovery->announcing == NULL &&
-        discovery->announce_ms != 0 && discovery->announce_ms <= now)
+        discovery->times.announce_ms != 0 && discovery->times.announce_ms <= now)
         announce(discovery);
-    if (discovery->looking != NULL && discovery->hurry_ms != 0 &&
-        discovery->hurry_ms <= now)
+    if (discovery->looking != NULL && discovery->times.hurry_ms != 0 &&
+        discovery->times.hurry_ms <= now)
         hurry(discovery);
     if (discovery->phase == FAILED || discovery->phase == CLOSING ||
         discovery->looking != NULL || discovery->telling == ANNOUNCING)
         return;
-    if ((discovery->phase == SEARCHING || discovery->look_ms != 0) &&
-        discovery->look_ms <= now)
+    if ((discovery->phase == SEARCHING || discovery->times.look_ms != 0) &&
+        discovery->times.look_ms <= now)
         look(discovery);
 }
 
@@ -553,14 +517,14 @@ static void wait_for_next(struct mu__discovery *discovery)
     uint64_t due_ms = UINT64_MAX;
 
     if (discovery->telling != SILENT && discovery->announcing == NULL &&
-        discovery->announce_ms != 0)
-        due_ms = discovery->announce_ms;
-    if (discovery->looking == NULL && discovery->look_ms != 0 &&
-        discovery->look_ms < due_ms)
-        due_ms = discovery->look_ms;
-    if (discovery->looking != NULL && discovery->hurry_ms != 0 &&
-        discovery->hurry_ms < due_ms)
-        due_ms = discovery->hurry_ms;
+        discovery->times.announce_ms != 0)
+        due_ms = discovery->times.announce_ms;
+    if (discovery->looking == NULL && discovery->times.look_ms != 0 &&
+        discovery->times.look_ms < due_ms)
+        due_ms = discovery->times.look_ms;
+    if (discovery->looking != NULL && discovery->times.hurry_ms != 0 &&
+        discovery->times.hurry_ms < due_ms)
+        due_ms = discovery->times.hurry_ms;
     if (due_ms != UINT64_MAX)
         wait_until(discovery, due_ms);
 }
@@ -598,8 +562,8 @@ static void begin_known(uv_timer_t *timer)
 {
     struct mu__discovery *discovery = timer->data;
 
-    discovery->announce_ms = now_ms(discovery);
-    discovery->look_ms =
+    discovery->times.announce_ms = now_ms(discovery);
+    discovery->times.look_ms =
         mu__resolver_watch_ms(discovery->config.resolver) == 0 ? 0 : now_ms(discovery);
     next(discovery);
 }
@@ -640,6 +604,8 @@ int mu__discovery_open(const struct mu__discovery_config *config, mu_error *ret_
     }
     discovery->config = *config;
     discovery->config.announcement = NULL;
+    discovery->failures.log = config->log;
+    discovery->failures.owner = config->owner;
     copy_announcement(discovery, config->announcement);
     if (config->is_known)
         mu__requester_uv_wait_for_calls(discovery->requester,
@@ -649,7 +615,7 @@ int mu__discovery_open(const struct mu__discovery_config *config, mu_error *ret_
     if (config->is_known && discovery->address[0] != '\0')
         discovery->telling = ANNOUNCED;
     uv_update_time(config->loop);
-    discovery->began_ms = now_ms(discovery);
+    discovery->times.began_ms = now_ms(discovery);
     (void)uv_timer_init(config->loop, &discovery->timer);
     for (size_t i = 0; i < MU__WATCHED_PATHS_MAX; i++)
         mu__path_watch_init(&discovery->watches[i], config->loop, on_change, discovery);

@@ -145,7 +145,7 @@ static int64_t left_until(uint64_t end_ms)
 }
 
 /* What is asked of whom. */
-struct request {
+struct device_request {
     const mu_resolver *resolver;    /* hears of each try */
     struct mu_node *node;
     const mu_resolution *resolution;
@@ -154,7 +154,7 @@ struct request {
     uint64_t end_ms;
 };
 
-static int request_once(const struct request *q, mu_error *ret_error,
+static int request_once(const struct device_request *q, mu_error *ret_error,
                         size_t ret_counts[MU__ACCELERATORS])
 {
     mu_value *devices;
@@ -175,7 +175,7 @@ static uint64_t random_bits(void)
     return uv_random(NULL, NULL, &bits, sizeof bits, 0, NULL) == 0 ? bits : uv_hrtime();
 }
 
-static void say_try(const struct request *q, unsigned tries, const char *why,
+static void say_try(const struct device_request *q, unsigned tries, const char *why,
                     uint64_t pause_ms)
 {
     char line[640];
@@ -186,7 +186,7 @@ static void say_try(const struct request *q, unsigned tries, const char *why,
 }
 
 /* Tasks that have not connected yet may in a while. */
-static int request(const struct request *q, mu_error *ret_error,
+static int request(const struct device_request *q, mu_error *ret_error,
                    size_t ret_counts[MU__ACCELERATORS])
 {
     const struct mu__retry retry = {.end_ms = q->end_ms};
@@ -278,7 +278,7 @@ static int of_source(const mu_resolution *resolution, mu_error *ret_error,
 }
 
 /* None at all: then the source says of what kind there are none. */
-static int of_tasks(struct request *q, mu_error *ret_error, mu_value **ret_counts)
+static int of_tasks(struct device_request *q, mu_error *ret_error, mu_value **ret_counts)
 {
     size_t found[MU__ACCELERATORS] = {0};
     int rv;
@@ -302,7 +302,7 @@ int mu_resolver_accelerators(mu_resolver *resolver, struct mu_node *node,
                              mu_error *ret_error, mu_value **ret_counts)
 {
     mu_resolution resolution;
-    struct request request = {
+    struct device_request request = {
         .resolver = resolver,
         .node = node,
         .resolution = &resolution,

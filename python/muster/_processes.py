@@ -1,5 +1,6 @@
 """Executor processes as their worker sees them: how they are started, and what functions
-in them ask of it. The other side is _process.py, the messages are in src/process.h."""
+in them ask of it. The other side is _process.py, the messages are in
+src/process/process.h."""
 
 from __future__ import annotations
 
@@ -21,7 +22,7 @@ main(options)
 
 _modules: List[str] = []        # of --python
 _lock = threading.Lock()
-_secret = ""                    # see src/frame.h
+_secret = ""                    # see src/process/frame.h
 
 
 class Source(NamedTuple):

@@ -109,7 +109,10 @@ class Supervisor:
     def stop(self, grace: float) -> None:
         """Let the tasks end by themselves for `grace` seconds, then end them."""
         self._stop_at = time.monotonic() + grace
-        os.write(self._wake_write, b"x")
+        try:
+            os.write(self._wake_write, b"x")
+        except BrokenPipeError:
+            pass    # all tasks had ended: the thread has seen that, and closed its end
         self._thread.join(grace + 10)
         if not self._thread.is_alive():
             os.close(self._wake_write)

@@ -290,10 +290,12 @@ class _Engine(_muster.Sender, Owner):
             if self._is_closed:
                 return
             self._is_closed = True
-        for close in self.closes:
-            close()
-        _coordinators.forget_closed()
-        _engines.discard(self)
+        try:
+            for close in self.closes:
+                close()
+        finally:
+            _coordinators.forget_closed()
+            _engines.discard(self)
 
 
 class Executor(cf.Executor):

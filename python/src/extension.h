@@ -77,7 +77,7 @@ PyObject *mupy_exception(const mu_error *error, const char *function);
 /* Raise the exception class of a code (negative) with words of ours. Returns NULL. */
 PyObject *mupy_fail(int code, const char *format, ...) MU_PRINTF(2, 3);
 
-/* ---- value.c ---- */
+/* ---- values/value.c ---- */
 
 enum mupy_convert {
     MUPY_PLAIN = 0,
@@ -301,7 +301,7 @@ void mupy_notice_log(void *user, int level, const char *task, const char *who,
 /* Start the thread that drains notices, if it is not there. -1 with an exception. */
 int mupy_notice_start(void);
 
-/* ---- node.c ---- */
+/* ---- nodes/node.c ---- */
 
 struct mupy_node {
     PyObject_HEAD
@@ -333,15 +333,15 @@ PyObject *mupy_node_wrap(mu_node *node);
 /* The program's nodes are closed. */
 void mupy_node_forget(void);
 
-/* node_options.c: keyword arguments as options; -1 with an exception. Texts are those of
+/* nodes/options.c: keyword arguments as options; -1 with an exception. Texts are those of
  * the objects. */
 int mupy_node_options(mu_node_options *out, PyObject *kwargs);
 PyObject *mupy_node_option_names(void);
 
-/* node_program.c: Node.program(task_type, function) */
+/* nodes/program.c: Node.program(task_type, function) */
 PyObject *mupy_node_program(PyObject *self, PyObject *args);
 
-/* ---- remote_value.c ---- */
+/* ---- coordinator/remote_value.c ---- */
 
 struct mupy_remote_value {
     PyObject_HEAD
@@ -381,7 +381,7 @@ PyObject *mupy_exception_in(PyObject *result);
  * it. NULL when nobody knows. */
 const char *mupy_function_text(PyObject *function);
 
-/* ---- per_worker.c ---- */
+/* ---- coordinator/per_worker.c ---- */
 
 struct mupy_per_worker {
     PyObject_HEAD
@@ -393,7 +393,7 @@ struct mupy_per_worker {
 
 extern PyTypeObject *mupy_per_worker_type;
 
-/* ---- function.c: Python functions as closures see them ---- */
+/* ---- coordinator/function.c: Python functions as closures see them ---- */
 
 struct mupy_function {
     PyObject_HEAD
@@ -432,7 +432,7 @@ int mupy_decode_call(const mu_value *args, size_t first, mu_run *run,
  * NULL when nothing is being pickled. A new reference to what the pickle has. */
 PyObject *mupy_reduce(PyObject *object);
 
-/* ---- coordinator.c ---- */
+/* ---- coordinator/coordinator.c ---- */
 
 struct mupy_coordinator {
     PyObject_HEAD
@@ -464,19 +464,20 @@ void mupy_coordinator_remember(struct mupy_coordinator *self, PyObject *callable
 PyObject *mupy_coordinator_raise(struct mupy_coordinator *self, const mu_error *error,
                                  const char *function);
 
-/* schedule.c and structure.c: methods of it. */
+/* coordinator/schedule.c and values/structure.c: methods of it. */
 PyObject *mupy_schedule(PyObject *object, PyObject *const *args, Py_ssize_t count,
                         PyObject *names);
 PyObject *mupy_fetch(PyObject *object, PyObject *args, PyObject *kwargs);
 
-/* schedule.c for futures: as schedule(fn, args, kwargs, own_error=True, timeout=0), and
- * `notify` as on_ready of mu_closure_options. *ret_function is a new reference. -1 with
- * an exception. `names` are those of the options at `args[3]` and so on, NULL: none. */
+/* coordinator/schedule.c for futures: as schedule(fn, args, kwargs, own_error=True,
+ * timeout=0), and `notify` as on_ready of mu_closure_options. *ret_function is a new
+ * reference. -1 with an exception. `names` are those of the options at `args[3]` and so
+ * on, NULL: none. */
 int mupy_schedule_future(PyObject *object, PyObject *const *args, PyObject *names,
                          void (*notify)(mu_remote_value *value, void *user), void *user,
                          mu_remote_value **ret_value, PyObject **ret_function);
 
-/* ---- held.c: Python objects that stay on a worker ---- */
+/* ---- process/held.c: Python objects that stay on a worker ---- */
 
 /* Keep an object (a reference is taken) as what the library has as the object of a
  * per-worker value; every one has a number of its own, from 1. NULL with an exception. */
@@ -494,7 +495,7 @@ PyObject *mupy_held_object(mu_run *run, const mu_value *reference);
 int64_t mupy_held_number(mu_run *run, const mu_value *reference);
 PyObject *mupy_held_find(int64_t number);
 
-/* ---- run.c ---- */
+/* ---- coordinator/run.c ---- */
 
 /* Register "python.call" and the like; -1 with an exception. */
 int mupy_run_register(mu_node *node);

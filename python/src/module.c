@@ -1,5 +1,5 @@
 /* The module muster._muster: a row for each object. */
-#include "services.h"
+#include "services/services.h"
 
 #include <string.h>
 

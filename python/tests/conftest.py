@@ -10,7 +10,9 @@ import pytest
 
 import muster
 
-sys.path.insert(0, os.path.dirname(__file__))
+# Workers import what tests schedule.
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "support")]
 
 # Shells start what is in the background with Ctrl-C ignored, and children inherit it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

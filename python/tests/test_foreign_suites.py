@@ -7,6 +7,7 @@ import sys
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+SUITES = os.path.join(HERE, "support")
 
 
 def run(script, *arguments, timeout):
@@ -15,7 +16,7 @@ def run(script, *arguments, timeout):
 
     package = os.path.dirname(os.path.dirname(os.path.abspath(muster.__file__)))
     paths = [package, *filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))]
-    done = subprocess.run([sys.executable, os.path.join(HERE, script), *arguments],
+    done = subprocess.run([sys.executable, os.path.join(SUITES, script), *arguments],
                           env=dict(os.environ, PYTHONPATH=os.pathsep.join(paths)),
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                           timeout=timeout)

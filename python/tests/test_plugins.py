@@ -44,8 +44,9 @@ def plugin(tmp_path_factory):
     if compiler is None or not include.is_dir():
         pytest.skip("no C compiler, or no headers of the library")
     path = tmp_path_factory.mktemp("plugin") / "plugin_mixed.so"
+    source = HERE / "support" / "plugin_mixed.c"
     subprocess.run([compiler, "-std=c11", "-shared", "-fPIC", "-I", str(include),
-                    str(HERE / "plugin_mixed.c"), "-o", str(path)], check=True)
+                    str(source), "-o", str(path)], check=True)
     return str(path)
 
 

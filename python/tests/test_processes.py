@@ -13,6 +13,7 @@ import pytest
 
 import jobs
 import muster
+from muster import _supervisor
 from conftest import wait_until
 
 
@@ -166,6 +167,7 @@ def test_a_module_that_cannot_be_imported_ends_the_task_with_words(own_cluster):
 PARENT = """
 import sys, time
 import muster
+from muster import _supervisor
 cluster = muster.LocalCluster(workers=2)
 coordinator = muster.ClusterCoordinator(cluster)
 def pid():
@@ -291,3 +293,13 @@ def test_an_executor_keeps_the_cluster_that_it_was_given():
     del executor
     gc.collect()
     assert wait_until(lambda: not is_alive(pid))
+
+
+def test_a_supervisor_whose_tasks_have_just_ended_is_stopped():
+    supervisor = _supervisor.Supervisor([], 0, None)
+    supervisor.start()
+    supervisor._stop_at = 0.0
+    os.write(supervisor._wake_write, b"x")
+    supervisor._thread.join(10)
+    assert not supervisor._thread.is_alive()
+    supervisor.stop(1.0)

@@ -47,7 +47,7 @@ print(coordinator.schedule(jobs.same, (2,), timeout=20).fetch(20) if {usable} el
 @pytest.mark.parametrize("wait", ["fetch", "fetch_structure", "join", "wait", "schedule",
                                   "variable", "wait_job"])
 def test_an_interrupt_ends_a_wait(wait):
-    program = PROGRAM.format(tests=os.path.dirname(__file__), wait=WAITS[wait],
+    program = PROGRAM.format(tests=os.path.dirname(jobs.__file__), wait=WAITS[wait],
                              usable=wait != "schedule")
     process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE,
                                text=True, start_new_session=True)

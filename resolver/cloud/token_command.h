@@ -4,7 +4,7 @@
 #ifndef MU_RESOLVER_TOKEN_COMMAND_H
 #define MU_RESOLVER_TOKEN_COMMAND_H
 
-#include "resolver/engine/requests.h"
+#include "resolver/engine/request_table.h"
 
 enum {
     MU__TOKEN_COMMAND_TIMEOUT_MS = 60000,

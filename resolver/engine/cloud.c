@@ -1,3 +1,4 @@
+#include "resolver/engine/exchange.h"
 #include "resolver/engine/cloud.h"
 
 #include <muster.h>

@@ -1,5 +1,5 @@
 /* What was asked and how it ended, in words; and answers that are failures. */
-#include "resolver/engine/requests.h"
+#include "resolver/engine/exchange.h"
 
 #include "runtime/base/json.h"
 #include "runtime/base/retry.h"

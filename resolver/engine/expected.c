@@ -1,6 +1,7 @@
 #include "resolver/engine/expected.h"
 
 #include "resolver/spec/cluster.h"
+#include "runtime/base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -133,8 +134,7 @@ int mu__task_setting(struct mu__requests *requests, const struct mu__settings *s
         mu__setting_origin(requests, settings, type_number, origin);
         return mu_error_set(ret_error, rv, "%s: %s", origin, inner.message);
     }
-    (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
-                   name);
+    MU__COPY_TEXT(ret_resolution->task_type, name);
     ret_resolution->task_index = (int)index;
     return 0;
 }
@@ -147,8 +147,7 @@ int mu__task_announced(struct mu__requests *requests, const struct mu__settings 
 
     mu_resolution_init(ret_task);
     if (announcement->type[0] != '\0') {
-        (void)snprintf(ret_task->task_type, sizeof ret_task->task_type, "%s",
-                       announcement->type);
+        MU__COPY_TEXT(ret_task->task_type, announcement->type);
         ret_task->task_index = announcement->index;
         return 0;
     }

@@ -22,11 +22,10 @@ int mu__expected_check(const struct mu__jobs *shape, const char *source,
 /* Settings by which sources that know addresses alone learn which task this process is:
  * they stand in a table in this order. */
 #define MU__TASK_SETTINGS(type_number, index_number)                                    \
-    [type_number] = {.name = "task_type", .variable = "MUSTER_TYPE",                    \
-                     .help = "which task this process is: its type"},                   \
-    [index_number] = {.name = "task_index", .form = MU__SETTING_NUMBER,                 \
-                      .variable = "MUSTER_INDEX", .high = MU_CLUSTER_INDEX_MAX,         \
-                      .help = "and its index"}
+    MU__SETTING(type_number, "task_type", "MUSTER_TYPE", NULL,                          \
+                "which task this process is: its type"),                                \
+    MU__SETTING_WITHIN(index_number, "task_index", "MUSTER_INDEX", NULL, 0,             \
+                       MU_CLUSTER_INDEX_MAX, "and its index")
 
 /* Fill in type and index from them, where they say something. -MU_EINVALID: no such
  * type. */

@@ -2,6 +2,7 @@
 #ifndef MU_RESOLVER_RESOLVER_INNER_H
 #define MU_RESOLVER_RESOLVER_INNER_H
 
+#include "resolver/engine/exchange.h"
 #include "resolver/engine/resolver.h"
 
 enum mu__entry_state {

@@ -88,6 +88,9 @@ const struct mu__resolver_kind *mu__resolver_kind_find(const char *name);
 int mu__resolution_add(mu_resolution *resolution, const char *source, const char *type,
                        int index, const char *address, mu_error *ret_error);
 
+/* What TF_CONFIG says; takes its cluster. */
+void mu__resolution_set_config(mu_resolution *resolution, const mu_tf_config *config);
+
 /* The same of a host and a port: an IPv6 address gets its brackets. */
 int mu__resolution_add_host(mu_resolution *resolution, const char *source,
                             const char *type, int index, const char *host, unsigned port,

@@ -1,5 +1,6 @@
 /* Functions of the program's own: each call is a request, which a thread answers. */
 #include "resolver/engine/internal.h"
+#include "resolver/engine/request_call.h"
 #include "resolver/spec/cluster.h"
 
 #include <stdio.h>

@@ -21,7 +21,7 @@
 #ifndef MU_RESOLVER_QUERY_H
 #define MU_RESOLVER_QUERY_H
 
-#include "resolver/engine/requests.h"
+#include "resolver/engine/exchange.h"
 
 /* How long a query goes on, and what its lines for people say about that. */
 struct mu__query_limits {

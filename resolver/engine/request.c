@@ -1,5 +1,7 @@
 #include "resolver/engine/request.h"
 
+#include "resolver/engine/request_call.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>

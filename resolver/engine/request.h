@@ -2,7 +2,7 @@
 #ifndef MU_RESOLVER_REQUEST_H
 #define MU_RESOLVER_REQUEST_H
 
-#include "resolver/engine/requests.h"
+#include "resolver/engine/request_table.h"
 
 /* Whether one answer is right for both: all of their fields are the same, secret ones,
  * too. A default counts as what it stands for: no method as "GET", a limit of 0 as

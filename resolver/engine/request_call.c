@@ -1,5 +1,6 @@
-/* Functions of the program's own that a request runs on a thread. */
-#include "resolver/engine/requests.h"
+#include "resolver/engine/request_call.h"
+
+#include <stddef.h>
 
 enum { WAITS, RUNS, HAS_RUN, IS_OFF };
 

@@ -241,10 +241,8 @@ int mu_resolver_new_static(const mu_cluster *cluster, const char *master,
         return out_of_memory(ret_error);
     }
     resolver->fixed.task_index = task_index;
-    (void)snprintf(resolver->fixed.master, sizeof resolver->fixed.master, "%s",
-                   master == NULL ? "" : master);
-    (void)snprintf(resolver->fixed.task_type, sizeof resolver->fixed.task_type, "%s",
-                   task_type == NULL ? "" : task_type);
+    MU__COPY_TEXT(resolver->fixed.master, master == NULL ? "" : master);
+    MU__COPY_TEXT(resolver->fixed.task_type, task_type == NULL ? "" : task_type);
     *ret_resolver = resolver;
     return 0;
 }
@@ -337,7 +335,6 @@ int mu_resolver_set(mu_resolver *resolver, const char *setting, const char *valu
 {
     const char *rest = setting;
     struct mu__entry *entry;
-    char shown[MU__QUOTE_BYTES];
 
     if (resolver == NULL || setting == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -348,11 +345,9 @@ int mu_resolver_set(mu_resolver *resolver, const char *setting, const char *valu
     if (entry == NULL && resolver->shape == MU__SHAPE_ONE)
         entry = resolver->entries;
     if (entry == NULL) {
-        mu__quote(shown, sizeof shown, setting, strlen(setting));
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "expected NAME.SETTING with the name of a resolver, as in "
-                            "\"slurm.port_base\", got %s",
-                            shown);
+        return mu__refuse(ret_error, setting, strlen(setting),
+                          "expected NAME.SETTING with the name of a resolver, as in "
+                          "\"slurm.port_base\"");
     }
     if (entry->own != NULL)
         return mu_error_set(ret_error, -MU_EINVALID, "resolver %s has no settings",
@@ -381,8 +376,7 @@ int mu_resolver_set_task_type(mu_resolver *resolver, const char *type,
     if (rv != 0)
         return rv;
     resolver->has_type = type != NULL;
-    (void)snprintf(resolver->task_type, sizeof resolver->task_type, "%s",
-                   type == NULL ? "" : type);
+    MU__COPY_TEXT(resolver->task_type, type == NULL ? "" : type);
     return 0;
 }
 
@@ -401,13 +395,10 @@ int mu_resolver_set_task_index(mu_resolver *resolver, int index, mu_error *ret_e
 static int set_word(const char *what, const char *word, mu_error *ret_error, bool *has,
                     char *room)
 {
-    char shown[MU__QUOTE_BYTES];
-
     if (word != NULL && (strlen(word) > 15 || mu__has_control(word))) {
-        mu__quote(shown, sizeof shown, word, strlen(word));
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "%s: expected at most 15 bytes, and no control characters, "
-                            "got %s", what, shown);
+        return mu__refuse(ret_error, word, strlen(word),
+                          "%s: expected at most 15 bytes, and no control characters",
+                          what);
     }
     *has = word != NULL;
     (void)snprintf(room, 16, "%s", word == NULL ? "" : word);

@@ -49,7 +49,7 @@ static int entry_resolve(struct mu__entry *entry, struct mu__requests *requests,
 void mu__entry_fails(struct mu__entry *entry, const mu_error *error)
 {
     entry->state = MU__ENTRY_FAILED;
-    (void)snprintf(entry->why, sizeof entry->why, "%s", error->message);
+    MU__COPY_TEXT(entry->why, error->message);
 }
 
 /* In words, which task it takes this process for. */
@@ -80,14 +80,11 @@ static int check_texts(const mu_resolution *resolution, mu_error *ret_error)
     };
 
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
-        char shown[MU__QUOTE_BYTES];
 
         if (!mu__has_control(texts[i].text))
             continue;
-        mu__quote(shown, sizeof shown, texts[i].text, strlen(texts[i].text));
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "%s: expected no control characters, got %s", texts[i].name,
-                            shown);
+        return mu__refuse(ret_error, texts[i].text, strlen(texts[i].text),
+                          "%s: expected no control characters", texts[i].name);
     }
     return 0;
 }
@@ -116,8 +113,7 @@ static int run_entry(struct mu__entry *entry, struct mu__requests *requests,
         return rv;
     }
     entry_succeeds(entry, &resolution);
-    (void)snprintf(resolution.source, sizeof resolution.source, "%s",
-                   mu__entry_name(entry));
+    MU__COPY_TEXT(resolution.source, mu__entry_name(entry));
     *ret_resolution = resolution;
     return 0;
 }
@@ -141,7 +137,7 @@ static int detect_entry(struct mu__entry *entry, struct mu__requests *requests,
     if (rv == 0)
         entry->state = MU__ENTRY_NOT_HERE;
     if (rv == 0)
-        (void)snprintf(entry->why, sizeof entry->why, "%s", why.message);
+        MU__COPY_TEXT(entry->why, why.message);
     if (rv >= 0 || rv == MU__LATER)
         return rv;
     mu__entry_fails(entry, &why);
@@ -286,8 +282,7 @@ static int run_fixed(const mu_resolver *resolver, mu_error *ret_error,
 static void override(const mu_resolver *resolver, mu_resolution *resolution)
 {
     if (resolver->has_type)
-        (void)snprintf(resolution->task_type, sizeof resolution->task_type, "%s",
-                       resolver->task_type);
+        MU__COPY_TEXT(resolution->task_type, resolver->task_type);
     if (resolver->has_index)
         resolution->task_index = resolver->task_index;
     if ((resolver->has_type || resolver->has_index) && resolution->master_fixed == 0 &&
@@ -295,11 +290,9 @@ static void override(const mu_resolver *resolver, mu_resolution *resolution)
         resolver->taken->kind->master_is_first_task)
         resolution->master[0] = '\0';
     if (resolver->has_rpc_layer)
-        (void)snprintf(resolution->rpc_layer, sizeof resolution->rpc_layer, "%s",
-                       resolver->rpc_layer);
+        MU__COPY_TEXT(resolution->rpc_layer, resolver->rpc_layer);
     if (resolver->has_environment)
-        (void)snprintf(resolution->environment, sizeof resolution->environment, "%s",
-                       resolver->environment);
+        MU__COPY_TEXT(resolution->environment, resolver->environment);
     if (resolver->accelerators_count > 0) {
         resolution->accelerators_set_count = resolver->accelerators_count;
         memcpy(resolution->accelerators_set, resolver->accelerators,

@@ -2,7 +2,7 @@
 #ifndef MU_RESOLVER_SETTINGS_H
 #define MU_RESOLVER_SETTINGS_H
 
-#include "resolver/engine/requests.h"
+#include "resolver/engine/request_table.h"
 
 enum mu__setting_form {
     MU__SETTING_TEXT,
@@ -19,6 +19,14 @@ struct mu__setting_spec {
     long high;
     const char *help;       /* one line */
 };
+
+/* Rows of a table: a text, a number from `low` to `high`, a switch. */
+#define MU__SETTING(at, name, variable, initial, help)                                  \
+    [at] = {name, MU__SETTING_TEXT, variable, initial, 0, 0, help}
+#define MU__SETTING_WITHIN(at, name, variable, initial, low, high, help)                \
+    [at] = {name, MU__SETTING_NUMBER, variable, initial, low, high, help}
+#define MU__SETTING_FLAG(at, name, variable, initial, help)                             \
+    [at] = {name, MU__SETTING_SWITCH, variable, initial, 0, 1, help}
 
 /* What was set by hand, in the order of the specs. */
 struct mu__settings {

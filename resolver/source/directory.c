@@ -4,6 +4,7 @@
 #include "resolver/engine/expected.h"
 #include "resolver/source/entry.h"
 #include "resolver/spec/cluster.h"
+#include "runtime/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +13,13 @@
 enum { PATH, TASKS, TTL, TASK_TYPE, TASK_INDEX, SOURCE_BYTES = 320, WATCH_MS = 5000 };
 
 static const struct mu__setting_spec settings_of[] = {
-    [PATH] = {.name = "path", .variable = "MUSTER_CLUSTER_DIRECTORY",
-              .help = "the folder, which all tasks see"},
-    [TASKS] = {.name = "tasks", .variable = "MUSTER_TASKS",
-               .help = "who is expected, \"chief=1,worker=3,ps=2\"; without it, who is "
-                       "there is the cluster"},
-    [TTL] = {.name = "ttl", .form = MU__SETTING_NUMBER,
-             .variable = "MUSTER_DIRECTORY_TTL", .initial = "30", .low = 3, .high = 86400,
-             .help = "seconds after which a task that is not heard of counts as gone"},
+    MU__SETTING(PATH, "path", "MUSTER_CLUSTER_DIRECTORY", NULL,
+                "the folder, which all tasks see"),
+    MU__SETTING(TASKS, "tasks", "MUSTER_TASKS", NULL,
+                "who is expected, \"chief=1,worker=3,ps=2\"; without it, who is there is "
+                "the cluster"),
+    MU__SETTING_WITHIN(TTL, "ttl", "MUSTER_DIRECTORY_TTL", "30", 3, 86400,
+                       "seconds after which a task that is not heard of counts as gone"),
     MU__TASK_SETTINGS(TASK_TYPE, TASK_INDEX),
     {.name = NULL},
 };
@@ -118,13 +118,13 @@ static bool is_passed_over(const char *name, size_t size)
            (size > 4 && memcmp(name + size - 4, ".tmp", 4) == 0);
 }
 
-static bool is_removed(const struct look *look, const struct mu__entry *entry)
+static bool is_removed(const struct look *look, const struct mu__task_entry *entry)
 {
     return entry->until_s != 0 && entry->until_s < look->now_s;
 }
 
 static void record_removed(struct look *look, const char *path,
-                           const struct mu__entry *entry)
+                           const struct mu__task_entry *entry)
 {
     uint64_t since_s = look->now_s - entry->until_s;
 
@@ -133,7 +133,7 @@ static void record_removed(struct look *look, const char *path,
     if (look->removed++ > 0 && since_s >= look->removed_s)
         return;
     look->removed_s = since_s;
-    (void)snprintf(look->removed_path, sizeof look->removed_path, "%s", path);
+    MU__COPY_TEXT(look->removed_path, path);
 }
 
 /* What is not there any more, or is still empty, is nobody. */
@@ -141,7 +141,7 @@ static int read_task(struct look *look, const char *name, size_t size,
                      mu_resolution *resolution)
 {
     const struct mu__answer *answer = request_file(look, name, size);
-    struct mu__entry entry;
+    struct mu__task_entry entry;
     char path[SOURCE_BYTES];
     char type[16];
     int index;
@@ -274,7 +274,7 @@ static int choose_index(const struct look *look, const char *names, const char *
         int size = snprintf(name, sizeof name, "%s-%d", type, index);
         const char *found = strstr(names, name);
         const struct mu__answer *answer;
-        struct mu__entry entry;
+        struct mu__task_entry entry;
 
         while (found != NULL && ((found != names && found[-1] != '\n') ||
                                  (found[size] != '\n' && found[size] != '\0')))
@@ -313,7 +313,7 @@ static int find_index(const struct look *look, const mu_resolution *task, int *r
 /* A file of somebody else's is in the place. One that is written anew while we look is
  * that of a living process. */
 static int refuse(const struct look *look, const char *path,
-                  const struct mu__entry *entry, struct own *own)
+                  const struct mu__task_entry *entry, struct own *own)
 {
     bool same = strcmp(own->holder, entry->who) == 0;
 
@@ -325,7 +325,7 @@ static int refuse(const struct look *look, const char *path,
                             : entry->who[0] == '\0'
                                 ? ", as somebody wrote by hand: remove the file"
                                 : ", which lives");
-    (void)snprintf(own->holder, sizeof own->holder, "%s", entry->who);
+    MU__COPY_TEXT(own->holder, entry->who);
     own->holder_until_s = entry->until_s;
     return mu_error_set(look->error, -MU_EUNAVAILABLE,
                         "%s: is another process's, at %s: it is not known yet whether "
@@ -337,7 +337,7 @@ static int refuse(const struct look *look, const char *path,
 static int write_location(const struct look *look, const char *path,
                           const mu_announcement *announcement, long ttl_s, bool new_only)
 {
-    struct mu__entry entry = {.until_s = look->now_s + (uint64_t)ttl_s};
+    struct mu__task_entry entry = {.until_s = look->now_s + (uint64_t)ttl_s};
     char text[MU__ENTRY_BYTES_MAX];
     struct mu__request request = {
         .kind = MU__REQUEST_WRITE,
@@ -348,8 +348,8 @@ static int write_location(const struct look *look, const char *path,
     };
     const struct mu__answer *answer;
 
-    (void)snprintf(entry.address, sizeof entry.address, "%s", announcement->address);
-    (void)snprintf(entry.who, sizeof entry.who, "%s", announcement->incarnation);
+    MU__COPY_TEXT(entry.address, announcement->address);
+    MU__COPY_TEXT(entry.who, announcement->incarnation);
     mu__entry_write(&entry, text);
     request.body_size = strlen(text);
     answer = mu__requests_get(look->requests, &request);
@@ -368,7 +368,7 @@ static int take(const struct look *look, const mu_announcement *announcement,
                 const char *name, struct own *own, long ttl_s)
 {
     char path[SOURCE_BYTES];
-    struct mu__entry entry = {.until_s = 0};
+    struct mu__task_entry entry = {.until_s = 0};
     const struct mu__answer *answer;
     bool is_there;
     int rv = 0;
@@ -428,7 +428,7 @@ static int withdraw(struct mu__requests *requests, const struct mu__settings *se
     const struct mu__request request = {
         .kind = MU__REQUEST_REMOVE, .name = path, .tries = 1};
     const struct mu__answer *answer;
-    struct mu__entry entry;
+    struct mu__task_entry entry;
     struct look look;
     mu_resolution task;
     char name[32];

@@ -9,55 +9,35 @@
 enum { NAMES, TASKS, ADDRESS, FAMILY, SERVER, HOST, PORT, TASK_TYPE, TASK_INDEX };
 
 const struct mu__setting_spec mu__dns_settings[] = {
-    [NAMES] = {.name = "names",
-               .variable = "MUSTER_DNS_NAMES",
-               .help = "jobs and their names: \"worker=workers.example:2222,"
-                       "ps=_ps._tcp.example\""},
-    [TASKS] = {.name = "tasks",
-               .variable = "MUSTER_DNS_TASKS",
-               .help = "how many tasks to wait for: \"worker=3,ps=2\""},
-    [ADDRESS] = {.name = "address",
-                 .variable = "MUSTER_DNS_ADDRESS",
-                 .help = "ip: tasks by address; name: by name where it has one task. "
-                         "Without it SRV targets are names, all others addresses"},
-    [FAMILY] = {.name = "family",
-                .variable = "MUSTER_DNS_FAMILY",
-                .initial = "auto",
-                .help = "which addresses count: 4, 6, all; auto: IPv4, or IPv6 where "
-                        "there is no IPv4"},
-    [SERVER] = {.name = "dns_server",
-                .variable = "MUSTER_DNS_SERVER",
-                .help = "ADDRESS:PORT to ask in place of the system's"},
-    [HOST] = {.name = "host",
-              .variable = "MUSTER_DNS_HOST",
-              .help = "name or address of this machine, to find its task; the default is "
-                      "its host name"},
-    [PORT] = {.name = "port",
-              .form = MU__SETTING_NUMBER,
-              .variable = "MUSTER_DNS_PORT",
-              .low = 1,
-              .high = 65535,
-              .help = "of this task, where a machine has several"},
-    [TASK_TYPE] = {.name = "task_type",
-                   .variable = "MUSTER_DNS_TASK_TYPE",
-                   .help = "of this task"},
-    [TASK_INDEX] = {.name = "task_index",
-                    .form = MU__SETTING_NUMBER,
-                    .variable = "MUSTER_DNS_TASK_INDEX",
-                    .low = 0,
-                    .high = MU_CLUSTER_INDEX_MAX,
-                    .help = "of this task"},
+    MU__SETTING(NAMES, "names", "MUSTER_DNS_NAMES", NULL,
+                "jobs and their names: "
+                "\"worker=workers.example:2222,ps=_ps._tcp.example\""),
+    MU__SETTING(TASKS, "tasks", "MUSTER_DNS_TASKS", NULL,
+                "how many tasks to wait for: \"worker=3,ps=2\""),
+    MU__SETTING(ADDRESS, "address", "MUSTER_DNS_ADDRESS", NULL,
+                "ip: tasks by address; name: by name where it has one task. Without it "
+                "SRV targets are names, all others addresses"),
+    MU__SETTING(FAMILY, "family", "MUSTER_DNS_FAMILY", "auto",
+                "which addresses count: 4, 6, all; auto: IPv4, or IPv6 where there is no "
+                "IPv4"),
+    MU__SETTING(SERVER, "dns_server", "MUSTER_DNS_SERVER", NULL,
+                "ADDRESS:PORT to ask in place of the system's"),
+    MU__SETTING(HOST, "host", "MUSTER_DNS_HOST", NULL,
+                "name or address of this machine, to find its task; the default is its "
+                "host name"),
+    MU__SETTING_WITHIN(PORT, "port", "MUSTER_DNS_PORT", NULL, 1, 65535,
+                       "of this task, where a machine has several"),
+    MU__SETTING(TASK_TYPE, "task_type", "MUSTER_DNS_TASK_TYPE", NULL, "of this task"),
+    MU__SETTING_WITHIN(TASK_INDEX, "task_index", "MUSTER_DNS_TASK_INDEX", NULL, 0,
+                       MU_CLUSTER_INDEX_MAX, "of this task"),
     {.name = NULL},
 };
 
 static int bad_item(const char *source, unsigned position, const char *text, size_t size,
                     const char *expected, mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, text, size);
-    return mu_error_set(ret_error, -MU_EINVALID, "%s: item %u: expected %s, got %s",
-                        source, position, expected, shown);
+    return mu__refuse(ret_error, text, size, "%s: item %u: expected %s", source, position,
+                      expected);
 }
 
 /* The number of a type in the plan. There is room: each row has one, and this task. */
@@ -68,7 +48,7 @@ static int number_type(struct mu__dns_plan *plan, const char *name)
     while (i < plan->types_count && strcmp(plan->types[i], name) != 0)
         i++;
     if (i == plan->types_count) {
-        (void)snprintf(plan->types[i], sizeof plan->types[i], "%s", name);
+        MU__COPY_TEXT(plan->types[i], name);
         plan->tasks[i] = MU__DNS_ANY;
         plan->types_count++;
     }
@@ -210,7 +190,6 @@ static int read_word(struct mu__requests *requests, const struct mu__settings *s
                      mu_error *ret_error, int *ret_number)
 {
     const char *text = mu__setting(requests, settings, setting);
-    char shown[MU__QUOTE_BYTES];
     char source[128];
 
     if (text == NULL)
@@ -221,9 +200,7 @@ static int read_word(struct mu__requests *requests, const struct mu__settings *s
             return 0;
         }
     mu__setting_origin(requests, settings, setting, source);
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID, "%s: expected %s, got %s", source,
-                        expected, shown);
+    return mu__refuse(ret_error, text, strlen(text), "%s: expected %s", source, expected);
 }
 
 static int read_own_type(struct mu__requests *requests,

@@ -15,11 +15,8 @@ static const char until[] = "until ";
 static int bad_line(const char *source, unsigned line, const char *expected,
                     const char *text, size_t size, mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, text, size);
-    return mu_error_set(ret_error, -MU_EINVALID, "%s: line %u: expected %s, got %s",
-                        source, line, expected, shown);
+    return mu__refuse(ret_error, text, size, "%s: line %u: expected %s", source, line,
+                      expected);
 }
 
 /* Letters that can be seen, as all that is written here. */
@@ -48,7 +45,7 @@ static bool read_until(const char *text, size_t size, uint64_t *ret_seconds)
 }
 
 static int read_line(const char *text, size_t size, unsigned line, const char *source,
-                     mu_error *ret_error, struct mu__entry *entry)
+                     mu_error *ret_error, struct mu__task_entry *entry)
 {
     if (line == 1) {
         if (size == 0 || size >= sizeof entry->address || !is_plain(text, size))
@@ -79,9 +76,9 @@ static size_t trimmed(const char *text, size_t size)
 }
 
 int mu__entry_parse(const char *text, size_t size, const char *source,
-                    mu_error *ret_error, struct mu__entry *ret_entry)
+                    mu_error *ret_error, struct mu__task_entry *ret_entry)
 {
-    struct mu__entry entry = {.until_s = 0};
+    struct mu__task_entry entry = {.until_s = 0};
     unsigned line = 1;
     int rv = 0;
 
@@ -99,7 +96,7 @@ int mu__entry_parse(const char *text, size_t size, const char *source,
     return rv;
 }
 
-void mu__entry_write(const struct mu__entry *entry, char *out)
+void mu__entry_write(const struct mu__task_entry *entry, char *out)
 {
     int used = snprintf(out, MU__ENTRY_BYTES_MAX, "%s\n", entry->address);
 
@@ -146,8 +143,9 @@ int mu__entry_task(const char *name, size_t size, char between, const char *sour
     return 0;
 }
 
-int mu__entry_add(const struct mu__entry *entry, const char *source, const char *type,
-                  int index, mu_error *ret_error, mu_resolution *resolution)
+int mu__entry_add(const struct mu__task_entry *entry, const char *source,
+                  const char *type, int index, mu_error *ret_error,
+                  mu_resolution *resolution)
 {
     mu_error inner;
     int rv = mu__resolution_add(resolution, source, type, index, entry->address, &inner);

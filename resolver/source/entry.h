@@ -15,7 +15,7 @@
 
 enum { MU__ENTRY_WHO_BYTES = 40, MU__ENTRY_BYTES_MAX = 512 };
 
-struct mu__entry {
+struct mu__task_entry {
     char address[MU_CLUSTER_ADDRESS_BYTES_MAX + 1];
     char who[MU__ENTRY_WHO_BYTES];  /* "": a person */
     uint64_t until_s;               /* 0: for ever */
@@ -24,10 +24,10 @@ struct mu__entry {
 /* Read one. `source` begins the words. -MU_EINVALID with line and expectation; the
  * address is only checked for its length and for what no address has. */
 int mu__entry_parse(const char *text, size_t size, const char *source,
-                    mu_error *ret_error, struct mu__entry *ret_entry);
+                    mu_error *ret_error, struct mu__task_entry *ret_entry);
 
 /* Write one; `out` has MU__ENTRY_BYTES_MAX. */
-void mu__entry_write(const struct mu__entry *entry, char *out);
+void mu__entry_write(const struct mu__task_entry *entry, char *out);
 
 /* Read who it is about: "worker-3", with '-' as `between`. -MU_EINVALID with what was
  * probably meant. ret_type has 16 bytes. */
@@ -36,7 +36,8 @@ int mu__entry_task(const char *name, size_t size, char between, const char *sour
 
 /* Add the task. Two that say the same address: one of them is gone and not yet forgotten,
  * unless people wrote them: -MU_EUNAVAILABLE. */
-int mu__entry_add(const struct mu__entry *entry, const char *source, const char *type,
-                  int index, mu_error *ret_error, mu_resolution *resolution);
+int mu__entry_add(const struct mu__task_entry *entry, const char *source,
+                  const char *type, int index, mu_error *ret_error,
+                  mu_resolution *resolution);
 
 #endif

@@ -12,17 +12,17 @@
 enum { JOBS, PORT, BIND_ADDRESS, RPC_LAYER };
 
 static const struct mu__setting_spec settings_of[] = {
-    [JOBS] = {.name = "jobs", .variable = "MUSTER_JOBS",
-              .help = "what the processes are, by number: \"chief=1,ps=2,worker=*\"; "
-                      "without it all are workers where the hosts are listed, else the "
-                      "chief and workers"},
-    [PORT] = {.name = "port", .variable = "MUSTER_PORT_BASE", .initial = "8888",
-              .help = "port of a process whose host has none; the next processes of the "
-                      "same host follow"},
-    [BIND_ADDRESS] = {.name = "bind_address", .variable = "MUSTER_BIND_ADDRESS",
-                      .help = "where this process listens, HOST:PORT"},
-    [RPC_LAYER] = {.name = "rpc_layer", .variable = "MUSTER_RPC_LAYER", .initial = "grpc",
-                   .help = "in front of the master"},
+    MU__SETTING(JOBS, "jobs", "MUSTER_JOBS", NULL,
+                "what the processes are, by number: \"chief=1,ps=2,worker=*\"; without "
+                "it all are workers where the hosts are listed, else the chief and "
+                "workers"),
+    MU__SETTING(PORT, "port", "MUSTER_PORT_BASE", "8888",
+                "port of a process whose host has none; the next processes of the same "
+                "host follow"),
+    MU__SETTING(BIND_ADDRESS, "bind_address", "MUSTER_BIND_ADDRESS", NULL,
+                "where this process listens, HOST:PORT"),
+    MU__SETTING(RPC_LAYER, "rpc_layer", "MUSTER_RPC_LAYER", "grpc",
+                "in front of the master"),
     {.name = NULL},
 };
 
@@ -192,7 +192,6 @@ static int take_devices(struct mu__requests *requests, const char *variable,
                         mu_error *ret_error, mu_resolution *resolution)
 {
     const char *text = variable == NULL ? NULL : mu__request_variable(requests, variable);
-    char shown[MU__QUOTE_BYTES];
 
     if (text == NULL || strcmp(text, "all") == 0)
         return 0;
@@ -201,10 +200,8 @@ static int take_devices(struct mu__requests *requests, const char *variable,
         memcpy(resolution->visible_devices, text, strlen(text) + 1);
         return 0;
     }
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected numbers with commas between, or \"all\", got %s",
-                        variable, shown);
+    return mu__refuse(ret_error, text, strlen(text),
+                      "%s: expected numbers with commas between, or \"all\"", variable);
 }
 
 static int take_partition(struct mu__requests *requests, const struct family *family,

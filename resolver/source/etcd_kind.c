@@ -35,16 +35,15 @@ enum {
 
 static const struct mu__setting_spec settings_of[] = {
     MU__TALK_SETTINGS,
-    [PREFIX] = {.name = "prefix", .variable = "MUSTER_ETCD_PREFIX", .initial = "/muster",
-                .help = "what the keys begin with"},
-    [CLUSTER_NAME] = {.name = "cluster_name", .variable = "MUSTER_CLUSTER_NAME",
-                      .initial = "muster", .help = "the cluster's name"},
-    [TASKS] = {.name = "tasks", .variable = "MUSTER_TASKS",
-               .help = "who is expected, \"chief=1,worker=3,ps=2\"; without it, who is "
-                       "there is the cluster"},
-    [TTL] = {.name = "ttl", .form = MU__SETTING_NUMBER, .variable = "MUSTER_ETCD_TTL",
-             .initial = "10", .low = 2, .high = 3600,
-             .help = "seconds after which a task that is not heard of is gone"},
+    MU__SETTING(PREFIX, "prefix", "MUSTER_ETCD_PREFIX", "/muster",
+                "what the keys begin with"),
+    MU__SETTING(CLUSTER_NAME, "cluster_name", "MUSTER_CLUSTER_NAME", "muster",
+                "the cluster's name"),
+    MU__SETTING(TASKS, "tasks", "MUSTER_TASKS", NULL,
+                "who is expected, \"chief=1,worker=3,ps=2\"; without it, who is there is "
+                "the cluster"),
+    MU__SETTING_WITHIN(TTL, "ttl", "MUSTER_ETCD_TTL", "10", 2, 3600,
+                       "seconds after which a task that is not heard of is gone"),
     MU__TASK_SETTINGS(TASK_TYPE, TASK_INDEX),
     {.name = NULL},
 };
@@ -128,7 +127,7 @@ static int read_task(struct talk *talk, const struct mu__etcd_entry *at,
     size_t folder = strlen(talk->folder);
     const char *name = (const char *)at->key.data + folder;
     char source[KEY_BYTES];
-    struct mu__entry entry;
+    struct mu__task_entry entry;
     char type[16];
     int index;
     int rv;
@@ -148,14 +147,14 @@ static int read_task(struct talk *talk, const struct mu__etcd_entry *at,
 }
 
 /* The key that follows, or the end. */
-struct page {
+struct key_page {
     char from[KEY_BYTES];
     size_t from_size;
     bool more;
 };
 
 static int read_page(struct talk *talk, const struct mu__etcd_answer *answer,
-                     struct page *page, mu_resolution *resolution)
+                     struct key_page *page, mu_resolution *resolution)
 {
     struct mu__etcd_entries entries;
     struct mu__etcd_entry entry;
@@ -177,7 +176,7 @@ static int read_page(struct talk *talk, const struct mu__etcd_answer *answer,
 
 /* All keys below the folder. */
 struct range {
-    struct page page;           /* from where on */
+    struct key_page page;           /* from where on */
     char end[KEY_BYTES];
     size_t end_size;
     uint64_t limit;
@@ -238,7 +237,7 @@ static bool is_crowd(const struct talk *talk)
 static int read_tasks(struct talk *talk, mu_resolution *resolution)
 {
     struct range range;
-    struct page *page = &range.page;
+    struct key_page *page = &range.page;
     int rv;
 
     begin_range(talk, &range);
@@ -284,7 +283,7 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
 /* ---- Telling the others ---- */
 
 /* Between calls. */
-struct own {
+struct own_key {
     bool taken;                 /* the place was ours */
     unsigned endpoint;          /* that answered last: one that hangs is not waited for
                                    each time, the lease would end meanwhile */
@@ -300,7 +299,7 @@ struct slot {
     mu_resolution task;         /* who that is */
     uint64_t lease;
     long ttl_s;
-    struct own *own;
+    struct own_key *own;
     char key[KEY_BYTES];
     int index;
 };
@@ -354,7 +353,7 @@ static int grant(struct talk *talk, const struct slot *slot)
 
 static int read_holder(struct talk *talk, const struct slot *slot,
                        const struct mu__etcd_answer *answer, uint64_t *ret_lease,
-                       struct mu__entry *ret_entry)
+                       struct mu__task_entry *ret_entry)
 {
     struct mu__etcd_entries entries;
     struct mu__etcd_entry entry;
@@ -405,9 +404,9 @@ static uint64_t now_s(struct talk *talk)
  * anew has made all leases longer by itself, and one that stood still has yet to end
  * them: neither says anything of their owners. */
 static int refuse(struct talk *talk, struct slot *slot, uint64_t lease,
-                  const struct mu__entry *entry)
+                  const struct mu__task_entry *entry)
 {
-    struct own *own = slot->own;
+    struct own_key *own = slot->own;
     uint64_t now = now_s(talk);
     uint64_t term = 0;
     uint64_t ttl_s = 0;
@@ -441,12 +440,11 @@ static int refuse(struct talk *talk, struct slot *slot, uint64_t lease,
 static void write_take(const struct slot *slot, struct mu__etcd_body *body)
 {
     struct mu__view key = mu__view_str(slot->key);
-    struct mu__entry entry = {.until_s = 0};
+    struct mu__task_entry entry = {.until_s = 0};
     char text[MU__ENTRY_BYTES_MAX];
 
-    (void)snprintf(entry.address, sizeof entry.address, "%s",
-                   slot->announcement->address);
-    (void)snprintf(entry.who, sizeof entry.who, "%s", slot->announcement->incarnation);
+    MU__COPY_TEXT(entry.address, slot->announcement->address);
+    MU__COPY_TEXT(entry.who, slot->announcement->incarnation);
     mu__entry_write(&entry, text);
     mu__etcd_txn_begin(body);
     mu__etcd_txn_compare(body, MU__ETCD_CREATE, key, 0);
@@ -460,7 +458,7 @@ static void write_take(const struct slot *slot, struct mu__etcd_body *body)
 /* Put the key there if there is none. *ret_taken: it is ours, now or since before; else
  * `ret_lease` and `ret_entry` say whose it is. */
 static int try_slot(struct talk *talk, const struct slot *slot, bool *ret_taken,
-                    uint64_t *ret_lease, struct mu__entry *ret_entry)
+                    uint64_t *ret_lease, struct mu__task_entry *ret_entry)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__etcd_body body = {0};
@@ -484,7 +482,7 @@ static int try_slot(struct talk *talk, const struct slot *slot, bool *ret_taken,
 
 static int take_given(struct talk *talk, struct slot *slot)
 {
-    struct mu__entry entry;
+    struct mu__task_entry entry;
     uint64_t lease = 0;
     bool taken = false;
     int rv;
@@ -507,7 +505,7 @@ static int take_free(struct talk *talk, struct slot *slot)
     mu_resolution_init(&there);
     rv = read_tasks(talk, &there);
     for (int index = 0; rv == 0 && !taken; index++) {
-        struct mu__entry entry;
+        struct mu__task_entry entry;
         uint64_t lease;
 
         if (index > MU_CLUSTER_INDEX_MAX || (count > 0 && index >= (int)count) ||
@@ -554,7 +552,7 @@ static int begin_slot(struct talk *talk, struct slot *slot, void **own)
     int rv;
 
     if (*own == NULL)
-        *own = calloc(1, sizeof(struct own));
+        *own = calloc(1, sizeof(struct own_key));
     slot->own = *own;
     if (slot->own == NULL)
         return mu_error_set(talk->etcd.error, -MU_ENOMEM, "etcd: out of memory");
@@ -605,7 +603,7 @@ static int withdraw(struct mu__requests *requests, const struct mu__settings *se
 
     if (rv != 0 || *own == NULL)
         return rv;
-    talk.etcd.first = ((const struct own *)*own)->endpoint;
+    talk.etcd.first = ((const struct own_key *)*own)->endpoint;
     mu__etcd_revoke(&body, lease_of(announcement->incarnation));
     rv = post(&talk, MU__ETCD_REVOKE, &body, 0, &answer);
     mu__etcd_answer_free(answer);

@@ -20,28 +20,21 @@ enum mu__etcd_setting {
 };
 
 #define MU__TALK_SETTINGS                                                               \
-    [MU__TALK_ENDPOINTS] = {.name = "endpoints", .variable = "MUSTER_ETCD",             \
-                            .help = "urls of etcd's servers, with commas between"},     \
-    [MU__TALK_CA_FILE] = {.name = "ca_file", .variable = "MUSTER_ETCD_CA_FILE",         \
-                          .help = "certificates (PEM) that are trusted in place of the " \
-                                  "system's"},                                          \
-    [MU__TALK_CERTIFICATE_FILE] = {.name = "certificate_file",                          \
-                                   .variable = "MUSTER_ETCD_CERTIFICATE_FILE",          \
-                                   .help = "our certificate (PEM)"},                    \
-    [MU__TALK_KEY_FILE] = {.name = "key_file", .variable = "MUSTER_ETCD_KEY_FILE",      \
-                           .help = "and its key (PEM)"},                                \
-    [MU__TALK_SERVER_NAME] = {.name = "server_name",                                    \
-                              .variable = "MUSTER_ETCD_SERVER_NAME",                    \
-                              .help = "the name that etcd's certificate must have, in " \
-                                      "place of the url's"},                            \
-    [MU__TALK_USER] = {.name = "user", .variable = "MUSTER_ETCD_USER",                  \
-                       .help = "a user of etcd"},                                       \
-    [MU__TALK_PASSWORD] = {.name = "password", .variable = "MUSTER_ETCD_PASSWORD",      \
-                           .help = "and the password"},                                 \
-    [MU__TALK_PASSWORD_FILE] = {.name = "password_file",                                \
-                                .variable = "MUSTER_ETCD_PASSWORD_FILE",                \
-                                .help = "a file that has the password, where it is not " \
-                                        "set itself"}
+    MU__SETTING(MU__TALK_ENDPOINTS, "endpoints", "MUSTER_ETCD", NULL,                   \
+                "urls of etcd's servers, with commas between"),                         \
+    MU__SETTING(MU__TALK_CA_FILE, "ca_file", "MUSTER_ETCD_CA_FILE", NULL,               \
+                "certificates (PEM) that are trusted in place of the system's"),        \
+    MU__SETTING(MU__TALK_CERTIFICATE_FILE, "certificate_file",                          \
+                "MUSTER_ETCD_CERTIFICATE_FILE", NULL, "our certificate (PEM)"),         \
+    MU__SETTING(MU__TALK_KEY_FILE, "key_file", "MUSTER_ETCD_KEY_FILE", NULL,            \
+                "and its key (PEM)"),                                                   \
+    MU__SETTING(MU__TALK_SERVER_NAME, "server_name", "MUSTER_ETCD_SERVER_NAME", NULL,   \
+                "the name that etcd's certificate must have, in place of the url's"),   \
+    MU__SETTING(MU__TALK_USER, "user", "MUSTER_ETCD_USER", NULL, "a user of etcd"),     \
+    MU__SETTING(MU__TALK_PASSWORD, "password", "MUSTER_ETCD_PASSWORD", NULL,            \
+                "and the password"),                                                    \
+    MU__SETTING(MU__TALK_PASSWORD_FILE, "password_file", "MUSTER_ETCD_PASSWORD_FILE",   \
+                NULL, "a file that has the password, where it is not set itself")
 
 enum { MU__TALK_ENDPOINTS_MAX = 16, MU__TALK_URL_BYTES = 300 };
 

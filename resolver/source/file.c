@@ -10,8 +10,8 @@
 enum { PATH, TASK_TYPE, TASK_INDEX, SOURCE_BYTES = 280, WATCH_MS = 5000 };
 
 static const struct mu__setting_spec settings_of[] = {
-    [PATH] = {.name = "path", .variable = "MUSTER_CLUSTER_FILE",
-              .help = "the file: JSON of a cluster, or all that TF_CONFIG may have"},
+    MU__SETTING(PATH, "path", "MUSTER_CLUSTER_FILE", NULL,
+                "the file: JSON of a cluster, or all that TF_CONFIG may have"),
     MU__TASK_SETTINGS(TASK_TYPE, TASK_INDEX),
     {.name = NULL},
 };
@@ -53,18 +53,7 @@ static int read_tf_config(const char *text, size_t size, const char *source,
 
     if (mu_tf_config_parse(text, size, &inner, &config) != 0)
         return rename_source(&inner, source, ret_error);
-    ret_resolution->cluster = config.cluster;
-    ret_resolution->task_index = config.task_index;
-    ret_resolution->master_fixed = config.session_master[0] != '\0';
-    ret_resolution->alone_has_no_master = 1;
-    (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
-                   config.task_type);
-    (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
-                   config.rpc_layer);
-    (void)snprintf(ret_resolution->environment, sizeof ret_resolution->environment, "%s",
-                   config.environment);
-    (void)snprintf(ret_resolution->master, sizeof ret_resolution->master, "%s",
-                   config.session_master);
+    mu__resolution_set_config(ret_resolution, &config);
     return 0;
 }
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct reader {
+struct host_file {
     const char *source;
     size_t line;
     mu_error *error;
@@ -18,14 +18,11 @@ struct reader {
     size_t slots_capacity;
 };
 
-static int bad_line(const struct reader *reader, const char *at, size_t size)
+static int bad_line(const struct host_file *reader, const char *at, size_t size)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, at, size);
-    return mu_error_set(reader->error, -MU_EINVALID,
-                        "%s: line %zu: expected HOST, HOST:N or HOST slots=N, got %s",
-                        reader->source, reader->line, shown);
+    return mu__refuse(reader->error, at, size,
+                      "%s: line %zu: expected HOST, HOST:N or HOST slots=N",
+                      reader->source, reader->line);
 }
 
 static bool read_slots(const char *text, size_t size, unsigned *ret_slots)
@@ -41,7 +38,7 @@ static bool read_slots(const char *text, size_t size, unsigned *ret_slots)
     return slots > 0 && slots <= MU_CLUSTER_TASKS_MAX;
 }
 
-static int keep_slots(struct reader *reader, size_t from, unsigned slots)
+static int keep_slots(struct host_file *reader, size_t from, unsigned slots)
 {
     unsigned *more;
 
@@ -58,7 +55,8 @@ static int keep_slots(struct reader *reader, size_t from, unsigned slots)
     return 0;
 }
 
-static int add_hosts(struct reader *reader, const char *text, size_t size, unsigned slots)
+static int add_hosts(struct host_file *reader, const char *text, size_t size,
+                     unsigned slots)
 {
     size_t from = reader->hosts.count;
     struct mu__host_list names = {0};
@@ -97,7 +95,7 @@ static bool read_words(const char *at, const char *end, unsigned *slots)
     return true;
 }
 
-static int read_line(struct reader *reader, const char *at, const char *end)
+static int read_line(struct host_file *reader, const char *at, const char *end)
 {
     const char *start = at + strspn(at, " \t\r");
     const char *remark = memchr(at, '#', (size_t)(end - at));
@@ -121,7 +119,7 @@ static int read_line(struct reader *reader, const char *at, const char *end)
     return add_hosts(reader, start, size, slots);
 }
 
-static int read_all(struct reader *reader, const char *text)
+static int read_all(struct host_file *reader, const char *text)
 {
     int rv = 0;
 
@@ -142,7 +140,7 @@ int mu__host_file_parse(const char *text, size_t size, const char *source,
                         mu_error *ret_error, struct mu__host_list *ret_hosts,
                         unsigned **ret_slots)
 {
-    struct reader reader = {.source = source, .error = ret_error};
+    struct host_file reader = {.source = source, .error = ret_error};
     char *copy = strndup(text, size);
     int rv = -MU_ENOMEM;
 

@@ -15,13 +15,9 @@ static const unsigned rest = (unsigned)-1;
 static int bad(const char *source, size_t position, const char *text, size_t size,
                mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, text, size);
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: job %zu: expected TYPE=COUNT, as in \"chief=1,worker=*\", "
-                        "got %s",
-                        source, position, shown);
+    return mu__refuse(ret_error, text, size,
+                      "%s: job %zu: expected TYPE=COUNT, as in \"chief=1,worker=*\"",
+                      source, position);
 }
 
 static int read_type(const char *source, size_t position, const char *text, size_t size,

@@ -125,7 +125,6 @@ static int find_layout(struct mu__requests *requests, const struct mu__settings 
 {
     const char *text = mu__setting(requests, settings, MU__MPI_MAPPING);
     char origin[MU__ORIGIN_BYTES];
-    char shown[MU__QUOTE_BYTES];
 
     if (strcmp(text, "block") == 0 || strcmp(text, "cyclic") == 0) {
         *ret_distribution =
@@ -133,9 +132,8 @@ static int find_layout(struct mu__requests *requests, const struct mu__settings 
         return 0;
     }
     mu__setting_origin(requests, settings, MU__MPI_MAPPING, origin);
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID, "%s: expected block or cyclic, got %s",
-                        origin, shown);
+    return mu__refuse(ret_error, text, strlen(text), "%s: expected block or cyclic",
+                      origin);
 }
 
 static int lay_out(struct mu__requests *requests, const struct mu__settings *settings,
@@ -263,7 +261,7 @@ static int meet(struct mu__requests *requests, const struct mu__settings *settin
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d bytes",
                             source, (int)MU__HOST_BYTES_MAX);
     is_v6 = strchr(host, ':') != NULL && host[0] != '[';
-    (void)snprintf(address, sizeof address, "%s", host);
+    MU__COPY_TEXT(address, host);
     if (!has_port(host)) {
         rv = mu__rank_port(requests, settings, MU__MPI_PORT_BASE, mu__mpi_job(requests),
                            1, ret_error, &port);

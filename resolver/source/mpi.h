@@ -20,36 +20,28 @@ enum mu__mpi_setting {
 
 /* Rows of the table, with the variables of a resolver: MUSTER_<PREFIX>_... */
 #define MU__MPI_SETTINGS(PREFIX) \
-    [MU__MPI_JOBS] = {.name = "jobs", .variable = "MUSTER_" PREFIX "_JOBS",              \
-                      .help = "what the tasks are, by rank: \"chief=1,worker=*\"; "      \
-                              "without it all are workers where the hosts are known, "   \
-                              "else the chief and workers"},                             \
-    [MU__MPI_HOSTS] = {.name = "hosts", .variable = "MUSTER_" PREFIX "_HOSTS",           \
-                       .help = "the hosts in the launcher's order: \"n[1-2],m5\"; one "  \
-                               "for each task, or one for each node"},                   \
-    [MU__MPI_HOST_FILE] = {.name = "hostfile", .variable = "MUSTER_" PREFIX "_HOSTFILE", \
-                           .help = "the file with lines \"HOST slots=N\" that the "      \
-                                   "launcher has; an absolute path"},                    \
-    [MU__MPI_MAPPING] = {.name = "mapping", .variable = "MUSTER_" PREFIX "_MAPPING",     \
-                         .initial = "block",                                             \
-                         .help = "\"block\": a node is filled before the next one; "     \
-                                 "\"cyclic\": one task to each node in turn"},           \
-    [MU__MPI_COORDINATOR_ADDRESS] = {.name = "coordinator_address",                      \
-                                     .variable =                                         \
-                                         "MUSTER_" PREFIX "_COORDINATOR_ADDRESS",        \
-                                     .help = "where rank 0 is, HOST or HOST:PORT, if "   \
-                                             "hosts are not known"},                     \
-    [MU__MPI_PORT_BASE] = {.name = "port_base",                                          \
-                           .variable = "MUSTER_" PREFIX "_PORT_BASE",                    \
-                           .initial = "auto",                                            \
-                           .help = "port of the first task of a node, the next ones "    \
-                                   "follow; \"auto\": made of the job's id"},            \
-    [MU__MPI_BIND_ADDRESS] = {.name = "bind_address",                                    \
-                              .variable = "MUSTER_" PREFIX "_BIND_ADDRESS",              \
-                              .help = "where this task listens, HOST:PORT"},             \
-    [MU__MPI_RPC_LAYER] = {.name = "rpc_layer",                                          \
-                           .variable = "MUSTER_" PREFIX "_RPC_LAYER",                    \
-                           .initial = "grpc", .help = "in front of the master"}
+    MU__SETTING(MU__MPI_JOBS, "jobs", "MUSTER_" PREFIX "_JOBS", NULL,                   \
+                "what the tasks are, by rank: \"chief=1,worker=*\"; without it all are "\
+                "workers where the hosts are known, else the chief and workers"),       \
+    MU__SETTING(MU__MPI_HOSTS, "hosts", "MUSTER_" PREFIX "_HOSTS", NULL,                \
+                "the hosts in the launcher's order: \"n[1-2],m5\"; one for each task, " \
+                "or one for each node"),                                                \
+    MU__SETTING(MU__MPI_HOST_FILE, "hostfile", "MUSTER_" PREFIX "_HOSTFILE", NULL,      \
+                "the file with lines \"HOST slots=N\" that the launcher has; an "       \
+                "absolute path"),                                                       \
+    MU__SETTING(MU__MPI_MAPPING, "mapping", "MUSTER_" PREFIX "_MAPPING", "block",       \
+                "\"block\": a node is filled before the next one; \"cyclic\": one task "\
+                "to each node in turn"),                                                \
+    MU__SETTING(MU__MPI_COORDINATOR_ADDRESS, "coordinator_address",                     \
+                "MUSTER_" PREFIX "_COORDINATOR_ADDRESS", NULL,                          \
+                "where rank 0 is, HOST or HOST:PORT, if hosts are not known"),          \
+    MU__SETTING(MU__MPI_PORT_BASE, "port_base", "MUSTER_" PREFIX "_PORT_BASE", "auto",  \
+                "port of the first task of a node, the next ones follow; \"auto\": "    \
+                "made of the job's id"),                                                \
+    MU__SETTING(MU__MPI_BIND_ADDRESS, "bind_address", "MUSTER_" PREFIX "_BIND_ADDRESS", \
+                NULL, "where this task listens, HOST:PORT"),                            \
+    MU__SETTING(MU__MPI_RPC_LAYER, "rpc_layer", "MUSTER_" PREFIX "_RPC_LAYER", "grpc",  \
+                "in front of the master")
 
 /* What the launcher has said. */
 struct mu__mpi_task {

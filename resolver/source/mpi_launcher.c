@@ -61,7 +61,6 @@ static int elsewhere(const char *source, mu_error *ret_error)
 static int read_uri(const char *uri, mu_error *ret_error, char *ret_host)
 {
     const char *at = strstr(uri, ";tcp://");
-    char shown[MU__QUOTE_BYTES];
     size_t length = 0;
 
     if (at != NULL) {
@@ -75,10 +74,8 @@ static int read_uri(const char *uri, mu_error *ret_error, char *ret_host)
         (void)snprintf(ret_host, MU__HOST_BYTES_MAX + 1, "%.*s", (int)length, at);
         return 0;
     }
-    mu__quote(shown, sizeof shown, uri, strlen(uri));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected JOB.0;tcp://ADDRESS:PORT, got %s", uri_variable,
-                        shown);
+    return mu__refuse(ret_error, uri, strlen(uri),
+                      "%s: expected JOB.0;tcp://ADDRESS:PORT", uri_variable);
 }
 
 /* "prterun-HOST-4711@1": what began, where, its process, and which of its jobs this is. A

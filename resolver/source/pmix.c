@@ -6,14 +6,9 @@
 
 static const struct mu__setting_spec settings_of[] = {
     MU__MPI_SETTINGS("PMIX"),
-    [MU__MPI_TASKS] = {.name = "tasks",
-                       .form = MU__SETTING_NUMBER,
-                       .variable = "MUSTER_PMIX_TASKS",
-                       .low = 1,
-                       .high = MU_CLUSTER_TASKS_MAX,
-                       .help =
-                           "how many tasks there are, where the launcher does not say "
-                           "it"},
+    MU__SETTING_WITHIN(MU__MPI_TASKS, "tasks", "MUSTER_PMIX_TASKS", NULL, 1,
+                       MU_CLUSTER_TASKS_MAX,
+                       "how many tasks there are, where the launcher does not say it"),
     {.name = NULL},
 };
 

@@ -32,12 +32,9 @@ static bool read_whole(const char *text, unsigned low, unsigned high,
 static int bad_number(const char *origin, const char *text, unsigned low, unsigned high,
                       const char *also, mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected a whole number of %u to %u%s, got %s", origin, low,
-                        high, also, shown);
+    return mu__refuse(ret_error, text, strlen(text),
+                      "%s: expected a whole number of %u to %u%s", origin, low, high,
+                      also);
 }
 
 int mu__rank_number(struct mu__requests *requests, const char *variable, const char *hint,
@@ -133,7 +130,7 @@ void mu__rank_task(const struct mu__jobs *jobs, unsigned rank, mu_resolution *re
     const char *type;
 
     mu__jobs_at(jobs, rank, &type, &resolution->task_index);
-    (void)snprintf(resolution->task_type, sizeof resolution->task_type, "%s", type);
+    MU__COPY_TEXT(resolution->task_type, type);
 }
 
 static bool has_port(const char *host)

@@ -15,59 +15,44 @@
 enum { GPUS_MAX = 1024 };
 
 static const struct mu__setting_spec settings_of[] = {
-    [MU__SLURM_JOBS] = {.name = "jobs",
-                        .variable = "MUSTER_SLURM_JOBS",
-                        .help = "what the tasks are, by rank: \"chief=1,ps=2,worker=*\"; "
-                                "without it all are workers"},
-    [MU__SLURM_PORT_BASE] = {.name = "port_base",
-                             .variable = "MUSTER_SLURM_PORT_BASE",
-                             .initial = "8888",
-                             .help = "port of the first task of a node, the next ones "
-                                     "follow; \"auto\": made of the job's id"},
-    [MU__SLURM_GPUS_PER_NODE] = {.name = "gpus_per_node",
-                                 .form = MU__SETTING_NUMBER,
-                                 .variable = "MUSTER_SLURM_GPUS_PER_NODE",
-                                 .high = GPUS_MAX,
-                                 .help =
-                                     "GPUs of each node; without it they are counted"},
-    [MU__SLURM_GPUS_PER_TASK] = {.name = "gpus_per_task",
-                                 .form = MU__SETTING_NUMBER,
-                                 .variable = "MUSTER_SLURM_GPUS_PER_TASK",
-                                 .high = GPUS_MAX,
-                                 .help = "GPUs of each task; without it the node's "
-                                         "through the tasks of the fullest node"},
-    [MU__SLURM_TASKS_PER_NODE] = {.name = "tasks_per_node",
-                                  .variable = "MUSTER_SLURM_TASKS_PER_NODE",
-                                  .help = "tasks of each node, a number or "
-                                          "\"host=count,...\"; without it what Slurm "
-                                          "says"},
-    [MU__SLURM_AUTO_SET_GPU] = {.name = "auto_set_gpu",
-                                .form = MU__SETTING_SWITCH,
-                                .variable = "MUSTER_SLURM_AUTO_SET_GPU",
-                                .initial = "1",
-                                .help = "whether each task sees its own GPUs alone"},
-    [MU__SLURM_RPC_LAYER] = {.name = "rpc_layer",
-                             .variable = "MUSTER_SLURM_RPC_LAYER",
-                             .initial = "grpc",
-                             .help = "in front of the master"},
-    [MU__SLURM_HOST_SUFFIX] = {.name = "host_suffix",
-                               .variable = "MUSTER_SLURM_HOST_SUFFIX",
-                               .help = "behind each host's name: \"-ib\", \".cluster\""},
+    MU__SETTING(MU__SLURM_JOBS, "jobs", "MUSTER_SLURM_JOBS", NULL,
+                "what the tasks are, by rank: \"chief=1,ps=2,worker=*\"; without it all "
+                "are workers"),
+    MU__SETTING(MU__SLURM_PORT_BASE, "port_base", "MUSTER_SLURM_PORT_BASE", "8888",
+                "port of the first task of a node, the next ones follow; \"auto\": made "
+                "of the job's id"),
+    MU__SETTING_WITHIN(MU__SLURM_GPUS_PER_NODE, "gpus_per_node",
+                       "MUSTER_SLURM_GPUS_PER_NODE", NULL, 0, GPUS_MAX,
+                       "GPUs of each node; without it they are counted"),
+    MU__SETTING_WITHIN(MU__SLURM_GPUS_PER_TASK, "gpus_per_task",
+                       "MUSTER_SLURM_GPUS_PER_TASK", NULL, 0, GPUS_MAX,
+                       "GPUs of each task; without it the node's through the tasks of "
+                       "the fullest node"),
+    MU__SETTING(MU__SLURM_TASKS_PER_NODE, "tasks_per_node", "MUSTER_SLURM_TASKS_PER_NODE",
+                NULL,
+                "tasks of each node, a number or \"host=count,...\"; without it what "
+                "Slurm says"),
+    MU__SETTING_FLAG(MU__SLURM_AUTO_SET_GPU, "auto_set_gpu", "MUSTER_SLURM_AUTO_SET_GPU",
+                     "1", "whether each task sees its own GPUs alone"),
+    MU__SETTING(MU__SLURM_RPC_LAYER, "rpc_layer", "MUSTER_SLURM_RPC_LAYER", "grpc",
+                "in front of the master"),
+    MU__SETTING(MU__SLURM_HOST_SUFFIX, "host_suffix", "MUSTER_SLURM_HOST_SUFFIX", NULL,
+                "behind each host's name: \"-ib\", \".cluster\""),
     {.name = NULL},
 };
 
 static const char hint[] = ": it is for tasks of a Slurm step; start it with srun";
 
 /* Where the variables of the step are, or of the job outside of one. */
-struct names {
+struct step_variables {
     const char *tasks;
     const char *hosts;
     const char *counts;
     bool in_step;
 };
 
-struct plan {
-    struct names names;
+struct slurm_step {
+    struct step_variables names;
     unsigned tasks;
     unsigned rank;
     struct mu__slurm_het het;
@@ -113,11 +98,11 @@ static int detect(struct mu__requests *requests, const struct mu__settings *sett
 
 /* ---- Which tasks there are ---- */
 
-static struct names find_names(struct mu__requests *requests)
+static struct step_variables find_names(struct mu__requests *requests)
 {
-    static const struct names step = {"SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST",
-                                      "SLURM_STEP_TASKS_PER_NODE", true};
-    static const struct names job = {"SLURM_NTASKS", "SLURM_JOB_NODELIST",
+    static const struct step_variables step = {
+        "SLURM_STEP_NUM_TASKS", "SLURM_STEP_NODELIST", "SLURM_STEP_TASKS_PER_NODE", true};
+    static const struct step_variables job = {"SLURM_NTASKS", "SLURM_JOB_NODELIST",
                                      "SLURM_TASKS_PER_NODE", false};
     bool in_step = mu__request_variable(requests, step.tasks) != NULL ||
                    mu__request_variable(requests, step.hosts) != NULL ||
@@ -131,7 +116,7 @@ static struct names find_names(struct mu__requests *requests)
     return in_step || mu__request_variable(requests, job.tasks) == NULL ? step : job;
 }
 
-static int find_hosts(struct mu__requests *requests, struct plan *plan,
+static int find_hosts(struct mu__requests *requests, struct slurm_step *plan,
                       mu_error *ret_error)
 {
     const char *text = plan->het.hosts != NULL
@@ -150,7 +135,8 @@ static int find_hosts(struct mu__requests *requests, struct plan *plan,
     return rv;
 }
 
-static int check_counts(const struct plan *plan, const char *source, mu_error *ret_error)
+static int check_counts(const struct slurm_step *plan, const char *source,
+                        mu_error *ret_error)
 {
     uint64_t sum = 0;
 
@@ -165,7 +151,7 @@ static int check_counts(const struct plan *plan, const char *source, mu_error *r
 }
 
 static int find_counts(struct mu__requests *requests, const struct mu__settings *settings,
-                       struct plan *plan, mu_error *ret_error)
+                       struct slurm_step *plan, mu_error *ret_error)
 {
     const char *text = mu__setting(requests, settings, MU__SLURM_TASKS_PER_NODE);
     char source[MU__ORIGIN_BYTES];
@@ -222,7 +208,7 @@ static int read_host_file(struct mu__requests *requests, mu_error *ret_error,
 }
 
 /* A step may have fewer tasks than the file has lines. */
-static int lay_out_listed(struct mu__requests *requests, struct plan *plan,
+static int lay_out_listed(struct mu__requests *requests, struct slurm_step *plan,
                           mu_error *ret_error)
 {
     struct mu__host_list ranks = {0};
@@ -244,8 +230,8 @@ static int lay_out_listed(struct mu__requests *requests, struct plan *plan,
 }
 
 static int lay_out_distribution(struct mu__requests *requests,
-                                enum mu__distribution distribution, struct plan *plan,
-                                mu_error *ret_error)
+                                enum mu__distribution distribution,
+                                struct slurm_step *plan, mu_error *ret_error)
 {
     unsigned plane = 1;
     int rv = 0;
@@ -264,7 +250,8 @@ static int lay_out_distribution(struct mu__requests *requests,
 
 /* "block:cyclic,pack": what stands behind ":" is about the sockets of a node, and what
  * stands behind "," about how many tasks a node gets. */
-static int lay_out(struct mu__requests *requests, struct plan *plan, mu_error *ret_error)
+static int lay_out(struct mu__requests *requests, struct slurm_step *plan,
+                   mu_error *ret_error)
 {
     static const struct {
         const char *word;
@@ -273,7 +260,6 @@ static int lay_out(struct mu__requests *requests, struct plan *plan, mu_error *r
                          {"cyclic", MU__DISTRIBUTION_CYCLIC},
                          {"plane", MU__DISTRIBUTION_PLANE}};
     const char *text = mu__request_variable(requests, "SLURM_DISTRIBUTION");
-    char shown[MU__QUOTE_BYTES];
     size_t size;
 
     if (text == NULL || plan->hosts.count == 1 || plan->het.hosts != NULL)
@@ -286,16 +272,13 @@ static int lay_out(struct mu__requests *requests, struct plan *plan, mu_error *r
                                         ret_error);
     if (size == 9 && memcmp(text, "arbitrary", size) == 0)
         return lay_out_listed(requests, plan, ret_error);
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "SLURM_DISTRIBUTION: expected block, cyclic, plane or arbitrary, "
-                        "got %s",
-                        shown);
+    return mu__refuse(ret_error, text, strlen(text),
+                      "SLURM_DISTRIBUTION: expected block, cyclic, plane or arbitrary");
 }
 
 /* Slurm says where this task is: when it is elsewhere than by the layout, the addresses
  * of others would be wrong, too. */
-static int compare(struct mu__requests *requests, const struct plan *plan,
+static int compare(struct mu__requests *requests, const struct slurm_step *plan,
                    const char *variable, unsigned mine, mu_error *ret_error)
 {
     unsigned exported;
@@ -319,7 +302,7 @@ static int compare(struct mu__requests *requests, const struct plan *plan,
 }
 
 static int make_plan(struct mu__requests *requests, const struct mu__settings *settings,
-                     struct plan *plan, mu_error *ret_error)
+                     struct slurm_step *plan, mu_error *ret_error)
 {
     int rv;
 
@@ -356,7 +339,7 @@ static uint64_t job_of(struct mu__requests *requests)
 }
 
 static int conclude(struct mu__requests *requests, const struct mu__settings *settings,
-                    const struct plan *plan, mu_error *ret_error,
+                    const struct slurm_step *plan, mu_error *ret_error,
                     mu_resolution *resolution)
 {
     uint32_t node = plan->layout.nodes[plan->rank];
@@ -390,7 +373,7 @@ static int conclude(struct mu__requests *requests, const struct mu__settings *se
 static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
                    mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    struct plan plan = {.counts = NULL};
+    struct slurm_step plan = {.counts = NULL};
     int rv = make_plan(requests, settings, &plan, ret_error);
 
     if (rv == 0)

@@ -60,16 +60,13 @@ static int set_row(const char *text, size_t size, const char *source,
     const char *equals = memchr(text, '=', size);
     size_t before = equals == NULL ? 0 : (size_t)(equals - text);
     struct mu__host_list names = {0};
-    char shown[MU__QUOTE_BYTES];
     unsigned count;
     int rv;
 
-    mu__quote(shown, sizeof shown, text, size);
     if (equals == NULL || !read_count(equals + 1, size - before - 1, &count))
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "%s: expected a number, or HOST=NUMBER with commas between, "
-                            "got %s",
-                            source, shown);
+        return mu__refuse(ret_error, text, size,
+                          "%s: expected a number, or HOST=NUMBER with commas between",
+                          source);
     rv = mu__host_list_parse(text, before, source, ret_error, &names);
     for (size_t i = 0; rv == 0 && i < names.count; i++)
         rv = set_host(names.names[i], count, source, hosts, counts, ret_error);

@@ -1,14 +1,13 @@
 /* The resolver tf_config: the environment variable TF_CONFIG. */
 #include "resolver/engine/kind.h"
+#include "runtime/base/text.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { VARIABLE };
 
 static const struct mu__setting_spec settings_of[] = {
-    [VARIABLE] = {.name = "variable", .initial = "TF_CONFIG",
-                  .help = "the variable to read"},
+    MU__SETTING(VARIABLE, "variable", NULL, "TF_CONFIG", "the variable to read"),
     {.name = NULL},
 };
 
@@ -17,6 +16,18 @@ static int detect(struct mu__requests *requests, const struct mu__settings *sett
 {
     return mu__variable_detect(requests, mu__setting(requests, settings, VARIABLE),
                                ret_why);
+}
+
+void mu__resolution_set_config(mu_resolution *resolution, const mu_tf_config *config)
+{
+    resolution->cluster = config->cluster;
+    resolution->task_index = config->task_index;
+    resolution->master_fixed = config->session_master[0] != '\0';
+    resolution->alone_has_no_master = 1;
+    MU__COPY_TEXT(resolution->task_type, config->task_type);
+    MU__COPY_TEXT(resolution->rpc_layer, config->rpc_layer);
+    MU__COPY_TEXT(resolution->environment, config->environment);
+    MU__COPY_TEXT(resolution->master, config->session_master);
 }
 
 /* Absent is as good as {}: a process that is alone. */
@@ -32,20 +43,9 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
     if (text == NULL)
         return 0;
     rv = mu_tf_config_parse(text, strlen(text), ret_error, &config);
-    if (rv != 0)
-        return rv;
-    ret_resolution->cluster = config.cluster;
-    ret_resolution->task_index = config.task_index;
-    ret_resolution->master_fixed = config.session_master[0] != '\0';
-    (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
-                   config.task_type);
-    (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
-                   config.rpc_layer);
-    (void)snprintf(ret_resolution->environment, sizeof ret_resolution->environment, "%s",
-                   config.environment);
-    (void)snprintf(ret_resolution->master, sizeof ret_resolution->master, "%s",
-                   config.session_master);
-    return 0;
+    if (rv == 0)
+        mu__resolution_set_config(ret_resolution, &config);
+    return rv;
 }
 
 const struct mu__resolver_kind mu__resolver_tf_config = {

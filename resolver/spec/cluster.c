@@ -4,6 +4,7 @@
 #include "resolver/spec/cluster.h"
 
 #include "resolver/spec/address.h"
+#include "runtime/base/hash_table.h"
 #include "runtime/base/text.h"
 #include "runtime/message/arguments.h"
 
@@ -15,32 +16,29 @@
 
 enum {
     JOB_TASKS_MIN = 8,      /* capacity of a job's first array */
-    SLOTS_MIN = 16,         /* of the hash table; always a power of two */
     LISTED_INDICES_MAX = 12 /* indices that a message lists of a sparse job */
 };
 
-struct task {
-    const struct job *job;
+struct cluster_task {
+    struct mu__hash_node node; /* by the canonical url, where the address is fixed */
+    const struct cluster_job *job;
     int index;
-    uint32_t hash;   /* of the canonical url */
     uint32_t url_at; /* where the url begins in `text` */
     char text[];     /* the address as it was given, zero, the url, zero */
 };
 
-struct job {
+struct cluster_job {
     char type[MU__TASK_TYPE_BYTES];
-    struct task **tasks; /* sorted by index; owned */
+    struct cluster_task **tasks; /* sorted by index; owned */
     size_t count;
     size_t capacity;
 };
 
 struct mu_cluster {
-    struct job *jobs[MU_CLUSTER_TYPES_MAX]; /* sorted by type; owned */
+    struct cluster_job *jobs[MU_CLUSTER_TYPES_MAX]; /* sorted by type; owned */
     size_t jobs_count;
     size_t tasks_count;
-    struct task **slots; /* hash table by url, open addressing, at most half full */
-    size_t slots_count;
-    size_t urls_count; /* tasks in the hash table: those with a fixed address */
+    struct mu__hash_table urls; /* of the tasks with a fixed address */
 };
 
 static const struct mu_cluster empty;
@@ -61,7 +59,7 @@ void mu_cluster_free(mu_cluster *cluster)
         free(cluster->jobs[i]->tasks);
         free(cluster->jobs[i]);
     }
-    free(cluster->slots);
+    mu__hash_table_done(&cluster->urls);
     free(cluster);
 }
 
@@ -76,7 +74,7 @@ static size_t find_job_position(const mu_cluster *cluster, const char *type)
 }
 
 /* NULL when the cluster has none. */
-static const struct job *find_job(const mu_cluster *cluster, const char *type)
+static const struct cluster_job *find_job(const mu_cluster *cluster, const char *type)
 {
     size_t i = find_job_position(cluster, type);
 
@@ -87,10 +85,10 @@ static const struct job *find_job(const mu_cluster *cluster, const char *type)
 
 /* The job of a type, made when there is none. */
 static int need_job(mu_cluster *cluster, const char *type, mu_error *ret_error,
-                    struct job **ret_job)
+                    struct cluster_job **ret_job)
 {
     size_t i = find_job_position(cluster, type);
-    struct job *job;
+    struct cluster_job *job;
 
     if (i < cluster->jobs_count && strcmp(cluster->jobs[i]->type, type) == 0) {
         *ret_job = cluster->jobs[i];
@@ -103,9 +101,9 @@ static int need_job(mu_cluster *cluster, const char *type, mu_error *ret_error,
     job = calloc(1, sizeof *job);
     if (job == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    (void)snprintf(job->type, sizeof job->type, "%s", type);
+    MU__COPY_TEXT(job->type, type);
     memmove(&cluster->jobs[i + 1], &cluster->jobs[i],
-            (cluster->jobs_count - i) * sizeof(struct job *));
+            (cluster->jobs_count - i) * sizeof(struct cluster_job *));
     cluster->jobs[i] = job;
     cluster->jobs_count++;
     *ret_job = job;
@@ -113,7 +111,7 @@ static int need_job(mu_cluster *cluster, const char *type, mu_error *ret_error,
 }
 
 /* Where `index` stands in the job, or would stand. */
-static size_t find_position(const struct job *job, int index)
+static size_t find_position(const struct cluster_job *job, int index)
 {
     size_t low = 0;
     size_t high = job->count;
@@ -131,10 +129,10 @@ static size_t find_position(const struct job *job, int index)
     return low;
 }
 
-static const struct task *find_task(const mu_cluster *cluster, const char *type,
+static const struct cluster_task *find_task(const mu_cluster *cluster, const char *type,
                                     int index)
 {
-    const struct job *job;
+    const struct cluster_job *job;
     size_t i;
 
     assert(type != NULL);
@@ -145,66 +143,41 @@ static const struct task *find_task(const mu_cluster *cluster, const char *type,
     return i < job->count && job->tasks[i]->index == index ? job->tasks[i] : NULL;
 }
 
-static const char *url_of(const struct task *task)
+static const char *url_of(const struct cluster_task *task)
 {
     return task->text + task->url_at;
 }
 
 /* FNV-1a. */
-static uint32_t hash(const char *text)
+static uint64_t hash(const char *text)
 {
     uint64_t h = UINT64_C(14695981039346656037);
 
     for (; *text != '\0'; text++)
         h = (h ^ (unsigned char)*text) * UINT64_C(1099511628211);
-    return (uint32_t)(h ^ h >> 32);
+    return h ^ h >> 32;
 }
 
-/* The slot that holds the task with this url, or the free one where it belongs. */
-static struct task **find_slot(struct task **slots, size_t count, uint32_t url_hash,
-                               const char *url)
+/* NULL when none has it. */
+static const struct cluster_task *find_url(const mu_cluster *cluster, uint64_t url_hash,
+                                           const char *url)
 {
-    size_t i = url_hash & (count - 1);
+    struct mu__hash_node *node = mu__hash_table_find(&cluster->urls, url_hash);
 
-    while (slots[i] != NULL &&
-           (slots[i]->hash != url_hash || !mu__urls_are_same(url_of(slots[i]), url)))
-        i = (i + 1) & (count - 1);
-    return &slots[i];
-}
-
-/* Make room for one more url. */
-static int reserve_slot(mu_cluster *cluster)
-{
-    size_t count = cluster->slots_count > 0 ? cluster->slots_count * 2 : SLOTS_MIN;
-    struct task **slots;
-
-    if ((cluster->urls_count + 1) * 2 <= cluster->slots_count)
-        return 0;
-
-    slots = calloc(count, sizeof(struct task *));
-    if (slots == NULL)
-        return -MU_ENOMEM;
-    for (size_t i = 0; i < cluster->slots_count; i++) {
-        struct task *task = cluster->slots[i];
-
-        if (task != NULL)
-            *find_slot(slots, count, task->hash, url_of(task)) = task;
-    }
-    free(cluster->slots);
-    cluster->slots = slots;
-    cluster->slots_count = count;
-    return 0;
+    while (node != NULL && !mu__urls_are_same(url_of((struct cluster_task *)node), url))
+        node = mu__hash_next(node);
+    return (struct cluster_task *)node;
 }
 
 /* Make room for one more task. */
-static int reserve_task(struct job *job)
+static int reserve_task(struct cluster_job *job)
 {
     size_t capacity = job->capacity > 0 ? job->capacity * 2 : JOB_TASKS_MIN;
-    struct task **tasks;
+    struct cluster_task **tasks;
 
     if (job->count < job->capacity)
         return 0;
-    tasks = realloc(job->tasks, capacity * sizeof(struct task *));
+    tasks = realloc(job->tasks, capacity * sizeof(struct cluster_task *));
     if (tasks == NULL)
         return -MU_ENOMEM;
     job->tasks = tasks;
@@ -212,12 +185,12 @@ static int reserve_task(struct job *job)
     return 0;
 }
 
-static struct task *new_task(const struct job *job, int index, const char *address,
-                             const char *url, uint32_t url_hash)
+static struct cluster_task *new_task(const struct cluster_job *job, int index,
+                                     const char *address, const char *url)
 {
     size_t address_size = strlen(address) + 1;
     size_t url_size = strlen(url) + 1;
-    struct task *task = malloc(sizeof *task + address_size + url_size);
+    struct cluster_task *task = malloc(sizeof *task + address_size + url_size);
 
     if (task == NULL)
         return NULL;
@@ -225,12 +198,11 @@ static struct task *new_task(const struct job *job, int index, const char *addre
     task->index = index;
     memcpy(task->text, address, address_size);
     memcpy(task->text + address_size, url, url_size);
-    task->hash = url_hash;
     task->url_at = (uint32_t)address_size;
     return task;
 }
 
-static int address_taken(const struct task *task, const char *address,
+static int address_taken(const struct cluster_task *task, const char *address,
                          mu_error *ret_error)
 {
     char shown[MU__QUOTE_BYTES];
@@ -244,8 +216,8 @@ static int address_taken(const struct task *task, const char *address,
 }
 
 /* Whether a new task with this index may come in at all, and where. */
-static int check_index(const mu_cluster *cluster, const struct job *job, int index,
-                       mu_error *ret_error, size_t *ret_position)
+static int check_index(const mu_cluster *cluster, const struct cluster_job *job,
+                       int index, mu_error *ret_error, size_t *ret_position)
 {
     size_t position;
 
@@ -266,15 +238,16 @@ static int check_index(const mu_cluster *cluster, const struct job *job, int ind
     return 0;
 }
 
-static int insert_into(mu_cluster *cluster, struct job *job, int index,
+static int insert_into(mu_cluster *cluster, struct cluster_job *job, int index,
                        const char *address, mu_error *ret_error)
 {
     char url[MU__URL_BYTES];
     char canonical[MU__URL_BYTES];
-    struct task *task;
-    struct task **slot;
-    uint32_t url_hash;
+    const struct cluster_task *same = NULL;
+    struct cluster_task *task;
     size_t position = 0;
+    uint64_t url_hash;
+    bool fixed;
     int rv;
 
     rv = check_index(cluster, job, index, ret_error, &position);
@@ -282,26 +255,22 @@ static int insert_into(mu_cluster *cluster, struct job *job, int index,
         rv = mu__address_url(address, ret_error, url);
     if (rv != 0)
         return rv;
-    if (reserve_slot(cluster) != 0 || reserve_task(job) != 0)
-        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-
     mu__url_canonical(url, canonical);
     url_hash = hash(canonical);
-    slot = mu__url_has_any_port(url)
-               ? NULL
-               : find_slot(cluster->slots, cluster->slots_count, url_hash, url);
-    if (slot != NULL && *slot != NULL)
-        return address_taken(*slot, address, ret_error);
-    task = new_task(job, index, address, url, url_hash);
-    if (task == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    fixed = !mu__url_has_any_port(url);
+    if (fixed)
+        same = find_url(cluster, url_hash, url);
+    if (same != NULL)
+        return address_taken(same, address, ret_error);
 
-    if (slot != NULL) {
-        *slot = task;
-        cluster->urls_count++;
+    task = reserve_task(job) == 0 ? new_task(job, index, address, url) : NULL;
+    if (task == NULL ||
+        (fixed && mu__hash_table_add(&cluster->urls, url_hash, &task->node) != 0)) {
+        free(task);
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
     memmove(job->tasks + position + 1, job->tasks + position,
-            (job->count - position) * sizeof(struct task *));
+            (job->count - position) * sizeof(struct cluster_task *));
     job->tasks[position] = task;
     job->count++;
     cluster->tasks_count++;
@@ -309,13 +278,13 @@ static int insert_into(mu_cluster *cluster, struct job *job, int index,
 }
 
 /* A job that was made for a task that did not come in. */
-static void drop_empty_job(mu_cluster *cluster, struct job *job)
+static void drop_empty_job(mu_cluster *cluster, struct cluster_job *job)
 {
     size_t i = find_job_position(cluster, job->type);
 
     cluster->jobs_count--;
     memmove(&cluster->jobs[i], &cluster->jobs[i + 1],
-            (cluster->jobs_count - i) * sizeof(struct job *));
+            (cluster->jobs_count - i) * sizeof(struct cluster_job *));
     free(job->tasks);
     free(job);
 }
@@ -323,7 +292,7 @@ static void drop_empty_job(mu_cluster *cluster, struct job *job)
 int mu__cluster_insert(mu_cluster *cluster, const char *type, int index,
                        const char *address, mu_error *ret_error)
 {
-    struct job *job = NULL;
+    struct cluster_job *job = NULL;
     int rv = need_job(cluster, type, ret_error, &job);
 
     if (rv != 0)
@@ -335,9 +304,9 @@ int mu__cluster_insert(mu_cluster *cluster, const char *type, int index,
 }
 
 /* What is in a cluster is as it should be. */
-static int copy_job(mu_cluster *copy, const struct job *from)
+static int copy_job(mu_cluster *copy, const struct cluster_job *from)
 {
-    struct job *job;
+    struct cluster_job *job;
     int rv;
 
     if (from->count == 0)
@@ -345,20 +314,23 @@ static int copy_job(mu_cluster *copy, const struct job *from)
     rv = need_job(copy, from->type, NULL, &job);
     if (rv != 0)
         return rv;
-    job->tasks = malloc(from->count * sizeof(struct task *));
+    job->tasks = malloc(from->count * sizeof(struct cluster_task *));
     if (job->tasks == NULL)
         return -MU_ENOMEM;
     job->capacity = from->count;
     for (; job->count < from->count; job->count++) {
-        const struct task *task = from->tasks[job->count];
+        const struct cluster_task *task = from->tasks[job->count];
         const char *url = url_of(task);
-        struct task *same = new_task(job, task->index, task->text, url, task->hash);
+        struct cluster_task *same = new_task(job, task->index, task->text, url);
 
         if (same == NULL)
             return -MU_ENOMEM;
         job->tasks[job->count] = same;
-        if (!mu__url_has_any_port(url))
-            *find_slot(copy->slots, copy->slots_count, task->hash, url) = same;
+        if (!mu__url_has_any_port(url) &&
+            mu__hash_table_add(&copy->urls, task->node.hash, &same->node) != 0) {
+            job->count++; /* is freed with the others */
+            return -MU_ENOMEM;
+        }
     }
     return 0;
 }
@@ -367,13 +339,6 @@ static int copy_all(mu_cluster *copy, const mu_cluster *from)
 {
     int rv = 0;
 
-    if (from->slots_count > 0) {
-        copy->slots = calloc(from->slots_count, sizeof(struct task *));
-        if (copy->slots == NULL)
-            return -MU_ENOMEM;
-    }
-    copy->slots_count = from->slots_count;
-    copy->urls_count = from->urls_count;
     copy->tasks_count = from->tasks_count;
     for (size_t i = 0; rv == 0 && i < from->jobs_count; i++)
         rv = copy_job(copy, from->jobs[i]);
@@ -413,12 +378,12 @@ int mu_cluster_add(mu_cluster *cluster, const char *type, int index, const char 
 
 int mu__cluster_check(const mu_cluster *cluster, mu_error *ret_error)
 {
-    const struct job *chief;
+    const struct cluster_job *chief;
 
     if (cluster == NULL)
         return 0;
     for (size_t i = 0; i < cluster->jobs_count; i++) {
-        const struct job *job = cluster->jobs[i];
+        const struct cluster_job *job = cluster->jobs[i];
 
         if (job->count > 1 && mu__task_type_is_single(job->type))
             return mu_error_set(ret_error, -MU_EINVALID,
@@ -451,7 +416,7 @@ static void list_jobs(const mu_cluster *cluster, char *out, size_t size)
 }
 
 /* "0 to 2" for a dense job, "0, 4, 9" for a sparse one. */
-static void list_indices(const struct job *job, char *out, size_t size)
+static void list_indices(const struct cluster_job *job, char *out, size_t size)
 {
     int last = job->tasks[job->count - 1]->index;
     size_t used = 0;
@@ -488,7 +453,7 @@ int mu__cluster_check_task(const mu_cluster *cluster, const char *type, int inde
                            mu_error *ret_error)
 {
     const mu_cluster *spec = cluster != NULL ? cluster : &empty;
-    const struct job *job = find_job(spec, type);
+    const struct cluster_job *job = find_job(spec, type);
     char indices[LISTED_INDICES_MAX * 10];
     size_t position;
 
@@ -530,7 +495,7 @@ bool mu__cluster_may_join(const mu_cluster *cluster, const char *type, int index
 
 size_t mu_cluster_task_count(const mu_cluster *cluster, const char *type)
 {
-    const struct job *job;
+    const struct cluster_job *job;
 
     if (cluster == NULL)
         return 0;
@@ -544,14 +509,14 @@ const char *mu_cluster_address(const mu_cluster *cluster, const char *type, int 
 {
     MU__REQUIRE_OR(NULL, type);
 
-    const struct task *task = find_task(cluster, type, index);
+    const struct cluster_task *task = find_task(cluster, type, index);
 
     return task != NULL ? task->text : NULL;
 }
 
 const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int index)
 {
-    const struct task *task = find_task(cluster, type, index);
+    const struct cluster_task *task = find_task(cluster, type, index);
 
     return task != NULL ? url_of(task) : NULL;
 }
@@ -564,7 +529,7 @@ int mu_cluster_task_at(const mu_cluster *cluster, size_t i, const char **ret_typ
     const mu_cluster *spec = cluster != NULL ? cluster : &empty;
 
     for (size_t k = 0; k < spec->jobs_count; k++) {
-        const struct job *job = spec->jobs[k];
+        const struct cluster_job *job = spec->jobs[k];
 
         if (i < job->count) {
             *ret_type = job->type;

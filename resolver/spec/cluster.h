@@ -57,4 +57,10 @@ const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int ind
 int mu__cluster_from_json(const cJSON *object, const char *source, const char *path,
                           mu_error *ret_error, mu_cluster **ret_cluster);
 
+/* The same for all that is wrong: each error goes to `report`, and what is right to
+ * `cluster`. -MU_ENOMEM. */
+typedef void mu__cluster_report_fn(void *user, const mu_error *error);
+int mu__cluster_read_all(mu_cluster *cluster, const cJSON *object, const char *source,
+                         const char *path, mu__cluster_report_fn *report, void *user);
+
 #endif

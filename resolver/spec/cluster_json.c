@@ -13,7 +13,7 @@ enum {
 };
 
 /* One job under way. */
-struct reader {
+struct job_reader {
     const char *source;
     const char *path;  /* "" or "cluster" */
     const char *location; /* of the whole: "TF_CONFIG: cluster" */
@@ -21,15 +21,26 @@ struct reader {
     const char *type;
     mu_cluster *cluster;
     mu_error *error;
+    mu__cluster_report_fn *report; /* takes errors, and all is read; NULL: it ends */
+    void *user;
 };
 
 /* One member of a sparse job. */
-struct entry {
+struct sparse_task {
     int index;
     const cJSON *item;
 };
 
-static void location_of_job(const struct reader *r, char *out)
+/* What follows from an error that is in r->error. */
+static int end_or_report(const struct job_reader *r, int rv)
+{
+    if (rv == 0 || rv == -MU_ENOMEM || r->report == NULL)
+        return rv;
+    r->report(r->user, r->error);
+    return 0;
+}
+
+static void location_of_job(const struct job_reader *r, char *out)
 {
     const char *dot = r->path[0] != '\0' ? "." : "";
 
@@ -38,7 +49,7 @@ static void location_of_job(const struct reader *r, char *out)
 }
 
 /* "worker[2]" in a list, `worker["2"]` in an object. */
-static void location_of_item(const struct reader *r, const cJSON *item, int index,
+static void location_of_item(const struct job_reader *r, const cJSON *item, int index,
                              char *out)
 {
     char key[MU__QUOTE_BYTES];
@@ -54,18 +65,16 @@ static void location_of_item(const struct reader *r, const cJSON *item, int inde
     (void)snprintf(out + used, LOCATION_BYTES - used, "[%s]", key);
 }
 
-static int read_item(const struct reader *r, const cJSON *item, int index)
+static int read_item(const struct job_reader *r, const cJSON *item, int index)
 {
     char location[LOCATION_BYTES];
-    char got[MU__QUOTE_BYTES];
     mu_error inner;
     int rv;
 
     if (!cJSON_IsString(item)) {
         location_of_item(r, item, index, location);
-        mu__json_describe(item, got, sizeof got);
-        return mu_error_set(r->error, -MU_EINVALID, "%s: expected \"host:port\", got %s",
-                            location, got);
+        return mu__json_refuse(r->error, -MU_EINVALID, item, "%s: expected \"host:port\"",
+                               location);
     }
     rv = mu__cluster_insert(r->cluster, r->type, index, item->valuestring, &inner);
     if (rv == 0)
@@ -74,12 +83,12 @@ static int read_item(const struct reader *r, const cJSON *item, int index)
     return mu_error_set(r->error, rv, "%s: %s", location, inner.message);
 }
 
-static int read_list(const struct reader *r)
+static int read_list(const struct job_reader *r)
 {
     int index = 0;
 
     for (const cJSON *item = r->job->child; item != NULL; item = item->next) {
-        int rv = read_item(r, item, index++);
+        int rv = end_or_report(r, read_item(r, item, index++));
 
         if (rv != 0)
             return rv;
@@ -89,13 +98,14 @@ static int read_list(const struct reader *r)
 
 static int compare_entries(const void *a, const void *b)
 {
-    const struct entry *one = a;
-    const struct entry *two = b;
+    const struct sparse_task *one = a;
+    const struct sparse_task *two = b;
 
     return (one->index > two->index) - (one->index < two->index);
 }
 
-static int read_keys(const struct reader *r, struct entry *entries)
+static int read_keys(const struct job_reader *r, struct sparse_task *entries,
+                     size_t *ret_count)
 {
     size_t count = 0;
 
@@ -106,41 +116,43 @@ static int read_keys(const struct reader *r, struct entry *entries)
         int rv = mu__index_parse(item->string, &index);
 
         if (rv == 0) {
-            entries[count++] = (struct entry){index, item};
+            entries[count++] = (struct sparse_task){index, item};
             continue;
         }
         location_of_job(r, location);
         mu__quote(key, sizeof key, item->string, strlen(item->string));
-        return mu_error_set(r->error, rv,
-                            "%s: expected an index of 0 to %d as key, got %s", location,
-                            MU_CLUSTER_INDEX_MAX, key);
+        rv = mu_error_set(r->error, rv, "%s: expected an index of 0 to %d as key, got %s",
+                          location, MU_CLUSTER_INDEX_MAX, key);
+        rv = end_or_report(r, rv);
+        if (rv != 0)
+            return rv;
     }
+    *ret_count = count;
     return 0;
 }
 
 /* Sorted first, so that tasks come in ascending order, which costs least. An index that
  * stands twice is then refused by the cluster itself. */
-static int read_object(const struct reader *r)
+static int read_object(const struct job_reader *r)
 {
     size_t count = (size_t)cJSON_GetArraySize(r->job);
-    struct entry *entries = malloc((count + 1) * sizeof *entries);
+    struct sparse_task *entries = malloc((count + 1) * sizeof *entries);
     int rv;
 
     if (entries == NULL)
         return mu_error_set(r->error, -MU_ENOMEM, "%s: out of memory", r->source);
-    rv = read_keys(r, entries);
+    rv = read_keys(r, entries, &count);
     if (rv == 0)
         qsort(entries, count, sizeof *entries, compare_entries);
     for (size_t i = 0; i < count && rv == 0; i++)
-        rv = read_item(r, entries[i].item, entries[i].index);
+        rv = end_or_report(r, read_item(r, entries[i].item, entries[i].index));
     free(entries);
     return rv;
 }
 
-static int read_job(struct reader *r, const cJSON *job)
+static int read_job(struct job_reader *r, const cJSON *job)
 {
     char location[LOCATION_BYTES];
-    char got[MU__QUOTE_BYTES];
     mu_error inner;
     int rv;
 
@@ -155,39 +167,50 @@ static int read_job(struct reader *r, const cJSON *job)
         return read_object(r);
 
     location_of_job(r, location);
-    mu__json_describe(job, got, sizeof got);
-    return mu_error_set(r->error, -MU_EINVALID,
-                        "%s: expected a list of addresses, or an object of index -> "
-                        "address, got %s",
-                        location, got);
+    return mu__json_refuse(
+        r->error, -MU_EINVALID, job,
+        "%s: expected a list of addresses, or an object of index -> address", location);
+}
+
+static int read_jobs(struct job_reader *r, const cJSON *object)
+{
+    char location[LOCATION_BYTES];
+    int rv;
+
+    (void)snprintf(location, sizeof location, "%s%s%s", r->source,
+                   r->path[0] != '\0' ? ": " : "", r->path);
+    r->location = location;
+    rv = end_or_report(r, mu__json_check_keys(object, location, r->error));
+    for (const cJSON *job = object->child; job != NULL && rv == 0; job = job->next)
+        rv = end_or_report(r, read_job(r, job));
+    return rv;
 }
 
 int mu__cluster_from_json(const cJSON *object, const char *source, const char *path,
                           mu_error *ret_error, mu_cluster **ret_cluster)
 {
-    struct reader r = {.source = source, .path = path, .error = ret_error};
-    char location[LOCATION_BYTES];
+    struct job_reader r = {.source = source, .path = path, .error = ret_error,
+                           .cluster = mu_cluster_new()};
     int rv;
 
-    (void)snprintf(location, sizeof location, "%s%s%s", source,
-                   path[0] != '\0' ? ": " : "", path);
-    r.location = location;
-    rv = mu__json_check_keys(object, location, ret_error);
-    if (rv != 0)
-        return rv;
-    r.cluster = mu_cluster_new();
     if (r.cluster == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", source);
+    rv = read_jobs(&r, object);
+    if (rv == 0)
+        *ret_cluster = r.cluster;
+    else
+        mu_cluster_free(r.cluster);
+    return rv;
+}
 
-    for (const cJSON *job = object->child; job != NULL; job = job->next) {
-        rv = read_job(&r, job);
-        if (rv != 0) {
-            mu_cluster_free(r.cluster);
-            return rv;
-        }
-    }
-    *ret_cluster = r.cluster;
-    return 0;
+int mu__cluster_read_all(mu_cluster *cluster, const cJSON *object, const char *source,
+                         const char *path, mu__cluster_report_fn *report, void *user)
+{
+    mu_error error;
+    struct job_reader r = {.source = source, .path = path, .error = &error,
+                           .cluster = cluster, .report = report, .user = user};
+
+    return read_jobs(&r, object);
 }
 
 int mu_cluster_parse(const char *json, size_t size, const char *source,

@@ -14,7 +14,7 @@
  * bounds of 64 bits. */
 enum { DIGITS_MAX = 18 };
 
-struct range {
+struct number_range {
     uint64_t low;
     uint64_t high;
     int width;
@@ -24,7 +24,7 @@ struct range {
 struct bracket {
     size_t prefix_at;           /* of the text before it, */
     size_t prefix_size;         /* and its size */
-    struct range *ranges;
+    struct number_range *ranges;
     size_t count;
     size_t capacity;
     size_t hosts;
@@ -39,7 +39,7 @@ struct item {
     size_t tail_size;
 };
 
-struct reader {
+struct list_reader {
     const char *text;
     size_t size;
     size_t at;
@@ -120,7 +120,7 @@ size_t mu__host_list_find(const struct mu__host_list *list, const char *name,
 /* ---- Messages ---- */
 
 /* Shows the item up to and with the byte where it went wrong. */
-static int expected(const struct reader *reader, const char *what)
+static int expected(const struct list_reader *reader, const char *what)
 {
     size_t end = reader->at < reader->size ? reader->at + 1 : reader->size;
     char shown[MU__QUOTE_BYTES];
@@ -131,7 +131,7 @@ static int expected(const struct reader *reader, const char *what)
                         reader->source, reader->at + 1, shown, what);
 }
 
-static int failed(const struct reader *reader, int code)
+static int failed(const struct list_reader *reader, int code)
 {
     if (code == -MU_EEXHAUSTED)
         return mu_error_set(reader->error, code, "%s: expected at most %d hosts",
@@ -141,7 +141,7 @@ static int failed(const struct reader *reader, int code)
 
 /* ---- Reading ---- */
 
-static char peek(const struct reader *reader)
+static char peek(const struct list_reader *reader)
 {
     return reader->at < reader->size ? reader->text[reader->at] : '\0';
 }
@@ -162,13 +162,13 @@ static bool is_name(char c)
            c == '_' || c == '-' || c == ':';
 }
 
-static void skip_blanks(struct reader *reader)
+static void skip_blanks(struct list_reader *reader)
 {
     while (is_blank(peek(reader)))
         reader->at++;
 }
 
-static int read_number(struct reader *reader, uint64_t *ret_number, int *ret_width)
+static int read_number(struct list_reader *reader, uint64_t *ret_number, int *ret_width)
 {
     size_t start = reader->at;
     uint64_t number = 0;
@@ -184,11 +184,11 @@ static int read_number(struct reader *reader, uint64_t *ret_number, int *ret_wid
     return 0;
 }
 
-static int keep_range(struct reader *reader, struct bracket *bracket,
-                      const struct range *range)
+static int keep_range(struct list_reader *reader, struct bracket *bracket,
+                      const struct number_range *range)
 {
     size_t capacity = bracket->capacity == 0 ? 8 : 2 * bracket->capacity;
-    struct range *ranges;
+    struct number_range *ranges;
 
     if (range->high - range->low >= MU_CLUSTER_TASKS_MAX - bracket->hosts)
         return failed(reader, -MU_EEXHAUSTED);
@@ -204,9 +204,9 @@ static int keep_range(struct reader *reader, struct bracket *bracket,
     return 0;
 }
 
-static int read_range(struct reader *reader, struct bracket *bracket)
+static int read_range(struct list_reader *reader, struct bracket *bracket)
 {
-    struct range range;
+    struct number_range range;
     size_t start;
     int width;
     int rv = read_number(reader, &range.low, &range.width);
@@ -232,7 +232,7 @@ static int read_range(struct reader *reader, struct bracket *bracket)
 
 /* Behind its opening bracket. Nesting is a count: what is nested is as if it stood
  * outside. */
-static int read_bracket(struct reader *reader, struct bracket *bracket)
+static int read_bracket(struct list_reader *reader, struct bracket *bracket)
 {
     unsigned depth = 1;
     int rv;
@@ -262,7 +262,7 @@ static int read_bracket(struct reader *reader, struct bracket *bracket)
     }
 }
 
-static size_t read_text(struct reader *reader)
+static size_t read_text(struct list_reader *reader)
 {
     size_t start = reader->at;
 
@@ -271,7 +271,7 @@ static size_t read_text(struct reader *reader)
     return reader->at - start;
 }
 
-static int read_item(struct reader *reader, struct item *item)
+static int read_item(struct list_reader *reader, struct item *item)
 {
     int rv = 0;
 
@@ -302,7 +302,8 @@ static int read_item(struct reader *reader, struct item *item)
 
 /* ---- Expanding ---- */
 
-static int put(struct reader *reader, size_t at, size_t size, char *name, size_t *length)
+static int put(struct list_reader *reader, size_t at, size_t size, char *name,
+               size_t *length)
 {
     if (size > MU__HOST_BYTES_MAX - *length)
         return mu_error_set(reader->error, -MU_EINVALID,
@@ -315,8 +316,8 @@ static int put(struct reader *reader, size_t at, size_t size, char *name, size_t
     return 0;
 }
 
-static int put_number(struct reader *reader, const struct bracket *bracket, char *name,
-                      size_t *length)
+static int put_number(struct list_reader *reader, const struct bracket *bracket,
+                      char *name, size_t *length)
 {
     char digits[32];
     int size =
@@ -331,7 +332,7 @@ static int put_number(struct reader *reader, const struct bracket *bracket, char
     return 0;
 }
 
-static int add_host(struct reader *reader, const struct item *item)
+static int add_host(struct list_reader *reader, const struct item *item)
 {
     char name[MU__HOST_BYTES_MAX + 1] = "";
     size_t length = 0;
@@ -383,7 +384,7 @@ static bool next_host(struct item *item)
     return false;
 }
 
-static int expand(struct reader *reader, struct item *item)
+static int expand(struct list_reader *reader, struct item *item)
 {
     size_t hosts = 1;
     int rv;
@@ -404,7 +405,7 @@ static int expand(struct reader *reader, struct item *item)
 
 /* ---- The whole ---- */
 
-static int add_item(struct reader *reader)
+static int add_item(struct list_reader *reader)
 {
     struct item item = {.count = 0};
     int rv = read_item(reader, &item);
@@ -416,7 +417,7 @@ static int add_item(struct reader *reader)
     return rv;
 }
 
-static int read_all(struct reader *reader)
+static int read_all(struct list_reader *reader)
 {
     int rv;
 
@@ -441,7 +442,7 @@ static int read_all(struct reader *reader)
 int mu__host_list_parse(const char *text, size_t size, const char *source,
                         mu_error *ret_error, struct mu__host_list *ret_list)
 {
-    struct reader reader = {
+    struct list_reader reader = {
         .text = text, .size = size, .source = source, .error = ret_error};
     int rv = read_all(&reader);
 

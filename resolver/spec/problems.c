@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORDS_BYTES = 768, LOCATION_BYTES = 256, GAPS_SHOWN = 5 };
+enum { WORDS_BYTES = 768, GAPS_SHOWN = 5 };
 
 /* ---- the list ---- */
 
@@ -55,155 +55,51 @@ void mu__problems_add(struct mu__problems *problems, enum mu__problem_grade grad
 
 /* ---- reading ---- */
 
-struct reading {
-    struct mu__problems *problems;
-    mu_cluster *cluster;
-    const char *source;
-    const char *path;       /* of the cluster in the text: "" or "cluster." */
-    bool is_full;           /* out of memory: no more is read */
-};
-
-static void add_address(struct reading *r, const char *type, int index,
-                        const char *location, const cJSON *item)
+static void add_error(void *user, const mu_error *error)
 {
-    char got[MU__QUOTE_BYTES];
-    mu_error error;
-    int rv;
-
-    if (!cJSON_IsString(item)) {
-        mu__json_describe(item, got, sizeof got);
-        mu__problems_add(r->problems, MU__PROBLEM_ERROR,
-                         "%s: %s: expected an address \"host:port\", got %s", r->source,
-                         location, got);
-        return;
-    }
-    rv = mu_cluster_add(r->cluster, type, index, item->valuestring, &error);
-    if (rv == -MU_ENOMEM)
-        r->is_full = true;
-    else if (rv != 0)
-        mu__problems_add(r->problems, MU__PROBLEM_ERROR, "%s: %s: %s", r->source,
-                         location, error.message);
-}
-
-static void read_list(struct reading *r, const char *type, const cJSON *list)
-{
-    const cJSON *item;
-    int index = 0;
-
-    cJSON_ArrayForEach(item, list)
-    {
-        char location[LOCATION_BYTES];
-
-        if (r->is_full)
-            return;
-        (void)snprintf(location, sizeof location, "%s%s[%d]", r->path, type, index);
-        add_address(r, type, index, location, item);
-        index++;
-    }
-}
-
-static void read_map(struct reading *r, const char *type, const cJSON *map)
-{
-    const cJSON *item;
-
-    cJSON_ArrayForEach(item, map)
-    {
-        char shown[MU__QUOTE_BYTES];
-        char location[LOCATION_BYTES];
-        int index;
-
-        if (r->is_full)
-            return;
-        mu__quote(shown, sizeof shown, item->string, strlen(item->string));
-        (void)snprintf(location, sizeof location, "%s%s.%s", r->path, type, shown);
-        if (mu__index_parse(item->string, &index) != 0)
-            mu__problems_add(r->problems, MU__PROBLEM_ERROR,
-                             "%s: %s: expected an index of 0 to %d as key", r->source,
-                             location, MU_CLUSTER_INDEX_MAX);
-        else
-            add_address(r, type, index, location, item);
-    }
-}
-
-static void read_job(struct reading *r, const cJSON *job)
-{
-    char got[MU__QUOTE_BYTES];
-    mu_error error;
-
-    if (mu__task_type_check(job->string, &error) != 0) {
-        mu__problems_add(r->problems, MU__PROBLEM_ERROR, "%s: %.*s%s%s", r->source,
-                         (int)strcspn(r->path, "."), r->path,
-                         r->path[0] == '\0' ? "" : ": ", error.message);
-    } else if (cJSON_IsArray(job)) {
-        read_list(r, job->string, job);
-    } else if (cJSON_IsObject(job)) {
-        read_map(r, job->string, job);
-    } else {
-        mu__json_describe(job, got, sizeof got);
-        mu__problems_add(r->problems, MU__PROBLEM_ERROR,
-                         "%s: %s%s: expected a list of addresses, or an object of index "
-                         "and address, got %s",
-                         r->source, r->path, job->string, got);
-    }
-}
-
-static void read_jobs(struct reading *r, const cJSON *jobs)
-{
-    const cJSON *job;
-    mu_error error;
-
-    if (mu__json_check_keys(jobs, r->source, &error) != 0)
-        mu__problems_add(r->problems, MU__PROBLEM_ERROR, "%s", error.message);
-    cJSON_ArrayForEach(job, jobs)
-    {
-        if (!r->is_full)
-            read_job(r, job);
-    }
+    mu__problems_add(user, MU__PROBLEM_ERROR, "%s", error->message);
 }
 
 /* What a node says of the text, where nothing of the above was found: it has rules
  * besides. */
-static int request_node(struct reading *r, const char *text, size_t size,
-                        bool is_tf_config)
+static int request_node(struct mu__problems *problems, const char *text, size_t size,
+                        const char *source, bool is_tf_config)
 {
     mu_cluster *cluster = NULL;
     mu_tf_config config = {0};
     mu_error error;
     int rv;
 
-    if (r->problems->of_grade[MU__PROBLEM_ERROR] > 0)
+    if (problems->of_grade[MU__PROBLEM_ERROR] > 0)
         return 0;
     rv = is_tf_config ? mu_tf_config_parse(text, size, &error, &config)
-                      : mu_cluster_parse(text, size, r->source, &error, &cluster);
+                      : mu_cluster_parse(text, size, source, &error, &cluster);
     mu_cluster_free(is_tf_config ? config.cluster : cluster);
     if (rv != 0 && rv != -MU_ENOMEM)
-        mu__problems_add(r->problems, MU__PROBLEM_ERROR, "%s", error.message);
+        add_error(problems, &error);
     return rv == -MU_ENOMEM ? rv : 0;
 }
 
-static int read_root(struct reading *r, const cJSON *root, bool is_tf_config)
+/* *ret_cluster stays NULL without the key of TF_CONFIG. */
+static int read_root(struct mu__problems *problems, const cJSON *root, const char *source,
+                     bool is_tf_config, mu_cluster **ret_cluster)
 {
     const cJSON *jobs = is_tf_config ? cJSON_GetObjectItemCaseSensitive(root, "cluster")
                                      : root;
 
-    if (jobs == NULL)
-        return 0;
-    r->cluster = mu_cluster_new();
-    if (r->cluster == NULL)
+    *ret_cluster = jobs == NULL ? NULL : mu_cluster_new();
+    if (jobs != NULL && *ret_cluster == NULL)
         return -MU_ENOMEM;
-    if (cJSON_IsObject(jobs))
-        read_jobs(r, jobs);
-    return r->is_full ? -MU_ENOMEM : 0;
+    return !cJSON_IsObject(jobs) ? 0
+                                 : mu__cluster_read_all(*ret_cluster, jobs, source,
+                                                        is_tf_config ? "cluster" : "",
+                                                        add_error, problems);
 }
 
 int mu__problems_read(struct mu__problems *problems, const char *text, size_t size,
                       const char *source, bool is_tf_config, mu_cluster **ret_cluster)
 {
-    struct reading r = {
-        .problems = problems,
-        .source = source,
-        .path = is_tf_config ? "cluster." : "",
-    };
+    mu_cluster *cluster;
     mu_error error;
     cJSON *root;
     int rv = mu__json_parse(text, size, source, &error, &root);
@@ -211,19 +107,19 @@ int mu__problems_read(struct mu__problems *problems, const char *text, size_t si
     if (rv == -MU_ENOMEM)
         return rv;
     if (rv != 0) {
-        mu__problems_add(problems, MU__PROBLEM_ERROR, "%s", error.message);
+        add_error(problems, &error);
         *ret_cluster = NULL;
         return 0;
     }
-    rv = read_root(&r, root, is_tf_config);
+    rv = read_root(problems, root, source, is_tf_config, &cluster);
     cJSON_Delete(root);
     if (rv == 0)
-        rv = request_node(&r, text, size, is_tf_config);
+        rv = request_node(problems, text, size, source, is_tf_config);
     if (rv != 0) {
-        mu_cluster_free(r.cluster);
+        mu_cluster_free(cluster);
         return rv;
     }
-    *ret_cluster = r.cluster;
+    *ret_cluster = cluster;
     return 0;
 }
 

@@ -32,28 +32,23 @@ static const struct key {
 static int wrong_type(const cJSON *item, const char *path, const char *expected,
                       mu_error *error)
 {
-    char got[MU__QUOTE_BYTES];
-
-    mu__json_describe(item, got, sizeof got);
-    return mu_error_set(error, -MU_EINVALID, "%s: %s: expected %s, got %s", source, path,
-                        expected, got);
+    return mu__json_refuse(error, -MU_EINVALID, item, "%s: %s: expected %s", source, path,
+                           expected);
 }
 
 /* Copy a text item into a field of `size` bytes. */
 static int read_text(const cJSON *item, const char *path, mu_error *error, char *ret_text,
                      size_t size)
 {
-    char shown[MU__QUOTE_BYTES];
     size_t length;
 
     if (!cJSON_IsString(item))
         return wrong_type(item, path, "a text", error);
     length = strlen(item->valuestring);
     if (length >= size) {
-        mu__quote(shown, sizeof shown, item->valuestring, length);
-        return mu_error_set(error, -MU_EINVALID,
-                            "%s: %s: expected a text of at most %zu bytes, got %s",
-                            source, path, size - 1, shown);
+        return mu__refuse(error, item->valuestring, length,
+                          "%s: %s: expected a text of at most %zu bytes", source, path,
+                          size - 1);
     }
     memcpy(ret_text, item->valuestring, length + 1);
     return 0;
@@ -128,7 +123,6 @@ static int only_index(const mu_tf_config *config, const char *name, mu_error *er
 static int read_index(const cJSON *item, const mu_tf_config *config, const char *type,
                       mu_error *error, int *ret_index)
 {
-    char got[MU__QUOTE_BYTES];
     mu_error inner;
     int index;
     int rv;
@@ -137,10 +131,9 @@ static int read_index(const cJSON *item, const mu_tf_config *config, const char 
         return only_index(config, type, error, ret_index);
     rv = mu__json_index(item, &index);
     if (rv != 0) {
-        mu__json_describe(item, got, sizeof got);
-        return mu_error_set(error, rv,
-                            "%s: task.index: expected a whole number of 0 to %d, got %s",
-                            source, MU_CLUSTER_INDEX_MAX, got);
+        return mu__json_refuse(error, rv, item,
+                               "%s: task.index: expected a whole number of 0 to %d",
+                               source, MU_CLUSTER_INDEX_MAX);
     }
     if (config->cluster != NULL) {
         rv = mu__cluster_check_task(config->cluster, type, index, &inner);
@@ -189,7 +182,7 @@ static int read_task(const cJSON *item, mu_tf_config *config, mu_error *error)
     rv = read_index(index_item, config, type, error, &config->task_index);
     if (rv != 0)
         return rv;
-    (void)snprintf(config->task_type, sizeof config->task_type, "%s", type);
+    MU__COPY_TEXT(config->task_type, type);
     return 0;
 }
 

@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -122,6 +123,20 @@ void mu__quote(char *out, size_t size, const char *text, size_t length)
         to += strlen(shown);
     }
     memcpy(to, "\"", sizeof "\"");
+}
+
+int mu__refuse(mu_error *ret_error, const char *text, size_t size, const char *format,
+               ...)
+{
+    char shown[MU__QUOTE_BYTES];
+    mu_error expected;
+    va_list arguments;
+
+    va_start(arguments, format);
+    (void)vsnprintf(expected.message, sizeof expected.message, format, arguments);
+    va_end(arguments);
+    mu__quote(shown, sizeof shown, text, size);
+    return mu_error_set(ret_error, -MU_EINVALID, "%s, got %s", expected.message, shown);
 }
 
 static unsigned least(unsigned a, unsigned b)

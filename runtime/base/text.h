@@ -2,8 +2,11 @@
 #ifndef MU_RESOLVER_TEXT_H
 #define MU_RESOLVER_TEXT_H
 
+#include <muster/error.h>
+
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 enum {
     MU__QUOTE_BYTES = 100,      /* room for a quoted value inside a message */
@@ -17,6 +20,15 @@ size_t mu__utf8_length(const char *at, const char *end);
 /* Write `text` in double quotes into `out`, printable whatever it holds: other bytes
  * become \xHH, and what does not fit becomes "...". `size` is at least 16. */
 void mu__quote(char *out, size_t size, const char *text, size_t length);
+
+/* An error of bad input, -MU_EINVALID: what the format says, which ends with what was
+ * expected, and ", got" with the text that was there instead. */
+int mu__refuse(mu_error *ret_error, const char *text, size_t size, const char *format,
+               ...) MU_PRINTF(4, 5);
+
+/* Copy a text into an array, as much as there is room for. */
+#define MU__COPY_TEXT(array, text) \
+    ((void)snprintf((array), sizeof(array), "%s", (text)))
 
 /* Is there a control character, which would move a terminal's cursor or worse? */
 bool mu__has_control(const char *text);

@@ -330,6 +330,13 @@ void *mu__actor_state(struct mu__kernel *kernel, mu__pid pid)
 
 /* ---- turns ---- */
 
+void mu__ignore(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
+{
+    (void)ctx;
+    (void)state;
+    (void)msg;
+}
+
 static void handle(struct mu__kernel *kernel, struct actor *actor, struct mu__msg *msg)
 {
     struct mu__ctx ctx = {kernel, {MU__NODE_SELF, actor->number}, msg};

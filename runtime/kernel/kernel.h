@@ -26,6 +26,9 @@ struct mu__handler {
     mu__handle_fn handle;
 };
 
+/* A handler of what an actor is told and has no use for. */
+void mu__ignore(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+
 /* What an actor is: tables and functions, shared by all actors of the kind. */
 struct mu__behavior {
     const char *name;

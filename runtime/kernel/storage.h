@@ -1,8 +1,8 @@
 /* The door to one file: all that an actor may know of disks.
  *
- * runtime/uv/storage.c is a file in a folder; tests/sim/ has one that survives the crash
- * of its process, but for what was not flushed. Loop thread only. What every storage must
- * do is tested by tests/support/contract_storage.h. */
+ * runtime/uv/file_storage.c is a file in a folder; tests/sim/ has one that survives the
+ * crash of its process, but for what was not flushed. Loop thread only. What every
+ * storage must do is tested by tests/support/contract/storage.h. */
 #ifndef MU_RUNTIME_STORAGE_H
 #define MU_RUNTIME_STORAGE_H
 

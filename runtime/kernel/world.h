@@ -1,9 +1,10 @@
 /* The only door between the kernel and everything it cannot compute.
  *
- * There are two worlds. runtime/uv/world.c is a libuv loop with executor threads and real
- * entropy; tests/sim/ is a sorted list of events with a counter for a clock and a seeded
- * generator. Nothing else in runtime/ and nothing in actors/ may ask the system for time,
- * chance or bytes. What every world must do is tested by tests/support/contract_world.h.
+ * There are two worlds. runtime/uv/loop_world.c is a libuv loop with executor threads
+ * and real entropy; tests/sim/ is a sorted list of events with a counter for a clock
+ * and a seeded generator. Nothing else in runtime/ and nothing in actors/ may ask the
+ * system for time, chance or bytes. What every world must do is tested by
+ * tests/support/contract/world.h.
  *
  * All operations are called on the loop thread. */
 #ifndef MU_RUNTIME_WORLD_H

@@ -18,14 +18,14 @@ struct waiter {
     uv_loop_t loop;
     uv_timer_t limit;
     struct mu__blocking_jobs *blocking_jobs;
-    struct look_up *look_up;    /* NULL: it is done, or dropped */
+    struct look_up_job *look_up;    /* NULL: it is done, or dropped */
     unsigned timeout_ms;
     mu_error error;             /* what it has come to, unless `addresses` has some */
     struct mu__addresses addresses;
 };
 
 /* On its way to a thread and back. */
-struct look_up {
+struct look_up_job {
     struct mu__blocking_job job;   /* first: it casts */
     struct waiter *waiter;      /* of its thread, until it is dropped */
     uint16_t port;
@@ -86,7 +86,7 @@ static void fail(struct waiter *waiter, int status, int system_error)
 static void run_look_up(struct mu__blocking_job *job)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct look_up *look_up = (struct look_up *)job;
+    struct look_up_job *look_up = (struct look_up_job *)job;
     char port[8];
 
     (void)snprintf(port, sizeof port, "%u", look_up->port);
@@ -96,7 +96,7 @@ static void run_look_up(struct mu__blocking_job *job)
 
 static void free_look_up(struct mu__blocking_job *job)
 {
-    struct look_up *look_up = (struct look_up *)job;
+    struct look_up_job *look_up = (struct look_up_job *)job;
 
     if (look_up->found != NULL)
         freeaddrinfo(look_up->found);
@@ -105,7 +105,7 @@ static void free_look_up(struct mu__blocking_job *job)
 
 static void on_looked_up(struct mu__blocking_job *job)
 {
-    struct look_up *look_up = (struct look_up *)job;
+    struct look_up_job *look_up = (struct look_up_job *)job;
     struct waiter *waiter = look_up->waiter;
 
     waiter->look_up = NULL;
@@ -133,10 +133,10 @@ static void on_limit(uv_timer_t *limit)
     uv_close((uv_handle_t *)limit, NULL);
 }
 
-static struct look_up *look_up_new(const char *name, uint16_t port)
+static struct look_up_job *look_up_new(const char *name, uint16_t port)
 {
     size_t size = strlen(name) + 1;
-    struct look_up *look_up = calloc(1, sizeof *look_up + size);
+    struct look_up_job *look_up = calloc(1, sizeof *look_up + size);
 
     if (look_up == NULL)
         return NULL;
@@ -153,7 +153,7 @@ static struct look_up *look_up_new(const char *name, uint16_t port)
 
 /* Until it is done, or dropped: the timer is closed then, and nothing else keeps the
  * loop. */
-static void wait_for(struct waiter *waiter, struct look_up *look_up)
+static void wait_for(struct waiter *waiter, struct look_up_job *look_up)
 {
     look_up->waiter = waiter;
     if (mu__blocking_start(waiter->blocking_jobs, &look_up->job) != 0) {
@@ -174,7 +174,7 @@ static void on_blocking_closed(void *arg)
 }
 
 /* Takes `look_up`. */
-static void run(struct waiter *waiter, struct look_up *look_up)
+static void run(struct waiter *waiter, struct look_up_job *look_up)
 {
     (void)mu_error_set(&waiter->error, -MU_ENOTFOUND, "it has no address");
     if (uv_loop_init(&waiter->loop) != 0) {
@@ -207,7 +207,7 @@ int mu__look_up(const char *name, uint16_t port, unsigned timeout_ms, mu_error *
 {
     struct waiter waiter = {.timeout_ms = timeout_ms};
     struct mu__addresses number;
-    struct look_up *look_up;
+    struct look_up_job *look_up;
 
     if (is_number(name, port, &number)) {
         *ret_addresses = number;

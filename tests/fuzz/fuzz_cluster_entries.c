@@ -38,8 +38,8 @@ static void check_name(const char *text, size_t size, char between)
 static void check_entry(const char *text, size_t size)
 {
     char again[MU__ENTRY_BYTES_MAX];
-    struct mu__entry entry = {.until_s = 0};
-    struct mu__entry other = {.until_s = 0};
+    struct mu__task_entry entry = {.until_s = 0};
+    struct mu__task_entry other = {.until_s = 0};
     mu_error error;
     int rv = mu__entry_parse(text, size, "x", &error, &entry);
 

@@ -1,5 +1,6 @@
 /* Any bytes as an environment, "NAME=VALUE" lines, for the resolvers that read nothing
  * else: an error in words, or a cluster that has this task or that it may join. */
+#include "resolver/engine/exchange.h"
 #include "resolver/engine/kind.h"
 #include "resolver/spec/cluster.h"
 

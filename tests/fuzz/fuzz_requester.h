@@ -4,6 +4,7 @@
 #ifndef MUSTER_TESTS_FUZZ_REQUESTER_H
 #define MUSTER_TESTS_FUZZ_REQUESTER_H
 
+#include "resolver/engine/exchange.h"
 #include "resolver/engine/kind.h"
 
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* The checker of histories: good ones and bad ones that are known, and random small ones
  * against all orders tried one by one. */
 #include "tests/sim/random.h"
-#include "tests/support/linear.h"
+#include "tests/support/linear/linear.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

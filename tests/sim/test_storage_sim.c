@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/contract_storage.h"
+#include "tests/support/contract/storage.h"
 
 static void *place_open(void)
 {

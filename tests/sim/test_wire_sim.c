@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/contract_wire.h"
+#include "tests/support/contract/wire.h"
 
 struct place {
     struct sim *sim;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/contract_world.h"
+#include "tests/support/contract/world.h"
 
 struct place {
     struct sim *sim;

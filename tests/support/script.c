@@ -1,5 +1,7 @@
 #include "tests/support/script.h"
 
+#include "resolver/engine/request_call.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>

@@ -8,7 +8,7 @@
 #define MU_TESTS_SCRIPT_H
 
 #include "resolver/engine/kind.h"
-#include "resolver/engine/requests.h"
+#include "resolver/engine/exchange.h"
 
 struct script_row {
     enum mu__request_kind kind;

@@ -15,7 +15,7 @@
 #include <cjson/cJSON.h>
 #include <cmocka.h>
 
-#include "tests/support/contract_store.h"
+#include "tests/support/contract/store.h"
 
 enum {
     TTL_MS = 5000,          /* what the contract's holders ask for */

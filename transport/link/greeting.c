@@ -43,34 +43,35 @@
 
 static void come_up(struct mu__links *links, struct mu__link *link)
 {
-    uint32_t node = links->node_next + 1;
+    uint32_t node = links->next.node + 1;
 
-    if (mu__map_set(&links->by_node, node, link) != 0) {
+    if (mu__map_set(&links->index.by_node, node, link) != 0) {
         mu__link_go_down(links, link, "out of memory");
         return;
     }
-    links->node_next = node;
+    links->next.node = node;
     link->node = node;
-    link->backoff_ms = 0;
-    link->taken_since_ms = 0;
+    link->retry.backoff_ms = 0;
+    link->missing.taken_since_ms = 0;
     link->left = false;
-    if (link->detour == NULL)
+    if (link->retry.detour == NULL)
         mu__links_not_silent(links, link->url);
     mu__link_keep_words(&link->why, "");
     mu__link_keep_words(&link->reported_error, "");
-    if (link->tried != NULL)
-        link->tried->count = 0;
+    if (link->retry.tried != NULL)
+        link->retry.tried->count = 0;
     links->counters.links_up++;
     mu__link_move(links, link, MU__LINK_UP);
     mu__links_log(links, MU__LOG_INFO, "/job:%s/task:%" PRIu32 " is up at %s", link->type,
-                  link->index, link->detour == NULL ? link->url : link->detour);
-    links->upcalls.up(links->upcalls.owner, node, link->type, link->index, link->peer,
-                      link->url);
+                  link->index,
+                  link->retry.detour == NULL ? link->url : link->retry.detour);
+    links->upcalls.up(links->upcalls.owner, node, link->type, link->index,
+                      link->peer.incarnation, link->url);
 }
 
 void mu__links_out_up(struct mu__links *links, uint32_t out)
 {
-    struct mu__link *link = mu__map_get(&links->by_out, out);
+    struct mu__link *link = mu__map_get(&links->index.by_out, out);
 
     if (link == NULL)
         return;
@@ -81,8 +82,8 @@ void mu__links_out_up(struct mu__links *links, uint32_t out)
     if (link->state != MU__LINK_DIALLING)
         return;
     if (links->wire->ops->address_number != NULL)
-        link->address_number =
-            links->wire->ops->address_number(links->wire, out, &link->addresses_count);
+        link->retry.address_number = links->wire->ops->address_number(
+            links->wire, out, &link->retry.addresses_count);
     mu__link_move(links, link, MU__LINK_GREETING);
     mu__link_say_hello(links, link);
     if (mu__link_has_heard(link))
@@ -100,7 +101,7 @@ static bool is_client(struct mu__view type)
 static struct mu__link *answered(const struct mu__links *links,
                              const struct mu__frame_header *header)
 {
-    return header->epoch == 0 ? NULL : mu__map_get(&links->by_epoch, header->epoch);
+    return header->epoch == 0 ? NULL : mu__map_get(&links->index.by_epoch, header->epoch);
 }
 
 /* The link that a HELLO is of. Clients have no place in the cluster spec, so several may
@@ -117,7 +118,7 @@ static struct mu__link *link_of(struct mu__links *links, const struct mu__hello 
         if (!mu__view_is(hello->type, link->type) || link->index != hello->index)
             continue;
         if (!is_client(hello->type) || mu__link_is_retained(link) ||
-            link->peer == header->from)
+            link->peer.incarnation == header->from)
             return link;
     }
     return NULL;
@@ -159,13 +160,13 @@ static const char *sender_of(const struct mu__frame_header *header,
 
 static const char *who_is_up(const struct mu__link *link, char *out, size_t size)
 {
-    return describe(mu__link_address(link), mu__link_words(link->host), link->pid,
-                    link->peer, out, size);
+    return describe(mu__link_address(link), mu__link_words(link->peer.host),
+                    link->peer.pid, link->peer.incarnation, out, size);
 }
 
 static const char *who_are_we(const struct mu__links *links, char *out, size_t size)
 {
-    return describe(links->address, links->host, links->config.pid,
+    return describe(links->own.address, links->own.host, links->config.pid,
                     links->config.incarnation, out, size);
 }
 
@@ -175,7 +176,8 @@ static const char *who_are_we(const struct mu__links *links, char *out, size_t s
 static struct mu__link *refusing_link(const struct mu__links *links, const char *url)
 {
     uint64_t key = UINT64_C(1) << 63 | mu__view_hash(mu__view_str(url));
-    struct mu__link *link = (struct mu__link *)mu__hash_table_find(&links->by_key, key);
+    struct mu__link *link =
+        (struct mu__link *)mu__hash_table_find(&links->index.by_key, key);
 
     while (link != NULL && strcmp(link->url, url) != 0)
         link = mu__link_next(link);
@@ -194,17 +196,17 @@ static void note_refusal(const struct mu__links *links, struct mu__link *link,
                          const struct mu__hello *hello, const struct refusal *refusal)
 {
     mu__link_keep_words(&link->why, refusal->reason);
-    link->peer = header->from;
-    link->peer_epoch = hello->epoch;
-    link->taken_since_ms = refusal->taken ? mu__links_now(links) + 1 : 0;
+    link->peer.incarnation = header->from;
+    link->peer.epoch = hello->epoch;
+    link->missing.taken_since_ms = refusal->taken ? mu__links_now(links) + 1 : 0;
 }
 
 /* He has come to us by another address of this node, or looks for another task. */
 static void refuse_again(struct mu__links *links, struct mu__link *link)
 {
-    if (link->said_ms == 0)
+    if (link->times.said_ms == 0)
         return;     /* it is not connected yet */
-    link->since_ms = mu__links_now(links);
+    link->times.since_ms = mu__links_now(links);
     mu__link_say_refuse(links, link);
 }
 
@@ -257,7 +259,7 @@ static void refuse(struct mu__links *links, const struct mu__frame_header *heade
                           from, refusal->reason);
     links->wire->ops->drop(links->wire, in);
     link = refusing_link(links, refusal->url);
-    if (link != NULL && (link->peer == header->from || !refusal->taken)) {
+    if (link != NULL && (link->peer.incarnation == header->from || !refusal->taken)) {
         note_refusal(links, link, header, hello, refusal);
         refuse_again(links, link);
         return;
@@ -291,13 +293,13 @@ static bool is_misled(const struct mu__links *links, const struct mu__hello *hel
     char expected[16];
 
     if (hello->expected_type.size == 0 ||
-        (mu__view_is(hello->expected_type, links->task_type) &&
+        (mu__view_is(hello->expected_type, links->own.task_type) &&
          hello->expected_index == links->config.task_index))
         return false;
     mu__view_copy(hello->expected_type, expected, sizeof expected);
     (void)snprintf(why, size,
                    "task /job:%s/task:%" PRIu32 " is not here, but /job:%s/task:%" PRIu32,
-                   expected, hello->expected_index, links->task_type,
+                   expected, hello->expected_index, links->own.task_type,
                    links->config.task_index);
     return true;
 }
@@ -313,16 +315,16 @@ static bool is_unfit(const struct mu__links *links, const struct mu__frame_heade
         (void)snprintf(why, size,
                        "protocol version %u, but /job:%s/task:%" PRIu32
                        " speaks version %u",
-                       header->version, links->task_type, links->config.task_index,
+                       header->version, links->own.task_type, links->config.task_index,
                        MU__FRAME_VERSION);
         return true;
     }
-    if (!mu__view_is(hello->cluster, links->cluster_name)) {
+    if (!mu__view_is(hello->cluster, links->own.cluster_name)) {
         (void)snprintf(why, size,
                        "cluster name \"%s\", but /job:%s/task:%" PRIu32
                        " belongs to cluster \"%s\"",
-                       cluster, links->task_type, links->config.task_index,
-                       links->cluster_name);
+                       cluster, links->own.task_type, links->config.task_index,
+                       links->own.cluster_name);
         return true;
     }
     if (links->config.only != NULL && !mu__view_is(hello->type, links->config.only)) {
@@ -343,15 +345,16 @@ static bool is_twin(struct mu__links *links, const struct mu__frame_header *head
 
     if (is_client(hello->type))
         return false;
-    if (mu__view_is(hello->type, links->task_type) &&
+    if (mu__view_is(hello->type, links->own.task_type) &&
         hello->index == links->config.task_index) {
         (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
-                       links->task_type, links->config.task_index,
+                       links->own.task_type, links->config.task_index,
                        who_are_we(links, who, sizeof who));
         return true;
     }
     link = link_of(links, hello, header);
-    if (link == NULL || link->state != MU__LINK_UP || link->peer == header->from ||
+    if (link == NULL || link->state != MU__LINK_UP ||
+        link->peer.incarnation == header->from ||
         (header->epoch != 0 && header->epoch == link->epoch))
         return false;
     (void)snprintf(why, size, "task /job:%s/task:%" PRIu32 " is already played by %s",
@@ -366,7 +369,7 @@ static const char *twin_url(struct mu__links *links,
                             const struct mu__hello *hello, char *out, size_t size)
 {
     const struct mu__link *link = link_of(links, hello, header);
-    bool is_shared = link == NULL ? mu__view_is(hello->address, links->address)
+    bool is_shared = link == NULL ? mu__view_is(hello->address, links->own.address)
                                   : mu__view_is(hello->address, link->url) ||
                                         mu__view_is(hello->address,
                                                     mu__link_address(link));
@@ -409,13 +412,13 @@ static bool refuse_hello(struct mu__links *links, const struct mu__frame_header 
 static void bind_in(struct mu__links *links, struct mu__link *link, uint32_t in,
                     const struct mu__frame_header *header)
 {
-    if (mu__map_set(&links->by_in, in, link) != 0) {
+    if (mu__map_set(&links->index.by_in, in, link) != 0) {
         links->wire->ops->drop(links->wire, in);
         return;
     }
     link->in = in;
-    link->peer = header->from;
-    link->heard_ms = mu__links_now(links);
+    link->peer.incarnation = header->from;
+    link->times.heard_ms = mu__links_now(links);
     if (link->state == MU__LINK_RESTING && !mu__link_settles(links, link) &&
         mu__link_dial(links, link) != 0) {
         mu__link_go_down(links, link, "cannot be dialled");
@@ -438,17 +441,17 @@ static void replace_peer(struct mu__links *links, struct mu__link *link)
     mu__links_log_limited(links, MU__LOG_WARN,
                           "/job:%s/task:%" PRIu32 ": the process at %s is another one "
                           "than incarnation %016" PRIx64 ", which said that it was there",
-                          link->type, link->index, link->url, link->peer);
-    (void)mu__map_remove(&links->by_in, link->in);
+                          link->type, link->index, link->url, link->peer.incarnation);
+    (void)mu__map_remove(&links->index.by_in, link->in);
     links->wire->ops->drop(links->wire, link->in);
     link->in = 0;
-    mu__buf_unref(link->assembling);
-    link->assembling = NULL;
+    mu__buf_unref(link->assembling.record);
+    link->assembling.record = NULL;
     mu__link_undirty(links, link);
     mu__outbox_clear(&link->outbox);
     if (!was_up)
         return;
-    (void)mu__map_remove(&links->by_node, node);
+    (void)mu__map_remove(&links->index.by_node, node);
     links->counters.links_up--;
     link->node = 0;
     mu__link_move(links, link, MU__LINK_GREETING);
@@ -469,7 +472,7 @@ static void take_detour(struct mu__links *links, struct mu__link *link,
     if (link->out != 0)
         mu__link_go_down(links, link, "the process at its address fell silent");
     mu__view_copy(hello->listens, url, sizeof url);
-    mu__link_keep_words(&link->detour, url);
+    mu__link_keep_words(&link->retry.detour, url);
 }
 
 static struct mu__link *new_link(struct mu__links *links, const struct mu__hello *hello,
@@ -506,7 +509,7 @@ static struct mu__link *link_for_hello(struct mu__links *links,
      * even though its end was not seen yet. */
     if (link != NULL && mu__link_has_heard(link)) {
         bool is_retained = mu__link_is_retained(link);
-        bool is_same = link->peer == header->from;
+        bool is_same = link->peer.incarnation == header->from;
 
         if (!is_same && link->out != 0 && header->epoch != 0 &&
             header->epoch == link->epoch) {
@@ -531,7 +534,7 @@ static bool call(struct mu__links *links, struct mu__link *link,
     mu__link_unkey(links, link);
     mu__view_copy(hello->type, link->type, sizeof link->type);
     link->index = hello->index;
-    if (mu__hash_table_add(&links->by_key, mu__link_key(link), &link->hashed) == 0)
+    if (mu__hash_table_add(&links->index.by_key, mu__link_key(link), &link->hashed) == 0)
         return true;
     mu__link_go_down(links, link, "out of memory");
     return false;
@@ -541,12 +544,12 @@ static bool keep_address(struct mu__link *link, struct mu__view address)
 {
     char text[MU__LINK_URL_BYTES];
 
-    mu__link_keep_words(&link->advertised_url, "");
+    mu__link_keep_words(&link->peer.url, "");
     mu__view_copy(address, text, sizeof text);
     if (strcmp(text, link->url) == 0)
         return true;
-    link->advertised_url = mu__link_copy(text, sizeof text);
-    return link->advertised_url != NULL;
+    link->peer.url = mu__link_copy(text, sizeof text);
+    return link->peer.url != NULL;
 }
 
 /* For messages; out of memory it has no name. */
@@ -555,8 +558,8 @@ static void keep_process(struct mu__link *link, const struct mu__hello *hello)
     char host[64];
 
     mu__view_copy(hello->host, host, sizeof host);
-    mu__link_keep_words(&link->host, host);
-    link->pid = hello->pid;
+    mu__link_keep_words(&link->peer.host, host);
+    link->peer.pid = hello->pid;
 }
 
 void mu__links_hello(struct mu__links *links, uint32_t in,
@@ -565,7 +568,7 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
     struct mu__hello *hello = (void *)msg->body;
     struct mu__link *link;
 
-    if (mu__map_get(&links->by_in, in) != NULL)
+    if (mu__map_get(&links->index.by_in, in) != NULL)
         return;     /* said twice on one connection: the answer to a question */
     if (links->leaving) {
         links->wire->ops->drop(links->wire, in);
@@ -583,7 +586,7 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
         links->wire->ops->drop(links->wire, in);
         return;
     }
-    link->peer_epoch = hello->epoch;
+    link->peer.epoch = hello->epoch;
     keep_process(link, hello);
     bind_in(links, link, in, header);
 }
@@ -627,10 +630,10 @@ static void note_taken(struct mu__links *links, struct mu__link *link, const cha
     uint32_t index = link->index;
 
     memcpy(type, link->type, sizeof type);
-    if (link->taken_since_ms == 0)
-        link->taken_since_ms = now_ms + 1;
+    if (link->missing.taken_since_ms == 0)
+        link->missing.taken_since_ms = now_ms + 1;
     if (links->config.claim_ms != 0 && links->upcalls.taken != NULL &&
-        now_ms >= link->taken_since_ms - 1 + links->config.claim_ms)
+        now_ms >= link->missing.taken_since_ms - 1 + links->config.claim_ms)
         links->upcalls.taken(links->upcalls.owner, type, index, why);
 }
 
@@ -661,16 +664,17 @@ void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *h
         return;
     }
     (void)snprintf(why, sizeof why, "it refused us: %.480s", reason);
-    mu__links_log(links, refusal->taken && link->taken_since_ms != 0 ? MU__LOG_DEBUG
-                                                                    : MU__LOG_WARN,
+    mu__links_log(links,
+                  refusal->taken && link->missing.taken_since_ms != 0 ? MU__LOG_DEBUG
+                                                                      : MU__LOG_WARN,
                   "/job:%s/task:%" PRIu32 ": %s", link->type, link->index, why);
     links->upcalls.trouble(links->upcalls.owner, link->type, link->index, why);
     if (!refusal->taken) {
-        link->taken_since_ms = 0;
+        link->missing.taken_since_ms = 0;
         mu__link_try_elsewhere(links, link, why, MU__LINK_RETRY_MAX_MS);
         return;
     }
     note_taken(links, link, why);
-    link->backoff_ms = MU__LINK_TAKEN_RETRY_MS;
+    link->retry.backoff_ms = MU__LINK_TAKEN_RETRY_MS;
     mu__link_try_elsewhere(links, link, why, MU__LINK_TAKEN_RETRY_MS);
 }

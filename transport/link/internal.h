@@ -1,6 +1,6 @@
 /* What the files of the links share: links.c is what the owner asks for, lifecycle.c one
  * link from its making to its end, greeting.c how it comes up, sending.c and receiving.c
- * its frames, ticking.c its timers, and status.c logs and shows it. */
+ * its frames, ticking.c its timers, and report.c logs and shows it. */
 #ifndef MU_TRANSPORT_LINKS_INTERNAL_H
 #define MU_TRANSPORT_LINKS_INTERNAL_H
 
@@ -19,12 +19,33 @@ struct mu__silent {
     uint64_t incarnation;       /* 0: the entry is free */
 };
 
-struct mu__links {
+/* What this task is called, and where it is. */
+struct mu__links_own {
     char cluster_name[64];
     char task_type[16];
     char address[MU__LINK_URL_BYTES];
     char listens[MU__LINK_URL_BYTES];   /* "": `address` */
     char host[64];
+};
+
+/* The links, by what they are found by. */
+struct mu__links_index {
+    struct mu__map by_out;
+    struct mu__map by_in;
+    struct mu__map by_node;
+    struct mu__map by_epoch;
+    struct mu__hash_table by_key;
+};
+
+/* The next numbers. */
+struct mu__links_numbers {
+    uint32_t out;
+    uint32_t node;
+    uint32_t epoch;
+};
+
+struct mu__links {
+    struct mu__links_own own;
     struct mu__silent silent[MU__LINK_SILENT_MAX];
     unsigned silent_next;
     uint64_t refused_twin;      /* incarnation that the log has named last */
@@ -33,19 +54,13 @@ struct mu__links {
     struct mu__wire *wire;
     struct mu__list all;
     struct mu__list dirty;          /* links with something to send */
-    struct mu__map by_out;
-    struct mu__map by_in;
-    struct mu__map by_node;
-    struct mu__map by_epoch;
-    struct mu__hash_table by_key;
+    struct mu__links_index index;
     struct mu__barred barred;
     struct mu__log_limit dropped_log;
     struct mu__log_limit greeting_log;
     uint32_t links_count;       /* without those that are REFUSING */
     uint32_t refusing_count;
-    uint32_t out_next;
-    uint32_t node_next;
-    uint32_t epoch_next;
+    struct mu__links_numbers next;
     uint64_t tick_ms;           /* the last one */
     bool leaving;
     struct mu__links_counters counters;
@@ -56,12 +71,12 @@ static inline uint64_t mu__links_now(const struct mu__links *links)
     return links->config.world->ops->now_ms(links->config.world);
 }
 
-/* ---- status.c ---- */
+/* ---- report.c ---- */
 
 void mu__links_log(const struct mu__links *links, enum mu__log_level level,
                    const char *format, ...) MU_PRINTF(3, 4);
 
-/* The same for lines that a stranger can cause as often as it likes: each at most once in
+/* The same for lines that any peer can cause as often as it likes: each at most once in
  * ten seconds, and then with how many were left out. */
 void mu__links_log_limited(struct mu__links *links, enum mu__log_level level,
                            const char *format, ...) MU_PRINTF(3, 4);

@@ -44,7 +44,7 @@ void mu__link_move(struct mu__links *links, struct mu__link *link,
     --*counter_of(links, link->state);
     ++*counter_of(links, state);
     link->state = state;
-    link->since_ms = mu__links_now(links);
+    link->times.since_ms = mu__links_now(links);
 }
 
 /* ---- what a link is found by ---- */
@@ -59,14 +59,14 @@ uint64_t mu__link_key(const struct mu__link *link)
 struct mu__link *mu__link_first(const struct mu__links *links, struct mu__view type,
                                 uint32_t index)
 {
-    return (struct mu__link *)mu__hash_table_find(&links->by_key,
+    return (struct mu__link *)mu__hash_table_find(&links->index.by_key,
                                                    mu__task_key(type, index));
 }
 
 void mu__link_unkey(struct mu__links *links, struct mu__link *link)
 {
     if (link->hashed.hash != 0)
-        mu__hash_table_remove(&links->by_key, &link->hashed);
+        mu__hash_table_remove(&links->index.by_key, &link->hashed);
 }
 
 /* ---- all links ---- */
@@ -97,21 +97,21 @@ bool mu__links_are_too_many(struct mu__links *links, const char *type, const cha
 static void link_free_memory(struct mu__link *link)
 {
     free(link->url);
-    free(link->advertised_url);
+    free(link->peer.url);
     free(link->why);
     free(link->reported_error);
-    free(link->host);
-    free(link->detour);
-    free(link->tried);
+    free(link->peer.host);
+    free(link->retry.detour);
+    free(link->retry.tried);
     free(link);
 }
 
 /* It is missing from now on. */
 static void begin_missing(const struct mu__links *links, struct mu__link *link)
 {
-    link->missing_since_ms = mu__links_now(links);
-    link->waiting_step_ms = WAITING_FIRST_MS;
-    link->waiting_note_ms = link->missing_since_ms + WAITING_FIRST_MS;
+    link->missing.since_ms = mu__links_now(links);
+    link->missing.step_ms = WAITING_FIRST_MS;
+    link->missing.note_ms = link->missing.since_ms + WAITING_FIRST_MS;
 }
 
 struct mu__link *mu__link_new(struct mu__links *links, const char *type, uint32_t index,
@@ -129,8 +129,8 @@ struct mu__link *mu__link_new(struct mu__links *links, const char *type, uint32_
     link->index = index;
     link->state = state;
     begin_missing(links, link);
-    if (link->url == NULL ||
-        mu__hash_table_add(&links->by_key, mu__link_key(link), &link->hashed) != 0) {
+    if (link->url == NULL || mu__hash_table_add(&links->index.by_key, mu__link_key(link),
+                                                &link->hashed) != 0) {
         link_free_memory(link);
         return NULL;
     }
@@ -141,30 +141,30 @@ struct mu__link *mu__link_new(struct mu__links *links, const char *type, uint32_
 static void hang_up(struct mu__links *links, struct mu__link *link)
 {
     if (link->out != 0) {
-        (void)mu__map_remove(&links->by_out, link->out);
+        (void)mu__map_remove(&links->index.by_out, link->out);
         links->wire->ops->hangup(links->wire, link->out);
         link->out = 0;
     }
     if (link->in != 0) {
-        (void)mu__map_remove(&links->by_in, link->in);
+        (void)mu__map_remove(&links->index.by_in, link->in);
         links->wire->ops->drop(links->wire, link->in);
         link->in = 0;
     }
     mu__link_undirty(links, link);
     mu__outbox_clear(&link->outbox);
-    mu__buf_unref(link->assembling);
-    link->assembling = NULL;
-    link->peer = 0;
-    link->peer_epoch = 0;
-    link->pid = 0;
-    mu__link_keep_words(&link->host, "");
-    mu__link_keep_words(&link->detour, "");
+    mu__buf_unref(link->assembling.record);
+    link->assembling.record = NULL;
+    link->peer.incarnation = 0;
+    link->peer.epoch = 0;
+    link->peer.pid = 0;
+    mu__link_keep_words(&link->peer.host, "");
+    mu__link_keep_words(&link->retry.detour, "");
 }
 
 static void end_epoch(struct mu__links *links, struct mu__link *link)
 {
     if (link->epoch != 0)
-        (void)mu__map_remove(&links->by_epoch, link->epoch);
+        (void)mu__map_remove(&links->index.by_epoch, link->epoch);
     link->epoch = 0;
 }
 
@@ -182,8 +182,8 @@ void mu__link_free(struct mu__links *links, struct mu__link *link)
 
 static int begin_epoch(struct mu__links *links, struct mu__link *link)
 {
-    uint32_t epoch = ++links->epoch_next;
-    int rv = mu__map_set(&links->by_epoch, epoch, link);
+    uint32_t epoch = ++links->next.epoch;
+    int rv = mu__map_set(&links->index.by_epoch, epoch, link);
 
     if (rv != 0)
         return rv;
@@ -195,27 +195,27 @@ static int begin_epoch(struct mu__links *links, struct mu__link *link)
 
 int mu__link_dial(struct mu__links *links, struct mu__link *link)
 {
-    uint32_t out = ++links->out_next;
+    uint32_t out = ++links->next.out;
     int rv = begin_epoch(links, link);
 
-    link->address_number = 0;
+    link->retry.address_number = 0;
     if (rv == 0)
-        rv = mu__map_set(&links->by_out, out, link);
+        rv = mu__map_set(&links->index.by_out, out, link);
     if (rv != 0)
         return rv;
     link->out = out;
     mu__link_move(links, link,
                   link->state == MU__LINK_REFUSING ? MU__LINK_REFUSING
                                                    : MU__LINK_DIALLING);
-    rv = links->wire->ops->dial(links->wire, out,
-                                link->detour == NULL ? link->url : link->detour);
+    rv = links->wire->ops->dial(
+        links->wire, out, link->retry.detour == NULL ? link->url : link->retry.detour);
     if (rv != 0) {
-        (void)mu__map_remove(&links->by_out, out);
+        (void)mu__map_remove(&links->index.by_out, out);
         link->out = 0;
         return rv;
     }
-    if (link->tried != NULL)
-        links->wire->ops->avoid(links->wire, out, link->tried);
+    if (link->retry.tried != NULL)
+        links->wire->ops->avoid(links->wire, out, link->retry.tried);
     return 0;
 }
 
@@ -223,13 +223,13 @@ void mu__link_rest(struct mu__links *links, struct mu__link *link)
 {
     uint32_t spread;
 
-    if (link->backoff_ms == 0)
-        link->backoff_ms = RETRY_FIRST_MS;
+    if (link->retry.backoff_ms == 0)
+        link->retry.backoff_ms = RETRY_FIRST_MS;
     spread = (uint32_t)(links->config.world->ops->random(links->config.world) %
-                        (link->backoff_ms / 2 + 1));
-    link->retry_ms = mu__links_now(links) + link->backoff_ms / 2 + spread;
-    if (link->backoff_ms < MU__LINK_RETRY_MAX_MS)
-        link->backoff_ms *= 2;
+                        (link->retry.backoff_ms / 2 + 1));
+    link->retry.due_ms = mu__links_now(links) + link->retry.backoff_ms / 2 + spread;
+    if (link->retry.backoff_ms < MU__LINK_RETRY_MAX_MS)
+        link->retry.backoff_ms *= 2;
     mu__link_move(links, link, MU__LINK_RESTING);
 }
 
@@ -242,10 +242,10 @@ static uint64_t hash_of(const char *url)
 
 static void note_silent(struct mu__links *links, const struct mu__link *link)
 {
-    if (link->peer == 0)
+    if (link->peer.incarnation == 0)
         return;
     links->silent[links->silent_next++ % MU__LINK_SILENT_MAX] =
-        (struct mu__silent){hash_of(link->url), link->peer};
+        (struct mu__silent){hash_of(link->url), link->peer.incarnation};
 }
 
 bool mu__links_is_silent(const struct mu__links *links, const char *url,
@@ -280,7 +280,7 @@ void mu__link_go_silent(struct mu__links *links, struct mu__link *link,
 
 bool mu__link_settles(struct mu__links *links, const struct mu__link *link)
 {
-    return mu__links_now(links) < link->settles_ms;
+    return mu__links_now(links) < link->retry.settles_ms;
 }
 
 /* How long it rests now that it was lost. The pause stays below the time that a peer in
@@ -289,15 +289,15 @@ static void note_loss(struct mu__links *links, struct mu__link *link)
 {
     uint32_t most_ms = links->config.silence_ms / 2;
 
-    if (mu__links_now(links) - link->since_ms >= STABLE_MS)
-        link->early_losses = 0;
-    else if (link->early_losses < EARLY_LOSSES_MAX)
-        link->early_losses++;
-    if (link->early_losses < 2)
+    if (mu__links_now(links) - link->times.since_ms >= STABLE_MS)
+        link->retry.early_losses = 0;
+    else if (link->retry.early_losses < EARLY_LOSSES_MAX)
+        link->retry.early_losses++;
+    if (link->retry.early_losses < 2)
         return;
-    link->backoff_ms = RETRY_FIRST_MS << (link->early_losses - 1);
-    if (link->backoff_ms > most_ms)
-        link->backoff_ms = most_ms;
+    link->retry.backoff_ms = RETRY_FIRST_MS << (link->retry.early_losses - 1);
+    if (link->retry.backoff_ms > most_ms)
+        link->retry.backoff_ms = most_ms;
 }
 
 void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char *reason)
@@ -306,7 +306,7 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
     uint32_t node = link->node;
 
     if (was_up) {
-        (void)mu__map_remove(&links->by_node, node);
+        (void)mu__map_remove(&links->index.by_node, node);
         links->counters.links_up--;
         link->node = 0;
         note_loss(links, link);
@@ -318,8 +318,8 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
     if (mu__link_is_retained(link) && !links->leaving) {
         mu__link_keep_words(&link->why, reason);
         mu__link_rest(links, link);
-        if (was_up && link->early_losses > 1)
-            link->settles_ms = link->retry_ms;
+        if (was_up && link->retry.early_losses > 1)
+            link->retry.settles_ms = link->retry.due_ms;
     } else {
         mu__link_free(links, link);
     }
@@ -331,15 +331,16 @@ void mu__link_go_down(struct mu__links *links, struct mu__link *link, const char
  * reached last is not the peer, and that counts once. Out of memory there is none. */
 static bool has_further(const struct mu__links *links, struct mu__link *link)
 {
-    uint32_t address_number = link->address_number;
+    uint32_t address_number = link->retry.address_number;
 
-    link->address_number = 0;
+    link->retry.address_number = 0;
     if (!mu__link_is_retained(link) || links->leaving || address_number == 0)
         return false;
-    if (link->tried == NULL && link->addresses_count > 1)
-        link->tried = calloc(1, sizeof *link->tried);
-    return link->tried != NULL &&
-           mu__dial_tried_add(link->tried, address_number, link->addresses_count);
+    if (link->retry.tried == NULL && link->retry.addresses_count > 1)
+        link->retry.tried = calloc(1, sizeof *link->retry.tried);
+    return link->retry.tried != NULL &&
+           mu__dial_tried_add(link->retry.tried, address_number,
+                              link->retry.addresses_count);
 }
 
 void mu__link_try_elsewhere(struct mu__links *links, struct mu__link *link,
@@ -347,8 +348,8 @@ void mu__link_try_elsewhere(struct mu__links *links, struct mu__link *link,
 {
     bool further = has_further(links, link);
 
-    if (!further && link->backoff_ms < pause_ms)
-        link->backoff_ms = pause_ms;
+    if (!further && link->retry.backoff_ms < pause_ms)
+        link->retry.backoff_ms = pause_ms;
     mu__link_go_down(links, link, reason);
     if (further && mu__link_dial(links, link) != 0)
         mu__link_rest(links, link);
@@ -356,7 +357,7 @@ void mu__link_try_elsewhere(struct mu__links *links, struct mu__link *link,
 
 void mu__links_out_down(struct mu__links *links, uint32_t out, const char *reason)
 {
-    struct mu__link *link = mu__map_get(&links->by_out, out);
+    struct mu__link *link = mu__map_get(&links->index.by_out, out);
     char why[MU__LINK_REASON_BYTES];
 
     if (link == NULL)
@@ -371,7 +372,7 @@ void mu__links_out_down(struct mu__links *links, uint32_t out, const char *reaso
 
 void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason)
 {
-    struct mu__link *link = mu__map_get(&links->by_in, in);
+    struct mu__link *link = mu__map_get(&links->index.by_in, in);
     char why[MU__LINK_REASON_BYTES];
 
     if (link == NULL)

@@ -33,8 +33,53 @@ enum mu__link_state {
 
 enum mu__link_origin {
     MU__LINK_ACCEPTED,          /* the peer began it; it ends when it goes down */
-    MU__LINK_RETAINED,              /* asked for with mu__links_dial */
-    MU__LINK_RETAINED_ANY           /* with mu__links_dial_any: whoever answers */
+    MU__LINK_RETAINED,          /* asked for with mu__links_dial */
+    MU__LINK_RETAINED_ANY       /* with mu__links_dial_any: whoever answers */
+};
+
+/* The process at the other end, as its HELLO describes it. */
+struct mu__link_peer {
+    char *url;                  /* its address; NULL: that of the link */
+    char *host;                 /* once heard; NULL: not said */
+    uint64_t pid;               /* the same; 0: not said */
+    uint64_t incarnation;       /* once heard, or refused */
+    uint32_t epoch;             /* of its side, once heard */
+};
+
+/* When each last happened. */
+struct mu__link_times {
+    uint64_t heard_ms;
+    uint64_t said_ms;
+    uint64_t taken_ms;          /* the wire took something of ours */
+    uint64_t since_ms;          /* of the present state */
+};
+
+/* How a link that is down comes up again. */
+struct mu__link_retry {
+    uint64_t due_ms;
+    uint32_t backoff_ms;
+    uint32_t early_losses;      /* how often in a row it was lost soon after it came up */
+    uint64_t settles_ms;        /* until then it rests for that */
+    char *detour;               /* dialled instead of `url` in this epoch; NULL: none */
+    uint32_t address_number;    /* that this epoch has reached; as of the wire */
+    unsigned addresses_count;
+    struct mu__dial_tried *tried;   /* addresses of its name where it was not found, since
+                                       it was up or rested for all; NULL: none */
+};
+
+/* Since when its task is missing, and what the log says of it. */
+struct mu__link_missing {
+    uint64_t since_ms;
+    uint64_t taken_since_ms;    /* the peer refuses this node as a second process of its
+                                   task; 0: it does not */
+    uint64_t note_ms;           /* when the log says next that it is missing */
+    uint32_t step_ms;
+};
+
+/* A large record whose pieces are coming in. */
+struct mu__link_assembling {
+    struct mu__buf *record;     /* NULL: none */
+    uint64_t total;
 };
 
 struct mu__link {
@@ -48,39 +93,19 @@ struct mu__link {
     char type[16];
     uint32_t index;
     char *url;
-    char *advertised_url;       /* its address as of its HELLO; NULL: `url` */
     char *why;                  /* the last reason for not being up; NULL: none */
     char *reported_error;       /* the wire's reason that the owner knows already */
-    char *host;                 /* of the peer's process, once heard; NULL: not said */
-    uint64_t pid;               /* the same; 0: not said */
-    char *detour;               /* dialled instead of `url` in this epoch; NULL: none */
     uint32_t out;               /* 0: none */
     uint32_t in;                /* their HELLO has come on it; 0: none */
     uint32_t node;              /* while up */
-    uint64_t peer;              /* incarnation, once heard, or refused */
     uint32_t epoch;             /* of our side: one for each dial; 0: none */
     uint32_t former_epoch;      /* 0: none */
-    uint32_t peer_epoch;        /* of the peer's side, once heard */
-    uint64_t heard_ms;
-    uint64_t said_ms;
-    uint64_t taken_ms;          /* when the wire took something of ours last */
-    uint64_t since_ms;          /* of the present state */
-    uint64_t retry_ms;
-    uint32_t backoff_ms;
-    uint32_t early_losses;      /* how often in a row it was lost soon after it came up */
-    uint64_t settles_ms;        /* until then it rests for that */
-    uint32_t address_number;             /* that this epoch has reached; as of the wire */
-    unsigned addresses_count;
-    struct mu__dial_tried *tried;   /* addresses of its name where it was not found, since
-                                       it was up or rested for all; NULL: none */
-    uint64_t missing_since_ms;
-    uint64_t taken_since_ms;    /* the peer refuses this node as a second process of its
-                                   task; 0: it does not */
-    uint64_t waiting_note_ms;   /* when the log says next that it is missing */
-    uint32_t waiting_step_ms;
+    struct mu__link_peer peer;
+    struct mu__link_times times;
+    struct mu__link_retry retry;
+    struct mu__link_missing missing;
     struct mu__outbox outbox;
-    struct mu__buf *assembling; /* a large record whose pieces are coming in */
-    uint64_t assembling_total;
+    struct mu__link_assembling assembling;
 };
 
 static inline bool mu__link_is_retained(const struct mu__link *link)
@@ -103,7 +128,7 @@ static inline bool mu__link_is_ending(const struct mu__link *link)
 /* Where the peer of a link that has heard says that it is. */
 static inline const char *mu__link_address(const struct mu__link *link)
 {
-    return link->advertised_url == NULL ? link->url : link->advertised_url;
+    return link->peer.url == NULL ? link->url : link->peer.url;
 }
 
 /* The next of the same key. */

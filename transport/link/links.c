@@ -76,7 +76,7 @@ static void part(struct mu__links *links, struct mu__link *link, const char *rea
     }
     mu__links_log(links, MU__LOG_INFO, "hung up on /job:%s/task:%" PRIu32 ": %s",
                   link->type, link->index, reason);
-    (void)mu__map_remove(&links->by_node, node);
+    (void)mu__map_remove(&links->index.by_node, node);
     links->counters.links_up--;
     link->node = 0;
     if (links->refusing_count < MU__LINKS_MAX)
@@ -89,10 +89,13 @@ static void part(struct mu__links *links, struct mu__link *link, const char *rea
 static void bar(struct mu__links *links, const char *type, uint32_t index,
                 const struct mu__link *former, const char *reason)
 {
-    if (mu__barred_add(&links->barred, type, index, former == NULL ? 0 : former->peer,
+    if (mu__barred_add(&links->barred, type, index,
+                       former == NULL ? 0 : former->peer.incarnation,
                        former == NULL ? NULL : former->url, reason) != 0)
-        mu__links_log(links, MU__LOG_ERROR, "out of memory: /job:%s/task:%" PRIu32
-                      " may link to this node although %s", type, index, reason);
+        mu__links_log(links, MU__LOG_ERROR,
+                      "out of memory: /job:%s/task:%" PRIu32
+                      " may link to this node although %s",
+                      type, index, reason);
 }
 
 void mu__links_hangup(struct mu__links *links, const char *type, uint32_t index,
@@ -127,8 +130,8 @@ static void find_at(struct mu__link *link, const char *url)
     if (strcmp(link->url, url) == 0)
         return;
     free(link->url);
-    link->url = link->advertised_url;
-    link->advertised_url = NULL;
+    link->url = link->peer.url;
+    link->peer.url = NULL;
 }
 
 int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
@@ -190,27 +193,29 @@ int mu__links_new(const struct mu__links_config *config,
     struct mu__links *links;
 
     assert(config->incarnation != 0 && config->heartbeat_ms > 0);
-    if (strlen(config->cluster_name) >= sizeof links->cluster_name ||
-        strlen(config->task_type) >= sizeof links->task_type ||
-        strlen(config->address) >= sizeof links->address)
+    if (strlen(config->cluster_name) >= sizeof links->own.cluster_name ||
+        strlen(config->task_type) >= sizeof links->own.task_type ||
+        strlen(config->address) >= sizeof links->own.address)
         return -MU_EINVALID;
     links = calloc(1, sizeof *links);
     if (links == NULL)
         return -MU_ENOMEM;
     links->config = *config;
-    (void)snprintf(links->cluster_name, sizeof links->cluster_name, "%s",
+    (void)snprintf(links->own.cluster_name, sizeof links->own.cluster_name, "%s",
                    config->cluster_name);
-    (void)snprintf(links->task_type, sizeof links->task_type, "%s", config->task_type);
-    (void)snprintf(links->address, sizeof links->address, "%s", config->address);
-    links->config.cluster_name = links->cluster_name;
-    links->config.task_type = links->task_type;
-    links->config.address = links->address;
-    (void)snprintf(links->host, sizeof links->host, "%s",
+    (void)snprintf(links->own.task_type, sizeof links->own.task_type, "%s",
+                   config->task_type);
+    (void)snprintf(links->own.address, sizeof links->own.address, "%s", config->address);
+    links->config.cluster_name = links->own.cluster_name;
+    links->config.task_type = links->own.task_type;
+    links->config.address = links->own.address;
+    (void)snprintf(links->own.host, sizeof links->own.host, "%s",
                    config->host == NULL ? "" : config->host);
     if (config->listens != NULL && strcmp(config->listens, config->address) != 0)
-        (void)snprintf(links->listens, sizeof links->listens, "%s", config->listens);
-    links->config.host = links->host;
-    links->config.listens = links->listens;
+        (void)snprintf(links->own.listens, sizeof links->own.listens, "%s",
+                       config->listens);
+    links->config.host = links->own.host;
+    links->config.listens = links->own.listens;
     links->upcalls = *upcalls;
     links->wire = wire;
     *ret_links = links;
@@ -223,11 +228,11 @@ void mu__links_free(struct mu__links *links)
         return;
     while (!mu__list_is_empty(&links->all))
         mu__link_free(links, mu__links_first(links));
-    mu__map_done(&links->by_out);
-    mu__map_done(&links->by_in);
-    mu__map_done(&links->by_node);
-    mu__map_done(&links->by_epoch);
-    mu__hash_table_done(&links->by_key);
+    mu__map_done(&links->index.by_out);
+    mu__map_done(&links->index.by_in);
+    mu__map_done(&links->index.by_node);
+    mu__map_done(&links->index.by_epoch);
+    mu__hash_table_done(&links->index.by_key);
     mu__barred_done(&links->barred);
     free(links);
 }

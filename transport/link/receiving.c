@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Strangers can do this as often as they like. */
+/* Any peer can cause this as often as it likes. */
 static void note_dropped(struct mu__links *links, uint32_t in, const char *why)
 {
     const struct mu__wire_ops *ops = links->wire->ops;
@@ -28,7 +28,7 @@ static void note_dropped(struct mu__links *links, uint32_t in, const char *why)
 
 static void bad_frame(struct mu__links *links, uint32_t in, const char *what)
 {
-    struct mu__link *link = mu__map_get(&links->by_in, in);
+    struct mu__link *link = mu__map_get(&links->index.by_in, in);
     char why[MU__LINK_REASON_BYTES];
 
     (void)snprintf(why, sizeof why, "bad bytes: %s", what);
@@ -48,7 +48,7 @@ static int deliver_records(struct mu__links *links, uint32_t in, struct mu__buf 
     char why[128] = "";
 
     for (uint32_t i = 0; i < count; i++) {
-        struct mu__link *link = mu__map_get(&links->by_in, in);
+        struct mu__link *link = mu__map_get(&links->index.by_in, in);
         struct mu__msg *msg;
 
         if (link == NULL)
@@ -77,36 +77,38 @@ static int deliver_records(struct mu__links *links, uint32_t in, struct mu__buf 
 static const char *add_piece(struct mu__link *link, const struct mu__piece *piece)
 {
     if (piece->offset == 0) {
-        if (link->assembling != NULL)
+        if (link->assembling.record != NULL)
             return "a large message begins inside another one";
         if (piece->total > MU__LINK_MESSAGE_BYTES_MAX)
             return "a message larger than the limit";
-        link->assembling = mu__buf_new(piece->total);
-        if (link->assembling == NULL)
+        link->assembling.record = mu__buf_new(piece->total);
+        if (link->assembling.record == NULL)
             return "out of memory for a large message";
-        link->assembling_total = piece->total;
+        link->assembling.total = piece->total;
     }
-    if (link->assembling == NULL || piece->offset != link->assembling->size ||
-        piece->total != link->assembling_total || piece->data.size == 0 ||
+    if (link->assembling.record == NULL ||
+        piece->offset != link->assembling.record->size ||
+        piece->total != link->assembling.total || piece->data.size == 0 ||
         piece->data.size > piece->total - piece->offset)
         return "a piece that does not follow its predecessor";
-    memcpy(link->assembling->data + piece->offset, piece->data.data, piece->data.size);
-    link->assembling->size += piece->data.size;
+    memcpy(link->assembling.record->data + piece->offset, piece->data.data,
+           piece->data.size);
+    link->assembling.record->size += piece->data.size;
     return NULL;
 }
 
 static void on_piece(struct mu__links *links, struct mu__link *link, struct mu__msg *msg)
 {
     const char *wrong = add_piece(link, (void *)msg->body);
-    struct mu__buf *whole = link->assembling;
+    struct mu__buf *whole = link->assembling.record;
 
     if (wrong != NULL) {
         bad_frame(links, link->in, wrong);
         return;
     }
-    if (whole->size < link->assembling_total)
+    if (whole->size < link->assembling.total)
         return;
-    link->assembling = NULL;
+    link->assembling.record = NULL;
     (void)deliver_records(links, link->in, whole, 0, 1);
     mu__buf_unref(whole);
 }
@@ -187,14 +189,14 @@ void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame
         on_greeting_frame(links, in, frame, &header);
         return;
     }
-    link = mu__map_get(&links->by_in, in);
-    if (link == NULL || link->state != MU__LINK_UP || header.from != link->peer ||
-        header.to != links->config.incarnation ||
+    link = mu__map_get(&links->index.by_in, in);
+    if (link == NULL || link->state != MU__LINK_UP ||
+        header.from != link->peer.incarnation || header.to != links->config.incarnation ||
         (header.epoch != 0 && header.epoch != link->epoch)) {
         links->counters.stale_frames++;
         return;
     }
-    link->heard_ms = mu__links_now(links);
+    link->times.heard_ms = mu__links_now(links);
     if (header.type == MU__FRAME_DATA)
         (void)deliver_records(links, in, frame, MU__FRAME_HEADER_BYTES, header.count);
     else if (header.type != MU__FRAME_PING)

@@ -9,7 +9,7 @@ static struct mu__outbox_route route_of(const struct mu__links *links,
                                         const struct mu__link *link)
 {
     return (struct mu__outbox_route){links->wire, link->out, links->config.incarnation,
-                                     link->peer, link->peer_epoch};
+                                     link->peer.incarnation, link->peer.epoch};
 }
 
 /* ---- links with something to send ---- */
@@ -48,7 +48,7 @@ void mu__link_say(struct mu__links *links, struct mu__link *link, uint8_t type,
         mu__links_log(links, MU__LOG_ERROR,
                       "out of memory: nothing said to /job:%s/task:%" PRIu32, link->type,
                       link->index);
-    link->said_ms = mu__links_now(links);
+    link->times.said_ms = mu__links_now(links);
     mark_dirty(links, link);
 }
 
@@ -56,15 +56,15 @@ void mu__link_say_hello(struct mu__links *links, struct mu__link *link)
 {
     union record record = {.msg = {.kind = MU__FRAME_HELLO}};
     struct mu__hello hello = {
-        .cluster = mu__view_str(links->cluster_name),
-        .type = mu__view_str(links->task_type),
+        .cluster = mu__view_str(links->own.cluster_name),
+        .type = mu__view_str(links->own.task_type),
         .index = links->config.task_index,
-        .address = mu__view_str(links->address),
+        .address = mu__view_str(links->own.address),
         .software = mu__view_str("muster"),
         .epoch = link->epoch,
-        .host = mu__view_str(links->host),
+        .host = mu__view_str(links->own.host),
         .pid = links->config.pid,
-        .listens = mu__view_str(links->listens),
+        .listens = mu__view_str(links->own.listens),
     };
 
     if (link->origin != MU__LINK_RETAINED_ANY) {
@@ -78,10 +78,10 @@ void mu__link_say_hello(struct mu__links *links, struct mu__link *link)
 void mu__link_say_refuse(struct mu__links *links, struct mu__link *link)
 {
     union record record = {.msg = {.kind = MU__FRAME_REFUSE}};
-    struct mu__refuse refuse = {.type = mu__view_str(links->task_type),
+    struct mu__refuse refuse = {.type = mu__view_str(links->own.task_type),
                                 .index = links->config.task_index,
                                 .reason = mu__view_str(mu__link_words(link->why)),
-                                .taken = link->taken_since_ms != 0};
+                                .taken = link->missing.taken_since_ms != 0};
 
     memcpy(record.msg.body, &refuse, sizeof refuse);
     mu__link_say(links, link, MU__FRAME_REFUSE, &record.msg);
@@ -110,16 +110,19 @@ static bool is_stuck(const struct mu__links *links, const struct mu__link *link)
     if (outbox->waiting_bytes <= MU__LINK_QUEUE_BYTES_MAX || mu__outbox_has_one(outbox))
         return false;
     return outbox->waiting_bytes > 2 * (uint64_t)MU__LINK_MESSAGE_BYTES_MAX ||
-           (now_ms >= link->taken_ms + most_ms && now_ms < links->tick_ms + most_ms);
+           (now_ms >= link->times.taken_ms + most_ms &&
+            now_ms < links->tick_ms + most_ms);
 }
 
 static void give_up(struct mu__links *links, struct mu__link *link)
 {
     char why[MU__LINK_REASON_BYTES];
 
-    (void)snprintf(why, sizeof why, "it does not read what it is sent: %" PRIu64 " bytes "
+    (void)snprintf(why, sizeof why,
+                   "it does not read what it is sent: %" PRIu64 " bytes "
                    "wait, and none was taken for %" PRIu64 " ms",
-                   link->outbox.waiting_bytes, mu__links_now(links) - link->taken_ms);
+                   link->outbox.waiting_bytes,
+                   mu__links_now(links) - link->times.taken_ms);
     mu__link_go_down(links, link, why);
 }
 
@@ -138,9 +141,9 @@ static void send_waiting(struct mu__links *links, struct mu__link *link)
     links->counters.frames_out += frames;
     links->counters.bytes_out += bytes;
     if (frames > 0)
-        link->said_ms = mu__links_now(links);
+        link->times.said_ms = mu__links_now(links);
     if (bytes > 0)
-        link->taken_ms = mu__links_now(links);
+        link->times.taken_ms = mu__links_now(links);
     if (rv == -MU_ENOMEM)
         mu__link_go_down(links, link, "out of memory");
     else if (is_stuck(links, link))
@@ -159,7 +162,7 @@ static void send_early(struct mu__links *links, struct mu__link *link,
 
 void mu__links_writable(struct mu__links *links, uint32_t out)
 {
-    struct mu__link *link = mu__map_get(&links->by_out, out);
+    struct mu__link *link = mu__map_get(&links->index.by_out, out);
 
     if (link != NULL)
         send_waiting(links, link);
@@ -177,7 +180,7 @@ void mu__links_flush(struct mu__links *links)
 
 int mu__links_transmit(struct mu__links *links, struct mu__msg *msg)
 {
-    struct mu__link *link = mu__map_get(&links->by_node, msg->to.node);
+    struct mu__link *link = mu__map_get(&links->index.by_node, msg->to.node);
     struct mu__outbox_route route;
     int rv = -MU_EUNAVAILABLE;
 

@@ -18,7 +18,7 @@ static uint64_t tick_step_ms(const struct mu__links *links)
 static uint64_t next_look_ms(const struct mu__link *link, uint64_t now_ms,
                              uint64_t next_ms)
 {
-    uint64_t answer_ms = link->since_ms + MU__LINK_ANSWER_MS;
+    uint64_t answer_ms = link->times.since_ms + MU__LINK_ANSWER_MS;
 
     return now_ms < answer_ms && answer_ms < next_ms ? answer_ms : next_ms;
 }
@@ -33,44 +33,46 @@ static uint64_t tick_link(struct mu__links *links, struct mu__link *link, uint64
         mu__link_note_waiting(links, link, now_ms);
     switch (link->state) {
     case MU__LINK_UP:
-        if (now_ms >= link->heard_ms + config->silence_ms) {
+        if (now_ms >= link->times.heard_ms + config->silence_ms) {
             (void)snprintf(why, sizeof why, "silent for %" PRIu64 " ms",
-                           now_ms - link->heard_ms);
+                           now_ms - link->times.heard_ms);
             mu__link_go_silent(links, link, why);
             return now_ms;
         }
-        if (now_ms - link->said_ms >= config->heartbeat_ms - config->heartbeat_ms / 4)
+        if (now_ms - link->times.said_ms >=
+            config->heartbeat_ms - config->heartbeat_ms / 4)
             mu__link_say(links, link, MU__FRAME_PING, NULL);
         return now_ms + tick_step_ms(links);
     case MU__LINK_RESTING:
-        if (now_ms < link->retry_ms)
-            return link->retry_ms;
+        if (now_ms < link->retry.due_ms)
+            return link->retry.due_ms;
         if (mu__link_dial(links, link) != 0)
             mu__link_rest(links, link);
         return now_ms + config->heartbeat_ms;
     case MU__LINK_GREETING:
-        if (now_ms >= link->since_ms + config->silence_ms) {
+        if (now_ms >= link->times.since_ms + config->silence_ms) {
             mu__link_try_elsewhere(links, link, "it does not answer the handshake", 0);
             return now_ms;
         }
         mu__link_report_failing(links, link);
-        return next_look_ms(link, now_ms, link->since_ms + config->silence_ms);
+        return next_look_ms(link, now_ms, link->times.since_ms + config->silence_ms);
     case MU__LINK_REFUSING:
     case MU__LINK_PARTING:
-        if (now_ms >= link->since_ms + REFUSAL_MS) {
+        if (now_ms >= link->times.since_ms + REFUSAL_MS) {
             mu__link_free(links, link);
             return now_ms + config->heartbeat_ms;
         }
-        return link->since_ms + REFUSAL_MS;
+        return link->times.since_ms + REFUSAL_MS;
     default:
         mu__link_report_failing(links, link);
-        if (link->detour != NULL && now_ms >= link->since_ms + config->silence_ms) {
+        if (link->retry.detour != NULL &&
+            now_ms >= link->times.since_ms + config->silence_ms) {
             mu__links_not_silent(links, link->url);
             mu__link_go_down(links, link, "where it listens cannot be reached");
             return now_ms;
         }
         if (!mu__link_is_retained(link) &&
-            now_ms >= link->since_ms + config->silence_ms) {
+            now_ms >= link->times.since_ms + config->silence_ms) {
             mu__links_log(links, MU__LOG_WARN,
                           "/job:%s/task:%" PRIu32
                           " says its address is \"%s\", which cannot be reached",
@@ -95,9 +97,9 @@ static void forgive_pause(struct mu__links *links, uint64_t now_ms)
     for (struct mu__link *link = mu__links_first(links); link != NULL;
          link = mu__links_next(link)) {
         if (link->state == MU__LINK_UP)
-            link->heard_ms = now_ms;
-        link->since_ms = now_ms;
-        link->taken_ms = now_ms;
+            link->times.heard_ms = now_ms;
+        link->times.since_ms = now_ms;
+        link->times.taken_ms = now_ms;
     }
 }
 

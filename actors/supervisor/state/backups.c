@@ -9,16 +9,10 @@ void mu__backups_done(struct backups *backups)
 
 bool mu__backups_add(struct backups *backups, uint64_t closure)
 {
-    if (backups->count == MU__BACKUPS_MAX)
+    if (backups->count == MU__BACKUPS_MAX ||
+        !mu__grow_for_one((void **)&backups->closures, &backups->size, backups->count,
+                          sizeof *backups->closures))
         return false;
-    if (backups->count == backups->size) {
-        uint32_t size = backups->size * 2 + 16;
-
-        if (!mu__grow_array((void **)&backups->closures, size,
-                            sizeof *backups->closures))
-            return false;
-        backups->size = size;
-    }
     backups->closures[backups->count++] = closure;
     return true;
 }

@@ -14,7 +14,6 @@ static bool add_chunk(struct closure_extras *extras)
     extras->chunks[extras->chunks_count++] = chunk;
     for (uint32_t i = 0; i < MU__EXTRAS_CHUNK; i++)
         chunk[i] = (struct closure_extra){
-            .index = first + i,
             .next_free = i + 1 < MU__EXTRAS_CHUNK ? first + i + 2 : extras->free,
         };
     extras->free = first + 1;
@@ -30,18 +29,18 @@ struct closure_extra *mu__closure_extras_take(struct closure_extras *extras,
         return mu__closure_extras_at(extras, closure->extra - 1);
     if (extras->free == 0 && !add_chunk(extras))
         return NULL;
+    closure->extra = extras->free;
     extra = mu__closure_extras_at(extras, extras->free - 1);
     extras->free = extra->next_free;
-    extra->next_free = 0;
+    extra->timer = 0;
     extra->closure = mu__closure_id(closure);
-    extra->priority = MU__PRIORITY_DEFAULT;
-    closure->extra = extra->index + 1;
+    extra->options.priority = MU__PRIORITY_DEFAULT;
     return extra;
 }
 
 static void free_content(struct closure_extra *extra)
 {
-    if (extra->has_many)
+    if (extra->inputs.has_many)
         mu__free_array(extra->inputs.many);
     mu__free_array(extra->name);
     mu__free_array(extra->failed_task);
@@ -54,7 +53,6 @@ void mu__closure_extras_release(struct closure_extras *extras,
 
     free_content(extra);
     mu__clear(extra, sizeof *extra);
-    extra->index = closure->extra - 1;
     extra->next_free = extras->free;
     extras->free = closure->extra;
     closure->extra = 0;

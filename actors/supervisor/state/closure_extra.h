@@ -8,39 +8,54 @@
 
 enum { MU__EXTRAS_CHUNK = 256 };
 
+/* What its client asked for. */
+struct closure_options {
+    uint32_t flags;             /* enum mu__closure_flag */
+    uint32_t run_timeout_ms;    /* of one attempt; 0: none */
+    uint32_t worker;            /* the only one: task index + 1; 0: any */
+    uint32_t not_worker;
+    uint16_t attempts_max;      /* 0: the cluster's */
+    uint8_t priority;
+    uint8_t role;               /* of the workers that may run it, + 1; 0: any */
+};
+
+/* The numbers of the pinned results and per-worker values that it uses. */
+struct closure_inputs {
+    union {
+        uint64_t one;
+        uint64_t *many;
+    };                          /* see mu__closure_extra_inputs */
+    uint16_t count;
+    uint16_t missing;           /* held until they are there */
+    bool has_many;
+};
+
+struct backup_attempt {
+    uint32_t worker;            /* number; 0: there is no backup attempt */
+    uint32_t started_ms;
+    uint16_t attempt;
+    bool begun;
+};
+
 /* Each closure with a function of Python has an input, so this is kept small. */
 struct closure_extra {
-    uint32_t index;
-    uint32_t next_free;         /* index + 1; 0 ends it */
     uint64_t closure;           /* its id; 0: free */
-    uint64_t timer;             /* for the next of the times below; 0: none */
+    union {
+        uint64_t timer;         /* for the next of the times below; 0: none */
+        uint32_t next_free;     /* while it is free: index + 1; 0 ends the list */
+    };
     uint64_t deadline_ms;       /* our clock; 0: none */
     uint64_t held_until_ms;     /* our clock; 0: not held for a time */
     uint64_t effect;            /* 0: none yet */
     uint64_t number;            /* in the journal; 0: not there */
-    union {
-        uint64_t one;
-        uint64_t *many;
-    } inputs;                   /* their numbers: mu__closure_extra_inputs */
+    struct closure_inputs inputs;
     char *name;                 /* NULL: none */
     char *failed_task;          /* of the attempt that failed last; NULL: none */
-    uint32_t flags;             /* enum mu__closure_flag */
-    uint32_t run_timeout_ms;      /* of one attempt; 0: none */
-    uint32_t worker;            /* wanted: task index + 1 */
-    uint32_t not_worker;
-    uint32_t backup_worker;     /* number; 0: there is no backup attempt */
-    uint32_t backup_started_ms;
+    struct closure_options options;
+    struct backup_attempt backup;
     uint16_t returns;           /* attempts that a worker gave back */
     uint16_t processes_lost;    /* of workers that live, under its runs */
-    uint16_t backup_attempt;
-    uint16_t attempts_max;      /* 0: the cluster's */
-    uint16_t inputs_count;
-    uint16_t inputs_missing;    /* held until they are there */
     uint8_t failed_code;        /* why it was tried again last, for those who ask */
-    uint8_t priority;
-    uint8_t role;               /* that it is for, + 1; 0: any */
-    bool backup_begun : 1;
-    bool has_many : 1;          /* inputs: an array */
 };
 
 _Static_assert(sizeof(struct closure_extra) <= 120, "a queued closure of Python has one");
@@ -55,7 +70,7 @@ static inline uint32_t mu__run_timeout(uint64_t timeout_ms)
 /* The numbers of what it uses, as many as inputs_count. */
 static inline const uint64_t *mu__closure_extra_inputs(const struct closure_extra *extra)
 {
-    return extra->has_many ? extra->inputs.many : &extra->inputs.one;
+    return extra->inputs.has_many ? extra->inputs.many : &extra->inputs.one;
 }
 
 /* Chunks that never move, and a list of the free entries. Zeroed memory is empty. */

@@ -2,6 +2,7 @@
  * size of a pointer. A million of them queued is a case that is measured. */
 #include "actors/supervisor/state/closures.h"
 
+#include "actors/packing.h"
 #include "muster/error.h"
 
 #include <assert.h>
@@ -39,33 +40,22 @@ void mu__closures_done(struct mu__closures *closures)
 
 int mu__closures_make_list(struct mu__closures *closures, uint32_t list)
 {
-    struct mu__closure_list *lists;
-    uint32_t count = list + 1;
-
-    if (count <= closures->lists_count)
-        return 0;
-    lists = realloc(closures->lists, count * sizeof *lists);
-    if (lists == NULL)
-        return -MU_ENOMEM;
-    for (uint32_t i = closures->lists_count; i < count; i++)
-        lists[i] = (struct mu__closure_list){0};
-    closures->lists = lists;
-    closures->lists_count = count;
-    return 0;
+    return mu__grow_zeroed((void **)&closures->lists, &closures->lists_count, list + 1,
+                           sizeof *closures->lists)
+               ? 0
+               : -MU_ENOMEM;
 }
 
 static int add_chunk(struct mu__closures *closures)
 {
     struct mu__closure *chunk;
-    struct mu__closure **chunks;
     uint32_t first = closures->chunks_count * CHUNK;
 
     if (closures->chunks_count == CHUNKS_MAX)
         return -MU_EEXHAUSTED;
-    chunks = realloc(closures->chunks, (closures->chunks_count + 1) * sizeof *chunks);
-    if (chunks == NULL)
+    if (!mu__grow_array((void **)&closures->chunks, closures->chunks_count + 1,
+                        sizeof *closures->chunks))
         return -MU_ENOMEM;
-    closures->chunks = chunks;
     chunk = calloc(CHUNK, sizeof *chunk);
     if (chunk == NULL)
         return -MU_ENOMEM;
@@ -75,7 +65,7 @@ static int add_chunk(struct mu__closures *closures)
         chunk[i].list = MU__LIST_NONE;
         chunk[i].next = i + 1 < CHUNK ? first + i + 2 : closures->free_first;
     }
-    chunks[closures->chunks_count++] = chunk;
+    closures->chunks[closures->chunks_count++] = chunk;
     closures->free_first = first + 1;
     return 0;
 }
@@ -97,40 +87,28 @@ static void unlink_closure(struct mu__closures *closures, struct mu__closure *cl
     list->count--;
 }
 
-static void link_last(struct mu__closures *closures, struct mu__closure *closure,
-                      uint32_t number)
+/* Between two neighbours, given as links, of which one is 0. */
+static inline void link_between(struct mu__closures *closures,
+                                struct mu__closure *closure, uint32_t number,
+                                uint32_t prev, uint32_t next)
 {
     struct mu__closure_list *list = &closures->lists[number];
+    uint32_t link = closure->index + 1;
 
     closure->list = number;
-    closure->next = 0;
-    closure->prev = list->last;
-    if (list->last == 0)
-        list->first = closure->index + 1;
-    else
-        linked(closures, list->last)->next = closure->index + 1;
-    list->last = closure->index + 1;
+    closure->prev = prev;
+    closure->next = next;
+    *(prev == 0 ? &list->first : &linked(closures, prev)->next) = link;
+    *(next == 0 ? &list->last : &linked(closures, next)->prev) = link;
     list->count++;
     if (number < closures->urgent)
         closures->urgent = number;
 }
 
-static void link_first(struct mu__closures *closures, struct mu__closure *closure,
-                       uint32_t number)
+static void link_last(struct mu__closures *closures, struct mu__closure *closure,
+                      uint32_t number)
 {
-    struct mu__closure_list *list = &closures->lists[number];
-
-    closure->list = number;
-    closure->prev = 0;
-    closure->next = list->first;
-    if (list->first == 0)
-        list->last = closure->index + 1;
-    else
-        linked(closures, list->first)->prev = closure->index + 1;
-    list->first = closure->index + 1;
-    list->count++;
-    if (number < closures->urgent)
-        closures->urgent = number;
+    link_between(closures, closure, number, closures->lists[number].last, 0);
 }
 
 struct mu__closure *mu__closures_add(struct mu__closures *closures)
@@ -197,7 +175,7 @@ void mu__closures_move_first(struct mu__closures *closures, struct mu__closure *
 {
     assert(list < closures->lists_count);
     unlink_closure(closures, closure);
-    link_first(closures, closure, list);
+    link_between(closures, closure, list, 0, closures->lists[list].first);
 }
 
 struct mu__closure *mu__closures_first(const struct mu__closures *closures, uint32_t list)

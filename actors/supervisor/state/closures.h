@@ -44,7 +44,7 @@ enum mu__mark {
  * something, those that only some workers may run now; one queue for each priority of
  * what is for one role alone; those whose result is kept; then two for each worker: in
  * flight there, and queued for it alone. */
-enum mu__list {
+enum {
     MU__LIST_QUEUES = 0,
     MU__LIST_QUEUE = MU__LIST_QUEUES + MU__PRIORITY_DEFAULT,
     MU__LIST_HELD = MU__PRIORITIES, /* for a time to pass, or for inputs */

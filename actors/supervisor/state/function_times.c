@@ -2,8 +2,6 @@
 
 #include "actors/packing.h"
 
-#include <string.h>
-
 enum { SURE_AFTER = 12, WEIGHT = 8 };
 
 void mu__function_times_done(struct mu__function_times *times)
@@ -15,14 +13,10 @@ void mu__function_times_done(struct mu__function_times *times)
 static struct mu__function_time *item_of(struct mu__function_times *times,
                                          uint32_t function)
 {
-    uint32_t size = function * 2 + 16;
-
-    if (function < times->size)
-        return &times->items[function];
-    if (!mu__grow_array((void **)&times->items, size, sizeof *times->items))
+    if (function >= times->size &&
+        !mu__grow_zeroed((void **)&times->items, &times->size, function * 2 + 16,
+                         sizeof *times->items))
         return NULL;
-    memset(times->items + times->size, 0, (size - times->size) * sizeof *times->items);
-    times->size = size;
     return &times->items[function];
 }
 

@@ -24,14 +24,11 @@ static int index_node(struct live_nodes *nodes, const struct live_node *node)
 struct live_node *mu__live_nodes_add(struct live_nodes *nodes,
                                      const struct live_node *node)
 {
-    uint32_t size = nodes->size == 0 ? 16 : nodes->size * 2;
     struct live_node *added;
 
-    if (nodes->count == nodes->size) {
-        if (!mu__grow_array((void **)&nodes->items, size, sizeof *nodes->items))
-            return NULL;
-        nodes->size = size;
-    }
+    if (!mu__grow_for_one((void **)&nodes->items, &nodes->size, nodes->count,
+                          sizeof *nodes->items))
+        return NULL;
     added = &nodes->items[nodes->count];
     *added = *node;
     if (index_node(nodes, added) != 0)

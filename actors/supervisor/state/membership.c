@@ -1,5 +1,7 @@
 #include "actors/supervisor/state/membership.h"
 
+#include "actors/packing.h"
+
 #include <assert.h>
 #include <stdlib.h>
 
@@ -283,16 +285,9 @@ void mu__membership_set_time(struct mu__membership *members, uint32_t number,
 static bool make_numbers(struct mu__membership *members)
 {
     uint32_t size = members->workers_size == 0 ? 8 : members->workers_size * 2;
-    struct mu__member_worker *workers =
-        realloc(members->workers, size * sizeof *workers);
 
-    if (workers == NULL)
-        return false;
-    for (uint32_t i = members->workers_size; i < size; i++)
-        workers[i] = (struct mu__member_worker){0};
-    members->workers = workers;
-    members->workers_size = size;
-    return true;
+    return mu__grow_zeroed((void **)&members->workers, &members->workers_size, size,
+                           sizeof *members->workers);
 }
 
 /* A number that nobody has, given to a worker that may be away. 0: out of memory. */
@@ -314,18 +309,8 @@ static uint32_t new_number(struct mu__membership *members, struct mu__worker_id 
 
 static bool make_loads(struct mu__load_lists *lists, uint32_t window)
 {
-    uint32_t *first;
-
-    if (window <= lists->size)
-        return true;
-    first = realloc(lists->first, window * sizeof *first);
-    if (first == NULL)
-        return false;
-    for (uint32_t i = lists->size; i < window; i++)
-        first[i] = 0;
-    lists->first = first;
-    lists->size = window;
-    return true;
+    return mu__grow_zeroed((void **)&lists->first, &lists->size, window,
+                           sizeof *lists->first);
 }
 
 uint32_t mu__membership_add(struct mu__membership *members, uint32_t node,

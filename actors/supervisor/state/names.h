@@ -5,40 +5,40 @@
 #ifndef MU_ACTORS_NAMES_H
 #define MU_ACTORS_NAMES_H
 
-#include "runtime/message/message.h"
+#include "runtime/base/hash_table.h"
+#include "runtime/base/list.h"
+#include "runtime/base/view.h"
 
 #include <assert.h>
 
 enum {
     MU__NAMES_MAX = 1 << 24,
-    MU__NAMES_IDLE_MAX = 4096   /* that nobody holds; the one that was held last longest
-                                   ago goes first */
+    MU__NAMES_IDLE_MAX = 4096   /* that nobody holds */
 };
 #define MU__NAME_NONE UINT32_MAX
 
 struct mu__name {
-    uint32_t hash;
-    uint32_t size;
+    struct mu__hash_node node;      /* first: in by_text */
+    struct mu__list_node idle;      /* while nobody holds it */
+    uint32_t number;
     uint32_t holders;
-    uint32_t idle_next;         /* number + 1; 0 ends the list */
-    uint32_t idle_prev;
+    uint32_t size;
     char text[];
 };
 
 /* Zeroed memory is an empty table. */
 struct mu__names {
     struct mu__name **names;    /* by number; NULL: free */
-    uint64_t secret;            /* of the hash, where peers choose names */
-    uint32_t *slots;            /* by hash: number + 1, 0: empty */
     uint32_t count;             /* numbers that were given out, free ones included */
-    uint32_t used;              /* of these, not free */
-    uint32_t slots_size;        /* a power of two, or 0 */
+    uint32_t size;
+    uint32_t used;              /* not free */
+    struct mu__hash_table by_text;
+    uint64_t secret;            /* of the hash, where peers choose names */
     uint32_t last;              /* the number that was given out last */
     uint32_t *free;             /* numbers */
     uint32_t free_count;
     uint32_t free_size;
-    uint32_t idle_first;        /* number + 1; 0: none */
-    uint32_t idle_last;
+    struct mu__list idle;       /* the one that was held last longest ago comes first */
     uint32_t idle_count;
     bool added;                 /* the last mu__names_take found it unknown */
 };

@@ -61,13 +61,9 @@ void mu__pinned_results_remove(struct pinned_results *results,
 
 bool mu__pinned_result_add_waiting(struct pinned_result *result, uint64_t closure)
 {
-    if (result->waiting_count == result->waiting_size) {
-        uint32_t size = result->waiting_size * 2 + 4;
-
-        if (!mu__grow_array((void **)&result->waiting, size, sizeof *result->waiting))
-            return false;
-        result->waiting_size = size;
-    }
+    if (!mu__grow_for_one((void **)&result->waiting, &result->waiting_size,
+                          result->waiting_count, sizeof *result->waiting))
+        return false;
     result->waiting[result->waiting_count++] = closure;
     return true;
 }
@@ -94,12 +90,7 @@ bool mu__pinned_result_was_sent(const struct pinned_result *result, uint32_t nod
 
 void mu__pinned_result_note_sent(struct pinned_result *result, uint32_t node)
 {
-    if (result->sent_count == result->sent_size) {
-        uint32_t size = result->sent_size * 2 + 4;
-
-        if (mu__grow_array((void **)&result->sent, size, sizeof *result->sent))
-            result->sent_size = size;
-    }
-    if (result->sent_count < result->sent_size)
+    if (mu__grow_for_one((void **)&result->sent, &result->sent_size, result->sent_count,
+                         sizeof *result->sent))
         result->sent[result->sent_count++] = node;
 }

@@ -2,8 +2,6 @@
 
 #include "actors/packing.h"
 
-#include <string.h>
-
 enum { FIRST_SIZE = 8 };
 
 uint32_t mu__worker_states_size_for(const struct worker_states *states, uint32_t number)
@@ -17,14 +15,8 @@ uint32_t mu__worker_states_size_for(const struct worker_states *states, uint32_t
 
 bool mu__worker_states_grow(struct worker_states *states, uint32_t size)
 {
-    if (size <= states->size)
-        return true;
-    if (!mu__grow_array((void **)&states->items, size, sizeof *states->items))
-        return false;
-    memset(states->items + states->size, 0,
-           (size - states->size) * sizeof *states->items);
-    states->size = size;
-    return true;
+    return mu__grow_zeroed((void **)&states->items, &states->size, size,
+                           sizeof *states->items);
 }
 
 void mu__worker_states_done(struct worker_states *states)
@@ -36,13 +28,9 @@ void mu__worker_states_done(struct worker_states *states)
 
 bool mu__abandoned_add(struct worker_state *state, const struct abandoned_attempt *was)
 {
-    if (state->abandoned_count == state->abandoned_size) {
-        uint32_t size = state->abandoned_size * 2 + 4;
-
-        if (!mu__grow_array((void **)&state->abandoned, size, sizeof *state->abandoned))
-            return false;
-        state->abandoned_size = size;
-    }
+    if (!mu__grow_for_one((void **)&state->abandoned, &state->abandoned_size,
+                          state->abandoned_count, sizeof *state->abandoned))
+        return false;
     state->abandoned[state->abandoned_count++] = *was;
     return true;
 }

@@ -24,12 +24,8 @@ struct found {
 
 static int not_a_list(const char *source, const char *text, mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected a JSON list of hosts, as in [\"algo-1\"], got %s",
-                        source, shown);
+    return mu__refuse(ret_error, text, strlen(text),
+                      "%s: expected a JSON list of hosts, as in [\"algo-1\"]", source);
 }
 
 /* The list stands alone; as the value of an object it is one for the strict reader. */
@@ -78,7 +74,7 @@ static int read_config(const char *text, size_t size, const char *source,
     else
         rv = mu__sagemaker_hosts(hosts, source, ret_error, &found->hosts);
     if (rv == 0)
-        (void)snprintf(found->current, sizeof found->current, "%s", current->valuestring);
+        MU__COPY_TEXT(found->current, current->valuestring);
     cJSON_Delete(root);
     return rv;
 }
@@ -104,8 +100,7 @@ static int find(struct mu__requests *requests, mu_error *ret_error, struct found
 
     found->source = "SM_HOSTS";
     if (hosts != NULL && (current != NULL || is_empty_list(hosts))) {
-        (void)snprintf(found->current, sizeof found->current, "%s",
-                       current == NULL ? "" : current);
+        MU__COPY_TEXT(found->current, current == NULL ? "" : current);
         return read_list(hosts, found->source, ret_error, &found->hosts);
     }
     found->source = "SM_RESOURCE_CONFIG";

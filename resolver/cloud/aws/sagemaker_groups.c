@@ -15,22 +15,18 @@
 int mu__sagemaker_hosts(const cJSON *list, const char *source, mu_error *ret_error,
                         struct mu__host_list *hosts)
 {
-    char got[MU__QUOTE_BYTES];
     const cJSON *item;
     size_t i = 0;
     int rv;
 
     cJSON_ArrayForEach(item, list) {
-        mu__json_describe(item, got, sizeof got);
         if (!cJSON_IsString(item) || strlen(item->valuestring) > MU__HOST_BYTES_MAX)
-            return mu_error_set(ret_error, -MU_EINVALID,
-                                "%s[%zu]: expected a host's name of at most %d bytes, "
-                                "got %s",
-                                source, i, (int)MU__HOST_BYTES_MAX, got);
+            return mu__json_refuse(ret_error, -MU_EINVALID, item,
+                                   "%s[%zu]: expected a host's name of at most %d bytes",
+                                   source, i, (int)MU__HOST_BYTES_MAX);
         if (!mu__address_is_host(item->valuestring))
-            return mu_error_set(ret_error, -MU_EINVALID,
-                                "%s[%zu]: expected the name of a host, got %s", source, i,
-                                got);
+            return mu__json_refuse(ret_error, -MU_EINVALID, item,
+                                   "%s[%zu]: expected the name of a host", source, i);
         rv = mu__host_list_add(hosts, item->valuestring);
         if (rv != 0)
             return mu_error_set(ret_error, rv, "%s[%zu]: more hosts than memory or the "
@@ -80,20 +76,18 @@ static int read_group(const cJSON *item, const char *name, mu_error *ret_error,
     const cJSON *own = cJSON_GetObjectItemCaseSensitive(item, "instance_group_name");
     struct mu__sagemaker_group *group = &groups->items[groups->count];
     char location[80];
-    char got[MU__QUOTE_BYTES];
     int rv;
 
     (void)snprintf(location, sizeof location, "%.50s: group %zu", groups->source,
                    groups->count);
-    mu__json_describe(item, got, sizeof got);
     if (groups->count == MU__SAGEMAKER_GROUPS_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
                             "%s: expected at most %d instance groups", groups->source,
                             (int)MU__SAGEMAKER_GROUPS_MAX);
     if (!cJSON_IsArray(hosts))
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "%s: expected an object with \"hosts\", a list, got %s",
-                            location, got);
+        return mu__json_refuse(ret_error, -MU_EINVALID, item,
+                               "%s: expected an object with \"hosts\", a list",
+                               location);
     if (name == NULL && !cJSON_IsString(own))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "%s: expected \"instance_group_name\", a text", location);
@@ -209,7 +203,7 @@ struct part {
 };
 
 /* What is being read: one part of the setting. */
-struct reading {
+struct group_reader {
     struct mu__sagemaker_groups *groups;
     const char *origin;
     size_t location; /* from 1 */
@@ -217,18 +211,15 @@ struct reading {
     size_t size;
 };
 
-static int bad(const struct reading *reading, mu_error *ret_error)
+static int bad(const struct group_reader *reading, mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, reading->text, reading->size);
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: job %zu: expected TYPE=GROUP or TYPE=GROUP:COUNT, as in "
-                        "\"chief=gpu:1,worker=gpu,ps=cpu\", got %s",
-                        reading->origin, reading->location, shown);
+    return mu__refuse(ret_error, reading->text, reading->size,
+                      "%s: job %zu: expected TYPE=GROUP or TYPE=GROUP:COUNT, as in "
+                      "\"chief=gpu:1,worker=gpu,ps=cpu\"",
+                      reading->origin, reading->location);
 }
 
-static int no_group(const struct reading *reading, const char *name, size_t size,
+static int no_group(const struct group_reader *reading, const char *name, size_t size,
                     mu_error *ret_error)
 {
     char shown[MU__QUOTE_BYTES];
@@ -249,8 +240,9 @@ static int no_group(const struct reading *reading, const char *name, size_t size
 }
 
 /* So many, or (0) all that no part before it has. */
-static int take_hosts(const struct reading *reading, struct mu__sagemaker_group *group,
-                      size_t count, mu_error *ret_error, struct part *part)
+static int take_hosts(const struct group_reader *reading,
+                      struct mu__sagemaker_group *group, size_t count,
+                      mu_error *ret_error, struct part *part)
 {
     size_t left = group->hosts.count - group->taken;
     char shown[MU__QUOTE_BYTES];
@@ -297,7 +289,7 @@ static bool split_count(const char *text, size_t *size, size_t *ret_count)
 }
 
 /* "ps=cpu:2". */
-static int read_part(const struct reading *reading, mu_error *ret_error,
+static int read_part(const struct group_reader *reading, mu_error *ret_error,
                      struct part *ret_part)
 {
     const char *equals = memchr(reading->text, '=', reading->size);
@@ -325,8 +317,8 @@ static int read_part(const struct reading *reading, mu_error *ret_error,
     return take_hosts(reading, group, count, ret_error, ret_part);
 }
 
-static int read_parts(struct reading *reading, mu_error *ret_error, struct part *parts,
-                      size_t *ret_count)
+static int read_parts(struct group_reader *reading, mu_error *ret_error,
+                      struct part *parts, size_t *ret_count)
 {
     size_t count = 0;
     int rv;
@@ -391,7 +383,7 @@ int mu__sagemaker_groups_plan(struct mu__sagemaker_groups *groups, const char *t
                               const char *origin, mu_error *ret_error,
                               struct mu__host_list *hosts, struct mu__jobs *ret_jobs)
 {
-    struct reading reading = {.groups = groups, .origin = origin, .text = text};
+    struct group_reader reading = {.groups = groups, .origin = origin, .text = text};
     struct part parts[MU__SAGEMAKER_PARTS_MAX];
     struct mu__jobs jobs = {.rows_count = 0};
     size_t count = 0;

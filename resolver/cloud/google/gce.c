@@ -41,7 +41,6 @@ static int sort(const struct mu__settings *settings, struct mu__requests *reques
                 struct mu__gce_instances *all, mu_error *ret_error)
 {
     const char *order = mu__setting(requests, settings, MU__GCE_SET_ORDER);
-    char shown[MU__QUOTE_BYTES];
     char origin[128];
 
     if (strcmp(order, "name") == 0) {
@@ -53,9 +52,8 @@ static int sort(const struct mu__settings *settings, struct mu__requests *reques
         return 0;
     }
     mu__setting_origin(requests, settings, MU__GCE_SET_ORDER, origin);
-    mu__quote(shown, sizeof shown, order, strlen(order));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected \"address\" or \"name\", got %s", origin, shown);
+    return mu__refuse(ret_error, order, strlen(order),
+                      "%s: expected \"address\" or \"name\"", origin);
 }
 
 static int fill(const struct mu__gce_location *location,
@@ -73,10 +71,9 @@ static int fill(const struct mu__gce_location *location,
                                 (int)i, all->items[i].host_port, ret_error);
     if (rv != 0)
         return rv;
-    (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
-                   type);
-    (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
-                   mu__gce_text(location, settings, MU__GCE_SET_RPC_LAYER));
+    MU__COPY_TEXT(ret_resolution->task_type, type);
+    MU__COPY_TEXT(ret_resolution->rpc_layer,
+                  mu__gce_text(location, settings, MU__GCE_SET_RPC_LAYER));
     return 0;
 }
 
@@ -119,7 +116,6 @@ static int task_index(const struct mu__gce_location *location,
                       int *ret_index)
 {
     const char *text = mu__gce_text(location, settings, MU__GCE_SET_TASK_INDEX);
-    char shown[MU__QUOTE_BYTES];
     char origin[128];
 
     if (strcmp(text, "auto") == 0)
@@ -132,10 +128,8 @@ static int task_index(const struct mu__gce_location *location,
         return 0;
     mu__setting_origin(location->google.requests, settings, MU__GCE_SET_TASK_INDEX,
                        origin);
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected a number, \"auto\" or \"none\", got %s", origin,
-                        shown);
+    return mu__refuse(ret_error, text, strlen(text),
+                      "%s: expected a number, \"auto\" or \"none\"", origin);
 }
 
 static int resolve_instances(const struct mu__gce_location *location,

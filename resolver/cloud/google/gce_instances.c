@@ -87,7 +87,7 @@ static int add_instance(const struct mu__gce_location *location,
 /* ---- Lists in pages ---- */
 
 /* One list: a url and what is done with each item of each page. */
-struct list {
+struct paged_list {
     const char *url; /* without pageToken; with a "?" in it */
     const char *method;
     const char *body;
@@ -97,7 +97,7 @@ struct list {
     unsigned *refused; /* as of a request */
 };
 
-static int take_items(const struct list *list, const cJSON *root, size_t *number,
+static int take_items(const struct paged_list *list, const cJSON *root, size_t *number,
                       mu_error *ret_error)
 {
     const cJSON *items = cJSON_GetObjectItemCaseSensitive(root, "items");
@@ -113,8 +113,9 @@ static int take_items(const struct list *list, const cJSON *root, size_t *number
     return rv;
 }
 
-static int request_page(const struct mu__gce_location *location, const struct list *list,
-                        const char *token, mu_error *ret_error, const cJSON **ret_root)
+static int request_page(const struct mu__gce_location *location,
+                        const struct paged_list *list, const char *token,
+                        mu_error *ret_error, const cJSON **ret_root)
 {
     struct mu__build url = {0};
     int rv;
@@ -138,7 +139,7 @@ static int request_page(const struct mu__gce_location *location, const struct li
     return rv;
 }
 
-static int walk(const struct mu__gce_location *location, const struct list *list,
+static int walk(const struct mu__gce_location *location, const struct paged_list *list,
                 mu_error *ret_error)
 {
     const char *before = NULL;
@@ -168,7 +169,7 @@ static int walk(const struct mu__gce_location *location, const struct list *list
 
 /* ---- Who is in the group ---- */
 
-struct members {
+struct group_members {
     const struct mu__gce_location *location;
     struct mu__gce_instances *all;
     const struct mu__gce_instance *zone; /* one in the zone that is listed */
@@ -208,7 +209,7 @@ static int read_url(const struct mu__gce_location *location, const char *url,
 /* {"instance": "https://.../zones/z/instances/name", "status": "RUNNING"} */
 static int take_member(void *user, const cJSON *item, size_t number, mu_error *ret_error)
 {
-    struct members *members = user;
+    struct group_members *members = user;
     const struct mu__gce_location *location = members->location;
     struct mu__gce_instance instance;
     const char *status = NULL;
@@ -236,7 +237,7 @@ static int take_member(void *user, const cJSON *item, size_t number, mu_error *r
 static int list_members(const struct mu__gce_location *location,
                         struct mu__gce_instances *all, mu_error *ret_error)
 {
-    struct members members = {.location = location, .all = all};
+    struct group_members members = {.location = location, .all = all};
     char url[1200];
     int rv;
 
@@ -247,7 +248,7 @@ static int list_members(const struct mu__gce_location *location,
                    location->is_region ? "regions" : "zones", location->where,
                    location->group);
     rv = walk(location,
-              &(struct list){.url = url,
+              &(struct paged_list){.url = url,
                              .method = "POST",
                              .body = "{\"instanceState\":\"RUNNING\"}",
                              .what = location->what,
@@ -307,7 +308,7 @@ static int read_address(const struct mu__gce_location *location, const cJSON *it
 /* {"name": "a", "networkInterfaces": [{"networkIP": "10.0.0.2"}]} */
 static int take_address(void *user, const cJSON *item, size_t number, mu_error *ret_error)
 {
-    struct members *members = user;
+    struct group_members *members = user;
     const struct mu__gce_location *location = members->location;
     struct mu__gce_instance key = *members->zone;
     struct mu__gce_instance *found;
@@ -365,14 +366,14 @@ static int list_addresses(const struct mu__gce_location *location,
     bool later = false;
 
     for (size_t i = 0; i < all->count;) {
-        struct members members = {location, all, &all->items[i]};
+        struct group_members members = {location, all, &all->items[i]};
         struct mu__build url = {0};
         int rv;
 
         i = build_filter(location, all, i, &url);
         rv = !mu__build_whole(&url) ? mu_error_set(ret_error, -MU_ENOMEM, "out of memory")
                                     : walk(location,
-                                           &(struct list){.url = url.text,
+                                           &(struct paged_list){.url = url.text,
                                                           .what = location->what,
                                                           .take = take_address,
                                                           .user = &members,

@@ -1,5 +1,6 @@
 /* Which instance group is meant, and where it is. */
 #include "resolver/cloud/google/gce.h"
+#include "runtime/base/text.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -50,7 +51,7 @@ static bool read_maker(const char *text, struct maker *maker)
             continue;
         memcpy(maker->location, at, size);
         maker->location[size] = '\0';
-        (void)snprintf(maker->scope, sizeof maker->scope, "%s", scopes[i]);
+        MU__COPY_TEXT(maker->scope, scopes[i]);
         maker->group = strrchr(group, '/') + 1;
         return true;
     }
@@ -97,7 +98,7 @@ static int take_group(struct mu__gce_location *location, const char *group,
     group = is_set(group) ? group : maker->group;
     rv = mu__google_name_check("setting instance_group", group, ret_error);
     if (rv == 0)
-        (void)snprintf(location->group, sizeof location->group, "%s", group);
+        MU__COPY_TEXT(location->group, group);
     return rv;
 }
 
@@ -119,7 +120,7 @@ static int take_scope(struct mu__gce_location *location,
     if (is_set(region)) {
         rv = mu__google_name_check("setting region", region, ret_error);
         if (rv == 0)
-            (void)snprintf(location->where, sizeof location->where, "%s", region);
+            MU__COPY_TEXT(location->where, region);
     } else if (!is_set(zone) && maker->scope[0] != '\0' &&
                strcmp(location->group, maker->group) == 0) {
         scope = maker->scope;

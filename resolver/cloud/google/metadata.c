@@ -41,15 +41,10 @@ void mu__google_init(struct mu__requests *requests, const struct mu__settings *s
 
 static int check_host(const char *host, mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
     if (strlen(host) < 256 && host[strspn(host, NAME_CHARACTERS "[]")] == '\0')
         return 0;
-    mu__quote(shown, sizeof shown, host, strlen(host));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "GCE_METADATA_HOST or GCE_METADATA_IP: expected HOST or "
-                        "HOST:PORT, got %s",
-                        shown);
+    return mu__refuse(ret_error, host, strlen(host),
+                      "GCE_METADATA_HOST or GCE_METADATA_IP: expected HOST or HOST:PORT");
 }
 
 static int check_metadata(const struct mu__answer *answer, const char *host,
@@ -152,16 +147,13 @@ int mu__google_metadata_json(struct mu__requests *requests, const char *path,
 
 int mu__google_name_check(const char *what, const char *name, mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
     if (name[0] != '\0' && strlen(name) < MU__GOOGLE_NAME_BYTES &&
         name[strspn(name, NAME_CHARACTERS)] == '\0')
         return 0;
-    mu__quote(shown, sizeof shown, name, strlen(name));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected a name of letters, digits and -._: alone, with at "
-                        "most %d bytes, got %s",
-                        what, MU__GOOGLE_NAME_BYTES - 1, shown);
+    return mu__refuse(
+        ret_error, name, strlen(name),
+        "%s: expected a name of letters, digits and -._: alone, with at most %d bytes",
+        what, MU__GOOGLE_NAME_BYTES - 1);
 }
 
 static int take_name(const char *what, const char *name, mu_error *ret_error,

@@ -142,14 +142,14 @@ static bool gcloud_path(struct mu__requests *requests, char *out, size_t size)
 }
 
 /* The file that is there; `what` begins messages. */
-struct found {
+struct found_file {
     const cJSON *root; /* NULL: there is none, and the metadata server counts */
     char what[256];
 };
 
 /* A file that was named must be there; gcloud's may be absent. */
 static int find_file(const struct mu__google *google, mu_error *ret_error,
-                     struct found *ret_found)
+                     struct found_file *ret_found)
 {
     const char *path = google->credentials;
     const struct mu__answer *answer;
@@ -157,7 +157,7 @@ static int find_file(const struct mu__google *google, mu_error *ret_error,
     bool named = true;
     int rv;
 
-    *ret_found = (struct found){0};
+    *ret_found = (struct found_file){0};
     if (path == NULL || path[0] == '\0' || strcmp(path, "default") == 0)
         path = mu__request_variable(google->requests, "GOOGLE_APPLICATION_CREDENTIALS");
     if (path == NULL) {
@@ -184,7 +184,7 @@ static int find_file(const struct mu__google *google, mu_error *ret_error,
 static int from_credentials(const struct mu__google *google, unsigned again,
                             mu_error *ret_error, char **ret_token)
 {
-    struct found found;
+    struct found_file found;
     int rv = find_file(google, ret_error, &found);
 
     if (rv != 0)
@@ -244,7 +244,7 @@ int mu__google_quota_project(const struct mu__google *google, mu_error *ret_erro
                              char *ret_name)
 {
     const char *name;
-    struct found found;
+    struct found_file found;
     char what[320] = "GOOGLE_CLOUD_QUOTA_PROJECT";
     int rv = 0;
 

@@ -94,7 +94,6 @@ int mu__tpu_endpoint_add(struct mu__tpu_endpoints *endpoints, const char *text,
                          size_t size, unsigned port, const char *source, size_t number,
                          mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
     const char *from = text;
     size_t left = size;
     size_t port_at;
@@ -107,11 +106,10 @@ int mu__tpu_endpoint_add(struct mu__tpu_endpoints *endpoints, const char *text,
     if (split(from, left, &host, &port_at) && is_host(from, host) &&
         (host == left || read_port(from + port_at, left - port_at, &port)))
         return add(endpoints, from, host, port, ret_error);
-    mu__quote(shown, sizeof shown, text, size);
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s[%zu]: expected HOST or HOST:PORT, with or without grpc:// in "
-                        "front, got %s",
-                        source, number, shown);
+    return mu__refuse(
+        ret_error, text, size,
+        "%s[%zu]: expected HOST or HOST:PORT, with or without grpc:// in front", source,
+        number);
 }
 
 /* ---- Lists ---- */

@@ -10,7 +10,7 @@
 #include <string.h>
 
 /* What a run finds out. */
-struct found {
+struct tpu_run {
     struct mu__requests *requests;
     const struct mu__settings *settings;
     struct mu__tpu_choice choice;
@@ -22,13 +22,13 @@ struct found {
     int own;                        /* this task's place; -1: none */
 };
 
-static const char *text_of(const struct found *found, unsigned number)
+static const char *text_of(const struct tpu_run *found, unsigned number)
 {
     return mu__setting(found->requests, found->settings, number);
 }
 
-static int default_port(const struct found *found, unsigned initial, mu_error *ret_error,
-                        unsigned *ret_port)
+static int default_port(const struct tpu_run *found, unsigned initial,
+                        mu_error *ret_error, unsigned *ret_port)
 {
     long port = (long)initial;
     int rv = mu__setting_number(found->requests, found->settings, MU__TPU_SET_PORT,
@@ -41,7 +41,7 @@ static int default_port(const struct found *found, unsigned initial, mu_error *r
 
 /* ---- Names and addresses ---- */
 
-static void take_type(struct found *found, const struct mu__tpu_node *node)
+static void take_type(struct tpu_run *found, const struct mu__tpu_node *node)
 {
     if (found->nodes++ == 0) {
         found->accelerator_type = node->accelerator_type;
@@ -55,8 +55,8 @@ static void take_type(struct found *found, const struct mu__tpu_node *node)
     }
 }
 
-static int add_node(struct found *found, const struct mu__tpu_entry *entry, unsigned port,
-                    mu_error *ret_error)
+static int add_node(struct tpu_run *found, const struct mu__tpu_entry *entry,
+                    unsigned port, mu_error *ret_error)
 {
     struct mu__tpu_location location;
     struct mu__tpu_node node;
@@ -78,7 +78,7 @@ static int add_node(struct found *found, const struct mu__tpu_entry *entry, unsi
 
 /* A name says nothing about who asks: which host this is, its own address tells. Where
  * that is not told (the metadata servers of pods know little), no task is this one's. */
-static int find_own(struct found *found, mu_error *ret_error)
+static int find_own(struct tpu_run *found, mu_error *ret_error)
 {
     const char *coordinator = text_of(found, MU__TPU_SET_COORDINATOR_NAME);
     const char *address = NULL;
@@ -103,7 +103,7 @@ static int find_own(struct found *found, mu_error *ret_error)
     return rv == MU__LATER ? rv : 0;
 }
 
-static int add_entry(struct found *found, const struct mu__tpu_entry *entry,
+static int add_entry(struct tpu_run *found, const struct mu__tpu_entry *entry,
                      unsigned port, mu_error *ret_error)
 {
     if (entry->number >= MU__TPU_NODES_MAX && !entry->is_address)
@@ -124,7 +124,7 @@ static int add_entry(struct found *found, const struct mu__tpu_entry *entry,
 
 /* All nodes are asked for before the first is waited for, and one that never will be
  * ready counts more than one that is not yet. */
-static int add_list(struct found *found, mu_error *ret_error)
+static int add_list(struct tpu_run *found, mu_error *ret_error)
 {
     struct mu__tpu_entry entry = {0};
     const char *at = found->choice.text;
@@ -153,21 +153,18 @@ static int add_list(struct found *found, mu_error *ret_error)
 
 /* ---- The slice that this task is on ---- */
 
-static int take_own(struct found *found, const char *source, const char *text,
+static int take_own(struct tpu_run *found, const char *source, const char *text,
                     mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
     int own = -1;
 
     if (mu__index_parse(text, &own) == 0 && (size_t)own < found->endpoints.count) {
         found->own = own;
         return 0;
     }
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected a number below %zu, the number of hosts in %s, got "
-                        "%s",
-                        source, found->endpoints.count, found->choice.origin, shown);
+    return mu__refuse(ret_error, text, strlen(text),
+                      "%s: expected a number below %zu, the number of hosts in %s",
+                      source, found->endpoints.count, found->choice.origin);
 }
 
 /* A slice tells its own hosts alone. */
@@ -181,7 +178,7 @@ static int one_slice(const char *slices, mu_error *ret_error)
                         "kubernetes_job, or set \"tpu\" to the names of all");
 }
 
-static int add_hosts(struct found *found, mu_error *ret_error)
+static int add_hosts(struct tpu_run *found, mu_error *ret_error)
 {
     const char *own = mu__request_variable(found->requests, "TPU_WORKER_ID");
     struct mu__tpu_entry entry = {0};
@@ -223,7 +220,8 @@ static void last_field(struct mu__tpu_entry *entry)
     entry->size -= at;
 }
 
-static int add_metadata_hosts(struct found *found, const char *hosts, mu_error *ret_error)
+static int add_metadata_hosts(struct tpu_run *found, const char *hosts,
+                              mu_error *ret_error)
 {
     struct mu__tpu_entry entry = {0};
     const char *at = hosts;
@@ -259,7 +257,7 @@ static void env_value(const char *text, const char *key, char *out, size_t size)
 }
 
 /* Three entries of the metadata, asked for at once; the last two may be absent. */
-static int add_metadata(struct found *found, mu_error *ret_error)
+static int add_metadata(struct tpu_run *found, mu_error *ret_error)
 {
     static const char *const paths[] = {
         "instance/attributes/worker-network-endpoints",
@@ -292,7 +290,7 @@ static int add_metadata(struct found *found, mu_error *ret_error)
 /* ---- The coordinator ---- */
 
 /* This machine's address: as the metadata say, else its name. */
-static int own_host(struct found *found, mu_error *ret_error, const char **ret_host)
+static int own_host(struct tpu_run *found, mu_error *ret_error, const char **ret_host)
 {
     const struct mu__answer *name;
     mu_error why;
@@ -316,7 +314,7 @@ static int own_host(struct found *found, mu_error *ret_error, const char **ret_h
     return rv;
 }
 
-static int add_coordinator(struct found *found, mu_error *ret_error,
+static int add_coordinator(struct tpu_run *found, mu_error *ret_error,
                            mu_resolution *ret_resolution)
 {
     const char *name = text_of(found, MU__TPU_SET_COORDINATOR_NAME);
@@ -346,8 +344,7 @@ static int add_coordinator(struct found *found, mu_error *ret_error,
     }
     if (rv != 0 || found->own >= 0)
         return rv;
-    (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
-                   name);
+    MU__COPY_TEXT(ret_resolution->task_type, name);
     ret_resolution->task_index = 0;
     return 0;
 }
@@ -355,25 +352,23 @@ static int add_coordinator(struct found *found, mu_error *ret_error,
 /* ---- The whole ---- */
 
 /* Not Google's cloud: whoever connects there knows what the name means. */
-static void fill_noncloud(const struct found *found, mu_resolution *ret_resolution)
+static void fill_noncloud(const struct tpu_run *found, mu_resolution *ret_resolution)
 {
     const char *tpu = found->choice.text;
 
-    (void)snprintf(ret_resolution->environment, sizeof ret_resolution->environment, "%s",
-                   "google");
+    MU__COPY_TEXT(ret_resolution->environment, "google");
     ret_resolution->master_fixed = 1;
     if (strcmp(tpu, "local") != 0)
-        (void)snprintf(ret_resolution->master, sizeof ret_resolution->master, "%s", tpu);
+        MU__COPY_TEXT(ret_resolution->master, tpu);
 }
 
-static void fill_accelerators(const struct found *found, mu_resolution *ret_resolution)
+static void fill_accelerators(const struct tpu_run *found, mu_resolution *ret_resolution)
 {
     size_t nodes = found->nodes == 0 ? 1 : found->nodes;
     size_t tasks = found->endpoints.count / nodes;
     int devices = -1;
 
-    (void)snprintf(ret_resolution->accelerator, sizeof ret_resolution->accelerator, "%s",
-                   "TPU");
+    MU__COPY_TEXT(ret_resolution->accelerator, "TPU");
     if (found->accelerator_type == NULL || tasks * nodes != found->endpoints.count)
         return;
     devices = mu__tpu_devices(found->accelerator_type, tasks);
@@ -382,7 +377,7 @@ static void fill_accelerators(const struct found *found, mu_resolution *ret_reso
     ret_resolution->accelerators = devices;
 }
 
-static int fill_job(const struct found *found, mu_error *ret_error,
+static int fill_job(const struct tpu_run *found, mu_error *ret_error,
                     mu_resolution *ret_resolution)
 {
     const char *job = text_of(found, MU__TPU_SET_JOB_NAME);
@@ -398,7 +393,7 @@ static int fill_job(const struct found *found, mu_error *ret_error,
 }
 
 /* The first host is what a session connects to. */
-static int fill(const struct found *found, mu_error *ret_error,
+static int fill(const struct tpu_run *found, mu_error *ret_error,
                 mu_resolution *ret_resolution)
 {
     const struct mu__tpu_endpoint *first = &found->endpoints.items[0];
@@ -408,8 +403,7 @@ static int fill(const struct found *found, mu_error *ret_error,
 
     if (rv != 0)
         return rv;
-    (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
-                   "grpc");
+    MU__COPY_TEXT(ret_resolution->rpc_layer, "grpc");
     (void)snprintf(master, sizeof master, "grpc://%s%s%s:%u", is_v6 ? "[" : "",
                    first->host, is_v6 ? "]" : "", first->port);
     if (strlen(master) >= sizeof ret_resolution->master)
@@ -418,18 +412,17 @@ static int fill(const struct found *found, mu_error *ret_error,
                             found->choice.origin);
     memcpy(ret_resolution->master, master, strlen(master) + 1);
     if (found->own >= 0) {
-        (void)snprintf(ret_resolution->task_type, sizeof ret_resolution->task_type, "%s",
-                       text_of(found, MU__TPU_SET_JOB_NAME));
+        MU__COPY_TEXT(ret_resolution->task_type, text_of(found, MU__TPU_SET_JOB_NAME));
         ret_resolution->task_index = found->own;
     }
     fill_accelerators(found, ret_resolution);
     return 0;
 }
 
-static int resolve_cloud(struct found *found, mu_error *ret_error,
+static int resolve_cloud(struct tpu_run *found, mu_error *ret_error,
                          mu_resolution *ret_resolution)
 {
-    static int (*const adders[])(struct found *, mu_error *) = {
+    static int (*const adders[])(struct tpu_run *, mu_error *) = {
         [MU__TPU_LIST] = add_list,
         [MU__TPU_HOSTS] = add_hosts,
         [MU__TPU_METADATA] = add_metadata,
@@ -444,7 +437,7 @@ static int resolve_cloud(struct found *found, mu_error *ret_error,
 int mu__tpu_resolve(struct mu__requests *requests, const struct mu__settings *settings,
                     mu_error *ret_error, mu_resolution *ret_resolution)
 {
-    struct found found = {.requests = requests, .settings = settings, .own = -1};
+    struct tpu_run found = {.requests = requests, .settings = settings, .own = -1};
     int rv = mu__tpu_choose(requests, settings, false, ret_error, &found.choice);
 
     if (rv == 0)

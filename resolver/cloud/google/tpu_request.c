@@ -155,8 +155,7 @@ int mu__tpu_choose(struct mu__requests *requests, const struct mu__settings *set
         ret_choice->source = variables[i].source;
         if (variables[i].source == MU__TPU_LIST && is_noncloud(tpu))
             ret_choice->source = MU__TPU_NONCLOUD;
-        (void)snprintf(ret_choice->origin, sizeof ret_choice->origin, "%s",
-                       variables[i].variable);
+        MU__COPY_TEXT(ret_choice->origin, variables[i].variable);
         return 0;
     }
     tpu = mu__request_variable(requests, "TPU_CONFIG");
@@ -209,7 +208,6 @@ int mu__tpu_full_name(const struct mu__tpu_choice *choice,
     char *parts[] = {location->project, location->zone, location->name};
     const char *at = entry->text;
     const char *end = entry->text + entry->size;
-    char shown[MU__QUOTE_BYTES];
 
     for (size_t i = 0; i < 3; i++) {
         size_t word = strlen(words[i]);
@@ -228,11 +226,10 @@ int mu__tpu_full_name(const struct mu__tpu_choice *choice,
             return 0;
         at += *at == '/';
     }
-    mu__quote(shown, sizeof shown, entry->text, entry->size);
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s[%zu]: expected a name or "
-                        "projects/PROJECT/locations/ZONE/%sNAME, got %s",
-                        choice->origin, entry->number, kind, shown);
+    return mu__refuse(
+        ret_error, entry->text, entry->size,
+        "%s[%zu]: expected a name or projects/PROJECT/locations/ZONE/%sNAME",
+        choice->origin, entry->number, kind);
 }
 
 /* A setting counts more than what TPU_CONFIG says beside the name. */

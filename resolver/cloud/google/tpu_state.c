@@ -279,17 +279,13 @@ static int find_hosts(struct mu__requests *requests, const struct mu__settings *
 static int check_version(const char *version, const char *restart_type,
                          mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
     int rv = mu__google_name_check("the version", version, ret_error);
 
     if (rv != 0 || strcmp(restart_type, "always") == 0 ||
         strcmp(restart_type, "ifNeeded") == 0)
         return rv;
-    mu__quote(shown, sizeof shown, restart_type, strlen(restart_type));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "the type of restart: expected \"always\" or \"ifNeeded\", got "
-                        "%s",
-                        shown);
+    return mu__refuse(ret_error, restart_type, strlen(restart_type),
+                      "the type of restart: expected \"always\" or \"ifNeeded\"");
 }
 
 /* All are asked before the first is waited for. */

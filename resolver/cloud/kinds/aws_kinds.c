@@ -7,22 +7,15 @@
 /* ---- aws: AWS Batch ---- */
 
 static const struct mu__setting_spec batch_settings[] = {
-    [MU__BATCH_SET_JOBS] =
-        {.name = "jobs",
-         .variable = "MUSTER_AWS_JOBS",
-         .help = "\"chief=1,worker=*\" is all that can be: the nodes other than the "
-                 "main one join it"},
-    [MU__BATCH_SET_PORT] = {.name = "port",
-                            .variable = "MUSTER_AWS_PORT",
-                            .initial = "8888",
-                            .help = "port of the main node"},
-    [MU__BATCH_SET_BIND_ADDRESS] = {.name = "bind_address",
-                                    .variable = "MUSTER_AWS_BIND_ADDRESS",
-                                    .help = "where this node listens, HOST:PORT"},
-    [MU__BATCH_SET_RPC_LAYER] = {.name = "rpc_layer",
-                                 .variable = "MUSTER_AWS_RPC_LAYER",
-                                 .initial = "grpc",
-                                 .help = "in front of the master"},
+    MU__SETTING(MU__BATCH_SET_JOBS, "jobs", "MUSTER_AWS_JOBS", NULL,
+                "\"chief=1,worker=*\" is all that can be: the nodes other than the main "
+                "one join it"),
+    MU__SETTING(MU__BATCH_SET_PORT, "port", "MUSTER_AWS_PORT", "8888",
+                "port of the main node"),
+    MU__SETTING(MU__BATCH_SET_BIND_ADDRESS, "bind_address", "MUSTER_AWS_BIND_ADDRESS",
+                NULL, "where this node listens, HOST:PORT"),
+    MU__SETTING(MU__BATCH_SET_RPC_LAYER, "rpc_layer", "MUSTER_AWS_RPC_LAYER", "grpc",
+                "in front of the master"),
     {.name = NULL},
 };
 
@@ -52,24 +45,16 @@ const struct mu__resolver_kind mu__resolver_aws = {
 /* ---- sagemaker ---- */
 
 static const struct mu__setting_spec sagemaker_settings[] = {
-    [MU__SAGEMAKER_SET_PORT] = {.name = "port",
-                                .variable = "MUSTER_SAGEMAKER_PORT",
-                                .initial = "2223",
-                                .help = "port of each task"},
-    [MU__SAGEMAKER_SET_JOBS] = {.name = "jobs",
-                                .variable = "MUSTER_SAGEMAKER_JOBS",
-                                .help =
-                                    "what the hosts are, in the order of their names: "
-                                    "\"chief=1,worker=*\"; without it all are workers"},
-    [MU__SAGEMAKER_SET_GROUPS] =
-        {.name = "groups",
-         .variable = "MUSTER_SAGEMAKER_GROUPS",
-         .help = "of a heterogeneous cluster: what each instance group is, or so "
-                 "many hosts of it: \"chief=gpu:1,worker=gpu,ps=cpu\""},
-    [MU__SAGEMAKER_SET_RPC_LAYER] = {.name = "rpc_layer",
-                                     .variable = "MUSTER_SAGEMAKER_RPC_LAYER",
-                                     .initial = "grpc",
-                                     .help = "in front of the master"},
+    MU__SETTING(MU__SAGEMAKER_SET_PORT, "port", "MUSTER_SAGEMAKER_PORT", "2223",
+                "port of each task"),
+    MU__SETTING(MU__SAGEMAKER_SET_JOBS, "jobs", "MUSTER_SAGEMAKER_JOBS", NULL,
+                "what the hosts are, in the order of their names: \"chief=1,worker=*\"; "
+                "without it all are workers"),
+    MU__SETTING(MU__SAGEMAKER_SET_GROUPS, "groups", "MUSTER_SAGEMAKER_GROUPS", NULL,
+                "of a heterogeneous cluster: what each instance group is, or so many "
+                "hosts of it: \"chief=gpu:1,worker=gpu,ps=cpu\""),
+    MU__SETTING(MU__SAGEMAKER_SET_RPC_LAYER, "rpc_layer", "MUSTER_SAGEMAKER_RPC_LAYER",
+                "grpc", "in front of the master"),
     {.name = NULL},
 };
 

@@ -322,17 +322,14 @@ static int from_kubeconfig(struct mu__requests *requests,
 static int set_server(const char *server, mu_error *ret_error,
                       struct mu__kubernetes_access *access)
 {
-    char shown[MU__QUOTE_BYTES];
     size_t size = strlen(server);
     char *copy;
 
-    mu__quote(shown, sizeof shown, server, strchr(server, '@') == NULL ? size : 0);
     if ((strncmp(server, "https://", 8) != 0 && strncmp(server, "http://", 7) != 0) ||
         strpbrk(server, "?# @") != NULL)
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "api_server: expected a url, \"https://host:port\" without "
-                            "user and query, got %s",
-                            shown);
+        return mu__refuse(
+            ret_error, server, strchr(server, '@') == NULL ? size : 0,
+            "api_server: expected a url, \"https://host:port\" without user and query");
     copy = strdup(server);
     if (copy == NULL)
         return no_memory(ret_error);

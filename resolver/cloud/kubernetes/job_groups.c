@@ -1,5 +1,5 @@
 /* Which pods there are, and which one this is. */
-#include "resolver/cloud/kubernetes/job.h"
+#include "resolver/cloud/kubernetes/job_kind.h"
 
 #include "resolver/spec/cluster.h"
 #include "runtime/base/json.h"

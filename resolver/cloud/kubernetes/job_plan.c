@@ -1,5 +1,5 @@
 /* The settings of the resolver kubernetes_job, and what they come to. */
-#include "resolver/cloud/kubernetes/job.h"
+#include "resolver/cloud/kubernetes/job_kind.h"
 
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 /* A named part of a file: "clusters" "gke_x" -> the mapping under "cluster". */
-struct part {
+struct named_part {
     const struct mu__kubeconfig_file *file;
     const cJSON *body;          /* NULL: none was asked for */
     char where[200];            /* "FILE: user "name"" */
@@ -65,7 +65,7 @@ static int get_text(const cJSON *body, const char *where, const char *key,
     return 0;
 }
 
-static int copy_text(const struct part *part, const char *key, mu_error *ret_error,
+static int copy_text(const struct named_part *part, const char *key, mu_error *ret_error,
                      char **ret_copy)
 {
     const char *text;
@@ -91,7 +91,7 @@ static char *path_from(const char *path, const char *text)
     return whole;
 }
 
-static int copy_path(const struct part *part, const char *key, mu_error *ret_error,
+static int copy_path(const struct named_part *part, const char *key, mu_error *ret_error,
                      char **ret_copy)
 {
     const char *text;
@@ -119,8 +119,8 @@ static bool decode(char *text)
 }
 
 /* Of "certificate-authority": its "-data", else the file of that name. */
-static int get_content(const struct part *part, const char *key, mu_error *ret_error,
-                       struct mu__kube_content *ret_content)
+static int get_content(const struct named_part *part, const char *key,
+                       mu_error *ret_error, struct mu__kube_content *ret_content)
 {
     char data[64];
     int rv;
@@ -168,7 +168,7 @@ static int find_in(const cJSON *root, const char *list, const char *kind,
 
 static int find_part(const struct mu__kubeconfig_file *files, size_t count,
                      const char *list, const char *kind, const char *name,
-                     mu_error *ret_error, struct part *ret_part)
+                     mu_error *ret_error, struct named_part *ret_part)
 {
     char shown[MU__QUOTE_BYTES];
 
@@ -182,7 +182,7 @@ static int find_part(const struct mu__kubeconfig_file *files, size_t count,
                                 shown);
         if (body == NULL)
             continue;
-        *ret_part = (struct part){.file = &files[i], .body = body};
+        *ret_part = (struct named_part){.file = &files[i], .body = body};
         (void)snprintf(ret_part->where, sizeof ret_part->where, "%.80s: %s %s",
                        files[i].path, kind, shown);
         return 0;
@@ -225,7 +225,7 @@ static bool is_given(const cJSON *item)
 }
 
 /* What is there and not known here would change who we are or where we go. */
-static int refuse(const struct part *part, const char *const (*rows)[2],
+static int refuse(const struct named_part *part, const char *const (*rows)[2],
                   mu_error *ret_error)
 {
     for (; (*rows)[0] != NULL; rows++) {
@@ -238,10 +238,9 @@ static int refuse(const struct part *part, const char *const (*rows)[2],
     return 0;
 }
 
-static int check_server(const struct part *part, mu_error *ret_error, char *server)
+static int check_server(const struct named_part *part, mu_error *ret_error, char *server)
 {
     size_t size = server == NULL ? 0 : strlen(server);
-    char shown[MU__QUOTE_BYTES];
 
     if (size == 0)
         return mu_error_set(ret_error, -MU_EINVALID,
@@ -253,14 +252,13 @@ static int check_server(const struct part *part, mu_error *ret_error, char *serv
             server[--size] = '\0';
         return 0;
     }
-    mu__quote(shown, sizeof shown, server, strchr(server, '@') == NULL ? size : 0);
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: server: expected a url, \"https://host:port\" without user "
-                        "and query, got %s",
-                        part->where, shown);
+    return mu__refuse(
+        ret_error, server, strchr(server, '@') == NULL ? size : 0,
+        "%s: server: expected a url, \"https://host:port\" without user and query",
+        part->where);
 }
 
-static int read_cluster(const struct part *part, mu_error *ret_error,
+static int read_cluster(const struct named_part *part, mu_error *ret_error,
                         struct mu__kube_access *access)
 {
     static const char *const unknown[][2] = {
@@ -301,7 +299,7 @@ static int read_cluster(const struct part *part, mu_error *ret_error,
     return 0;
 }
 
-static int read_provider(const struct part *part, mu_error *ret_error)
+static int read_provider(const struct named_part *part, mu_error *ret_error)
 {
     const cJSON *provider = cJSON_GetObjectItemCaseSensitive(part->body, "auth-provider");
     const cJSON *name = cJSON_GetObjectItemCaseSensitive(provider, "name");
@@ -319,7 +317,7 @@ static int read_provider(const struct part *part, mu_error *ret_error)
         part->where, shown);
 }
 
-static int read_sign_in(const struct part *part, mu_error *ret_error,
+static int read_sign_in(const struct named_part *part, mu_error *ret_error,
                         struct mu__kube_access *access)
 {
     static const char *const unknown[][2] = {
@@ -350,7 +348,7 @@ static int read_sign_in(const struct part *part, mu_error *ret_error,
     return rv == 0 ? read_provider(part, ret_error) : rv;
 }
 
-static int read_user(const struct part *part, mu_error *ret_error,
+static int read_user(const struct named_part *part, mu_error *ret_error,
                      struct mu__kube_access *access)
 {
     int rv = get_content(part, "client-certificate", ret_error, &access->certificate);
@@ -373,7 +371,7 @@ static int read_all(const struct mu__kubeconfig_file *files, size_t count,
 {
     const char *cluster = NULL;
     const char *user = NULL;
-    struct part part;
+    struct named_part part;
     int rv = context != NULL ? 0 : find_current(files, count, ret_error, &context);
 
     if (rv == 0)

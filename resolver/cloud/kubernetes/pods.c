@@ -7,79 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A pod has some hundred members; these are wanted. */
-static const struct mu__json_want want_ports[] = {
-    {"ports", (const struct mu__json_want[]){{"name", NULL},
-                                             {"containerPort", NULL},
-                                             {"hostPort", NULL},
-                                             {NULL, NULL}}},
-    {NULL, NULL},
-};
-
-static const struct mu__json_want want_reason[] = {
-    {"state", (const struct mu__json_want[]){
-                  {"waiting", (const struct mu__json_want[]){{"reason", NULL},
-                                                             {NULL, NULL}}},
-                  {NULL, NULL}}},
-    {NULL, NULL},
-};
-
 #define LABEL_GROUP "jobset.sigs.k8s.io/job-index"
 #define LABEL_COMPLETION "batch.kubernetes.io/job-completion-index"
 #define LABEL_POD_INDEX "apps.kubernetes.io/pod-index"
-
-static const struct mu__json_want want_metadata[] = {
-    {"name", NULL},
-    {"deletionTimestamp", NULL},
-    {"labels", (const struct mu__json_want[]){{LABEL_GROUP, NULL},
-                                              {LABEL_COMPLETION, NULL},
-                                              {LABEL_POD_INDEX, NULL},
-                                              {NULL, NULL}}},
-    {"annotations", (const struct mu__json_want[]){{LABEL_COMPLETION, NULL},
-                                                   {NULL, NULL}}},
-    {"ownerReferences", (const struct mu__json_want[]){{"uid", NULL},
-                                                       {"controller", NULL},
-                                                       {NULL, NULL}}},
-    {NULL, NULL},
-};
-
-static const struct mu__json_want want_spec[] = {
-    {"hostname", NULL},
-    {NULL, NULL},
-};
-
-static const struct mu__json_want want_spec_and_ports[] = {
-    {"hostname", NULL},
-    {"containers", want_ports},
-    {"initContainers", want_ports},
-    {NULL, NULL},
-};
-
-static const struct mu__json_want want_status[] = {
-    {"phase", NULL},
-    {"reason", NULL},
-    {"podIP", NULL},
-    {"hostIP", NULL},
-    {"containerStatuses", want_reason},
-    {"initContainerStatuses", want_reason},
-    {NULL, NULL},
-};
-
-#define WANT_LIST(spec)                                                                \
-    {                                                                                  \
-        {"kind", NULL},                                                                \
-            {"metadata",                                                               \
-             (const struct mu__json_want[]){{"continue", NULL}, {NULL, NULL}}},        \
-            {"items", (const struct mu__json_want[]){{"metadata", want_metadata},      \
-                                                     {"spec", spec},                   \
-                                                     {"status", want_status},          \
-                                                     {NULL, NULL}}},                   \
-            {NULL, NULL},                                                              \
-    }
-
-/* Ports are a third of it: only when one is looked for by its name. */
-static const struct mu__json_want want_list[] = WANT_LIST(want_spec);
-static const struct mu__json_want want_list_and_ports[] = WANT_LIST(want_spec_and_ports);
 
 /* ---- Reading one pod ---- */
 
@@ -178,6 +108,42 @@ static bool read_pod(const cJSON *item, struct mu__pod *pod)
     return pod->name[0] != '\0';
 }
 
+/* Free the members of an object that are not among `keys`, which NULL ends. */
+static void keep_members(const cJSON *object, const char *const *keys)
+{
+    cJSON *next;
+
+    for (cJSON *item = object != NULL ? object->child : NULL; item != NULL; item = next) {
+        const char *const *key = keys;
+
+        next = item->next;
+        while (*key != NULL && (item->string == NULL || strcmp(*key, item->string) != 0))
+            key++;
+        if (*key == NULL)
+            cJSON_Delete(cJSON_DetachItemViaPointer((cJSON *)object, item));
+    }
+}
+
+/* A pod has some hundred members, and a list many pods: what is still needed stays. */
+static void free_unread(const cJSON *pod)
+{
+    static const char *const of_pod[] = {"metadata", "spec", "status", NULL};
+    static const char *const of_metadata[] = {"name", "ownerReferences", NULL};
+    static const char *const of_spec[] = {"hostname", "containers", "initContainers",
+                                          NULL};
+    static const char *const of_container[] = {"ports", NULL};
+    const cJSON *spec = get(pod, "spec");
+    const cJSON *container;
+
+    keep_members(pod, of_pod);
+    keep_members(get(pod, "metadata"), of_metadata);
+    keep_members(spec, of_spec);
+    cJSON_ArrayForEach(container, get(spec, "containers"))
+        keep_members(container, of_container);
+    cJSON_ArrayForEach(container, get(spec, "initContainers"))
+        keep_members(container, of_container);
+}
+
 /* ---- Reading a list ---- */
 
 static int no_memory(const char *source, mu_error *ret_error)
@@ -198,6 +164,7 @@ static int read_items(const cJSON *items, const char *source, mu_error *ret_erro
             return mu_error_set(ret_error, -MU_EINVALID,
                                 "%s: items[%zu].metadata.name: expected a pod's name",
                                 source, pods->count);
+        free_unread(item);
         pods->count++;
     }
     return 0;
@@ -206,14 +173,10 @@ static int read_items(const cJSON *items, const char *source, mu_error *ret_erro
 static int read_list(const char *source, mu_error *ret_error, struct mu__pods *pods)
 {
     const cJSON *items = get(pods->root, "items");
-    char shown[MU__QUOTE_BYTES] = "nothing";
 
-    if (strcmp(get_text(pods->root, "kind"), "PodList") != 0) {
-        if (get(pods->root, "kind") != NULL)
-            mu__json_describe(get(pods->root, "kind"), shown, sizeof shown);
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "%s: kind: expected \"PodList\", got %s", source, shown);
-    }
+    if (strcmp(get_text(pods->root, "kind"), "PodList") != 0)
+        return mu__json_refuse(ret_error, -MU_EINVALID, get(pods->root, "kind"),
+                               "%s: kind: expected \"PodList\"", source);
     if (items != NULL && !cJSON_IsArray(items) && !cJSON_IsNull(items))
         return mu_error_set(ret_error, -MU_EINVALID, "%s: items: expected a list",
                             source);
@@ -221,7 +184,7 @@ static int read_list(const char *source, mu_error *ret_error, struct mu__pods *p
     return read_items(items, source, ret_error, pods);
 }
 
-int mu__pods_parse(const char *text, size_t size, bool ports, const char *source,
+int mu__pods_parse(const char *text, size_t size, const char *source,
                    mu_error *ret_error, struct mu__pods **ret_pods)
 {
     struct mu__pods *pods = calloc(1, sizeof *pods);
@@ -229,8 +192,7 @@ int mu__pods_parse(const char *text, size_t size, bool ports, const char *source
 
     if (pods == NULL)
         return no_memory(source, ret_error);
-    rv = mu__json_parse_wanted(text, size, ports ? want_list_and_ports : want_list,
-                               source, ret_error, &pods->root);
+    rv = mu__json_parse_large(text, size, source, ret_error, &pods->root);
     if (rv == 0)
         rv = read_list(source, ret_error, pods);
     if (rv != 0) {

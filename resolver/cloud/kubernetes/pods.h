@@ -31,10 +31,9 @@ struct mu__pods {
     cJSON *root;                /* owns the texts */
 };
 
-/* Parse a PodList; without `ports` their containers' ports are left out. `source` is
- * where it came from, for messages. On success the caller frees *ret_pods. -MU_EINVALID
- * naming the place and what was expected, -MU_ENOMEM. */
-int mu__pods_parse(const char *text, size_t size, bool ports, const char *source,
+/* Parse a PodList. `source` is where it came from, for messages. On success the caller
+ * frees *ret_pods. -MU_EINVALID naming the place and what was expected, -MU_ENOMEM. */
+int mu__pods_parse(const char *text, size_t size, const char *source,
                    mu_error *ret_error, struct mu__pods **ret_pods);
 
 /* Takes a struct mu__pods as void, so that it can be kept with an answer. NULL is

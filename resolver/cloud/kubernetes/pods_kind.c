@@ -31,7 +31,7 @@ struct selector {
 };
 
 /* All that an query goes by. */
-struct plan {
+struct pods_query {
     struct selector selectors[SELECTORS_MAX];
     size_t selectors_count;
     const char *name_space;
@@ -62,13 +62,10 @@ static int read_type(const char *origin, size_t position, const char *text, size
 static int bad_selector(const char *origin, size_t position, const char *text,
                         size_t size, mu_error *ret_error)
 {
-    char shown[MU__QUOTE_BYTES];
-
-    mu__quote(shown, sizeof shown, text, size);
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: at %zu: expected TYPE:LABELS, as in "
-                        "\"worker:app=a,role=w;ps:app=b\", got %s",
-                        origin, position, shown);
+    return mu__refuse(
+        ret_error, text, size,
+        "%s: at %zu: expected TYPE:LABELS, as in \"worker:app=a,role=w;ps:app=b\"",
+        origin, position);
 }
 
 /* "worker:app=a" or "worker=app=a": the type ends at the first of both. */
@@ -93,7 +90,7 @@ static int read_selector(const char *origin, size_t position, const char *text,
 
 static int read_selectors(struct mu__requests *requests,
                           const struct mu__settings *settings, mu_error *ret_error,
-                          struct plan *plan)
+                          struct pods_query *plan)
 {
     const char *text = mu__setting(requests, settings, MU__KUBE_SET_SELECTORS);
     const char *at = text;
@@ -172,24 +169,21 @@ static int read_address(struct mu__requests *requests,
                         bool *ret_host)
 {
     const char *text = mu__setting(requests, settings, MU__KUBE_SET_ADDRESS);
-    char shown[MU__QUOTE_BYTES];
     char origin[128];
 
     *ret_host = strcmp(text, "host_ip") == 0;
     if (*ret_host || strcmp(text, "pod_ip") == 0)
         return 0;
     mu__setting_origin(requests, settings, MU__KUBE_SET_ADDRESS, origin);
-    mu__quote(shown, sizeof shown, text, strlen(text));
-    return mu_error_set(ret_error, -MU_EINVALID,
-                        "%s: expected \"pod_ip\" or \"host_ip\", got %s", origin, shown);
+    return mu__refuse(ret_error, text, strlen(text),
+                      "%s: expected \"pod_ip\" or \"host_ip\"", origin);
 }
 
 static int read_name_space(struct mu__requests *requests,
                            const struct mu__settings *settings, mu_error *ret_error,
-                           struct plan *plan)
+                           struct pods_query *plan)
 {
     const char *text = mu__setting(requests, settings, MU__KUBE_SET_NAMESPACE);
-    char shown[MU__QUOTE_BYTES];
 
     if (text == NULL)
         text = plan->access.name_space;
@@ -199,20 +193,18 @@ static int read_name_space(struct mu__requests *requests,
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "namespace: the pod has no service account that tells it; "
                             "set the setting namespace");
-    mu__quote(shown, sizeof shown, text, strlen(text));
     if (text[0] == '\0' || strlen(text) > 63 ||
         text[strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-")] != '\0')
-        return mu_error_set(ret_error, -MU_EINVALID,
-                            "namespace: expected a namespace's name (small letters, "
-                            "digits and \"-\"), got %s",
-                            shown);
+        return mu__refuse(
+            ret_error, text, strlen(text),
+            "namespace: expected a namespace's name (small letters, digits and \"-\")");
     plan->name_space = text;
     return 0;
 }
 
 static int read_settings(struct mu__requests *requests,
                          const struct mu__settings *settings, mu_error *ret_error,
-                         struct plan *plan)
+                         struct pods_query *plan)
 {
     int rv = read_selectors(requests, settings, ret_error, plan);
 
@@ -244,7 +236,7 @@ static bool append_encoded(char *url, const char *text)
     return true;
 }
 
-static int make_url(const struct plan *plan, const struct selector *selector,
+static int make_url(const struct pods_query *plan, const struct selector *selector,
                     const char *next, mu_error *ret_error, char *url)
 {
     int size = snprintf(url, URL_BYTES, "%s/api/v1/namespaces/%s/pods?limit=%d",
@@ -298,16 +290,15 @@ static int check_status(const struct selector *selector, const struct mu__answer
 }
 
 /* The pods of a page, parsed once for all runs. */
-static int read_page(const struct plan *plan, const struct selector *selector,
-                     const struct mu__answer *answer, mu_error *ret_error,
-                     const struct mu__pods **ret_pods)
+static int read_page(const struct selector *selector, const struct mu__answer *answer,
+                     mu_error *ret_error, const struct mu__pods **ret_pods)
 {
     struct mu__pods *pods;
     int rv = check_status(selector, answer, ret_error);
 
     if (rv == 0 && answer->parsed == NULL) {
-        rv = mu__pods_parse(answer->data, answer->size, plan->port_name != NULL,
-                            selector->source, ret_error, &pods);
+        rv = mu__pods_parse(answer->data, answer->size, selector->source, ret_error,
+                            &pods);
         if (rv == 0)
             mu__answer_set_parsed(answer, pods, mu__pods_free);
     }
@@ -320,13 +311,13 @@ static int read_page(const struct plan *plan, const struct selector *selector,
 }
 
 /* Pods over all pages. */
-struct list {
+struct pod_list {
     const struct mu__pod **pods;
     size_t count;
     size_t bytes;
 };
 
-static int append(struct list *list, const struct mu__pods *page, const char *source,
+static int append(struct pod_list *list, const struct mu__pods *page, const char *source,
                   mu_error *ret_error)
 {
     const struct mu__pod **pods =
@@ -350,9 +341,9 @@ static int too_large(const struct selector *selector, mu_error *ret_error)
 
 /* All pages of one round. *ret_status is the last answer's: 410 says that the list has
  * expired meanwhile, 401 that the token has. */
-static int read_pages(struct mu__requests *requests, const struct plan *plan,
+static int read_pages(struct mu__requests *requests, const struct pods_query *plan,
                       const struct selector *selector, unsigned again,
-                      mu_error *ret_error, struct list *list, int *ret_status)
+                      mu_error *ret_error, struct pod_list *list, int *ret_status)
 {
     char url[URL_BYTES];
     struct mu__request request = {.kind = MU__REQUEST_HTTP,
@@ -377,7 +368,7 @@ static int read_pages(struct mu__requests *requests, const struct plan *plan,
         if (answer == NULL)
             return MU__LATER;
         *ret_status = answer->code == 0 ? answer->status : 0;
-        rv = read_page(plan, selector, answer, ret_error, &page);
+        rv = read_page(selector, answer, ret_error, &page);
         if (rv == 0)
             rv = append(list, page, selector->source, ret_error);
         if (rv != 0)
@@ -393,9 +384,9 @@ static int read_pages(struct mu__requests *requests, const struct plan *plan,
 }
 
 /* `token` is how often the token was read anew. */
-static int read_list(struct mu__requests *requests, const struct plan *plan,
+static int read_list(struct mu__requests *requests, const struct pods_query *plan,
                      const struct selector *selector, unsigned token, mu_error *ret_error,
-                     struct list *list, int *ret_status)
+                     struct pod_list *list, int *ret_status)
 {
     for (unsigned round = 0; round < ROUNDS_MAX; round++) {
         int rv = read_pages(requests, plan, selector, token * ROUNDS_MAX + round,
@@ -425,7 +416,7 @@ static bool is_self(const struct mu__pod *pod, const struct self *self)
 }
 
 /* The pod that is the only one with this text. */
-static bool find_self(const struct plan *plan, const struct list *lists,
+static bool find_self(const struct pods_query *plan, const struct pod_list *lists,
                       const size_t *firsts, const struct self *self,
                       mu_resolution *resolution)
 {
@@ -446,14 +437,14 @@ static bool find_self(const struct plan *plan, const struct list *lists,
     }
     if (type == NULL)
         return false;
-    (void)snprintf(resolution->task_type, sizeof resolution->task_type, "%s", type->type);
+    MU__COPY_TEXT(resolution->task_type, type->type);
     resolution->task_index = (int)index;
     return true;
 }
 
 /* Names are only unique within the own namespace; addresses everywhere. */
-static void who_am_i(struct mu__requests *requests, const struct plan *plan,
-                     const struct list *lists, const size_t *firsts,
+static void who_am_i(struct mu__requests *requests, const struct pods_query *plan,
+                     const struct pod_list *lists, const size_t *firsts,
                      mu_resolution *resolution)
 {
     const struct mu__request host = {.kind = MU__REQUEST_HOST_NAME};
@@ -492,8 +483,8 @@ static void explain_left_out(struct mu__requests *requests,
                              selector->source, count);
 }
 
-static int add_all(struct mu__requests *requests, const struct plan *plan,
-                   struct list *lists, size_t *firsts, mu_error *ret_error,
+static int add_all(struct mu__requests *requests, const struct pods_query *plan,
+                   struct pod_list *lists, size_t *firsts, mu_error *ret_error,
                    mu_resolution *resolution)
 {
     for (size_t i = 0; i < plan->selectors_count; i++) {
@@ -514,8 +505,8 @@ static int add_all(struct mu__requests *requests, const struct plan *plan,
 }
 
 /* All lists; MU__LATER when one is not there yet, after all were asked for. */
-static int read_lists(struct mu__requests *requests, const struct plan *plan,
-                      unsigned token, mu_error *ret_error, struct list *lists,
+static int read_lists(struct mu__requests *requests, const struct pods_query *plan,
+                      unsigned token, mu_error *ret_error, struct pod_list *lists,
                       bool *ret_refused)
 {
     int result = 0;
@@ -534,7 +525,7 @@ static int read_lists(struct mu__requests *requests, const struct plan *plan,
     return result;
 }
 
-static void prepare(struct plan *plan)
+static void prepare(struct pods_query *plan)
 {
     const struct mu__kube_access *tls = &plan->access.tls;
 
@@ -553,11 +544,11 @@ static void prepare(struct plan *plan)
 
 /* With a token that is fresh, or that was read anew. */
 static int resolve_with(struct mu__requests *requests,
-                        const struct mu__settings *settings, struct plan *plan,
+                        const struct mu__settings *settings, struct pods_query *plan,
                         unsigned token, mu_error *ret_error, mu_resolution *resolution,
                         bool *ret_refused)
 {
-    struct list lists[SELECTORS_MAX] = {{0}};
+    struct pod_list lists[SELECTORS_MAX] = {{0}};
     size_t firsts[SELECTORS_MAX] = {0};
     int rv = read_name_space(requests, settings, ret_error, plan);
 
@@ -589,12 +580,12 @@ int mu__pods_resolve(struct mu__requests *requests, const struct mu__settings *s
         .kubeconfig = mu__setting(requests, settings, MU__KUBE_SET_KUBECONFIG),
         .context = mu__setting(requests, settings, MU__KUBE_SET_CONTEXT),
     };
-    struct plan plan = {.port = 8470};
+    struct pods_query plan = {.port = 8470};
     bool again = true;
     int rv = read_settings(requests, settings, ret_error, &plan);
 
-    (void)snprintf(ret_resolution->rpc_layer, sizeof ret_resolution->rpc_layer, "%s",
-                   mu__setting(requests, settings, MU__KUBE_SET_RPC_LAYER));
+    MU__COPY_TEXT(ret_resolution->rpc_layer,
+                  mu__setting(requests, settings, MU__KUBE_SET_RPC_LAYER));
     for (unsigned token = 0; rv == 0 && token < 2 && again; token++) {
         again = false;
         rv = mu__kubernetes_access(requests, &wish, token, ret_error, &plan.access);

@@ -10,8 +10,12 @@
 
 #include <yaml.h>
 
+enum {
+    NUMBER_BYTES_MAX = 40 /* digits, point and exponent of a number */
+};
+
 /* The events of libyaml come one after the other; what is open is on a stack. */
-struct reader {
+struct yaml_reader {
     const char *source;
     mu_error *error;
     struct {
@@ -25,13 +29,13 @@ struct reader {
     unsigned events;
 };
 
-static int bad(struct reader *r, const yaml_mark_t *at, int code, const char *words)
+static int bad(struct yaml_reader *r, const yaml_mark_t *at, int code, const char *words)
 {
     return mu_error_set(r->error, code, "%s: line %zu, column %zu: %s", r->source,
                         at->line + 1, at->column + 1, words);
 }
 
-static int no_memory(struct reader *r)
+static int no_memory(struct yaml_reader *r)
 {
     return mu_error_set(r->error, -MU_ENOMEM, "%s: out of memory", r->source);
 }
@@ -100,7 +104,7 @@ static cJSON *new_decimal(const char *text, bool negative)
     return cJSON_ParseWithLengthOpts(digits, (size_t)size + 1, NULL, 1);
 }
 
-static int make_number(struct reader *r, const yaml_event_t *event, cJSON **ret_item)
+static int make_number(struct yaml_reader *r, const yaml_event_t *event, cJSON **ret_item)
 {
     const char *text = (const char *)event->data.scalar.value;
     bool negative = *text == '-';
@@ -111,7 +115,7 @@ static int make_number(struct reader *r, const yaml_event_t *event, cJSON **ret_
         item = cJSON_CreateNumber(number);
     } else {
         text += *text == '-' || *text == '+';
-        if (strlen(text) > MU__JSON_NUMBER_BYTES_MAX)
+        if (strlen(text) > NUMBER_BYTES_MAX)
             return bad(r, &event->start_mark, -MU_EINVALID,
                        "expected a number with fewer digits, or quotes around a text");
         item = new_decimal(text, negative);
@@ -127,7 +131,7 @@ static int make_number(struct reader *r, const yaml_event_t *event, cJSON **ret_
 }
 
 /* Of a scalar without quotes. */
-static int make_plain(struct reader *r, const yaml_event_t *event, cJSON **ret_item)
+static int make_plain(struct yaml_reader *r, const yaml_event_t *event, cJSON **ret_item)
 {
     static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
     static const char *const truths[] = {"true", "True", "TRUE", NULL};
@@ -159,7 +163,7 @@ static bool tag_is(const yaml_char_t *tag, const char *name)
     return tag == NULL || strcmp((const char *)tag, name) == 0;
 }
 
-static int check_scalar(struct reader *r, const yaml_event_t *event)
+static int check_scalar(struct yaml_reader *r, const yaml_event_t *event)
 {
     const yaml_char_t *tag = event->data.scalar.tag;
 
@@ -175,7 +179,7 @@ static int check_scalar(struct reader *r, const yaml_event_t *event)
 /* ---- The tree ---- */
 
 /* Put an item where it belongs. Takes it, whatever is returned. */
-static int add_item(struct reader *r, cJSON *item)
+static int add_item(struct yaml_reader *r, cJSON *item)
 {
     cJSON *container;
     cJSON_bool added;
@@ -199,13 +203,13 @@ static int add_item(struct reader *r, cJSON *item)
 }
 
 /* Whether what comes next is a key. */
-static bool expects_key(const struct reader *r)
+static bool expects_key(const struct yaml_reader *r)
 {
     return r->depth > 0 && cJSON_IsObject(r->open[r->depth - 1].container) &&
            r->open[r->depth - 1].key == NULL;
 }
 
-static int on_scalar(struct reader *r, const yaml_event_t *event)
+static int on_scalar(struct yaml_reader *r, const yaml_event_t *event)
 {
     const char *text = (const char *)event->data.scalar.value;
     cJSON *item = NULL;
@@ -230,7 +234,8 @@ static int on_scalar(struct reader *r, const yaml_event_t *event)
     return rv == 0 ? add_item(r, item) : rv;
 }
 
-static int open_container(struct reader *r, const yaml_event_t *event, cJSON *container)
+static int open_container(struct yaml_reader *r, const yaml_event_t *event,
+                          cJSON *container)
 {
     int rv;
 
@@ -246,7 +251,7 @@ static int open_container(struct reader *r, const yaml_event_t *event, cJSON *co
     return 0;
 }
 
-static int on_start(struct reader *r, const yaml_event_t *event)
+static int on_start(struct yaml_reader *r, const yaml_event_t *event)
 {
     bool mapping = event->type == YAML_MAPPING_START_EVENT;
     const yaml_char_t *tag = mapping ? event->data.mapping_start.tag
@@ -263,7 +268,7 @@ static int on_start(struct reader *r, const yaml_event_t *event)
     return open_container(r, event, mapping ? cJSON_CreateObject() : cJSON_CreateArray());
 }
 
-static int on_end(struct reader *r, const yaml_event_t *event)
+static int on_end(struct yaml_reader *r, const yaml_event_t *event)
 {
     char where[MU__QUOTE_BYTES * 2];
     yaml_mark_t start;
@@ -278,20 +283,20 @@ static int on_end(struct reader *r, const yaml_event_t *event)
     return mu__json_check_keys(r->open[r->depth].container, where, r->error);
 }
 
-static int on_document(struct reader *r, const yaml_event_t *event)
+static int on_document(struct yaml_reader *r, const yaml_event_t *event)
 {
     if (r->documents++ == 0)
         return 0;
     return bad(r, &event->start_mark, -MU_EINVALID, "expected one document, got another");
 }
 
-static int on_alias(struct reader *r, const yaml_event_t *event)
+static int on_alias(struct yaml_reader *r, const yaml_event_t *event)
 {
     return bad(r, &event->start_mark, -MU_EINVALID,
                "expected no alias (*name); write the thing out");
 }
 
-static int on_nothing(struct reader *r, const yaml_event_t *event)
+static int on_nothing(struct yaml_reader *r, const yaml_event_t *event)
 {
     (void)r;
     (void)event;
@@ -300,7 +305,7 @@ static int on_nothing(struct reader *r, const yaml_event_t *event)
 
 /* ---- Events ---- */
 
-static int (*const handlers[])(struct reader *r, const yaml_event_t *event) = {
+static int (*const handlers[])(struct yaml_reader *r, const yaml_event_t *event) = {
     [YAML_NO_EVENT] = on_nothing,
     [YAML_STREAM_START_EVENT] = on_nothing,
     [YAML_STREAM_END_EVENT] = on_nothing,
@@ -315,7 +320,7 @@ static int (*const handlers[])(struct reader *r, const yaml_event_t *event) = {
 };
 
 /* What libyaml did not like. */
-static int parser_error(struct reader *r, const yaml_parser_t *parser)
+static int parser_error(struct yaml_reader *r, const yaml_parser_t *parser)
 {
     char words[160];
 
@@ -332,7 +337,7 @@ static int parser_error(struct reader *r, const yaml_parser_t *parser)
     return bad(r, &parser->problem_mark, -MU_EINVALID, words);
 }
 
-static int read_events(struct reader *r, yaml_parser_t *parser)
+static int read_events(struct yaml_reader *r, yaml_parser_t *parser)
 {
     yaml_event_type_t type = YAML_NO_EVENT;
     yaml_event_t event;
@@ -357,7 +362,7 @@ static int read_events(struct reader *r, yaml_parser_t *parser)
 int mu__yaml_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
                    cJSON **ret_root)
 {
-    struct reader r = {.source = source, .error = ret_error};
+    struct yaml_reader r = {.source = source, .error = ret_error};
     yaml_parser_t parser;
     int rv;
 

@@ -10,7 +10,7 @@
 
 #include "resolver/engine/dns_records.h"
 #include "resolver/engine/request.h"
-#include "resolver/engine/uv/requester_internal.h"
+#include "resolver/engine/uv/internal.h"
 
 #include <sys/select.h> /* before ares.h of 1.18, which needs it */
 

@@ -1,8 +1,9 @@
-#include "resolver/engine/uv/requester_internal.h"
+#include "resolver/engine/uv/internal.h"
 
 #include "resolver/engine/request.h"
+#include "resolver/engine/request_call.h"
 #include "resolver/engine/uv/cloud_library.h"
-#include "resolver/engine/uv/run.h"
+#include "resolver/engine/uv/run_program.h"
 
 #include <assert.h>
 #include <stdio.h>

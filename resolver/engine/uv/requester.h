@@ -10,7 +10,7 @@
 #ifndef MU_RESOLVER_ENGINE_UV_REQUESTER_H
 #define MU_RESOLVER_ENGINE_UV_REQUESTER_H
 
-#include "resolver/engine/requests.h"
+#include "resolver/engine/exchange.h"
 
 #include <uv.h>
 

@@ -1,5 +1,5 @@
 /* Files and folders, read and written on a thread. */
-#include "resolver/engine/uv/requester_internal.h"
+#include "resolver/engine/uv/internal.h"
 
 #include "resolver/engine/request.h"
 #include "resolver/engine/uv/write.h"

@@ -1,9 +1,10 @@
 /* Requests over HTTP: a flight each. */
-#include "resolver/engine/uv/requester_internal.h"
+#include "resolver/engine/uv/internal.h"
 
 #include "resolver/engine/request.h"
 #include "resolver/engine/uv/http_client.h"
 #include "runtime/message/pool.h"
+#include "runtime/base/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -60,10 +61,8 @@ static void give_answer(struct mu__exchange *exchange,
     }
     exchange->answer.status = request->status;
     exchange->answer.retry_after_ms = request->retry_after_ms;
-    (void)snprintf(exchange->answer.content_type, sizeof exchange->answer.content_type,
-                   "%s", request->content_type);
-    (void)snprintf(exchange->answer.header, sizeof exchange->answer.header, "%s",
-                   request->header);
+    MU__COPY_TEXT(exchange->answer.content_type, request->content_type);
+    MU__COPY_TEXT(exchange->answer.header, request->header);
     mu__requester_answer(exchange, data, size);
 }
 

@@ -6,9 +6,10 @@
  * with its thread. Only calls, the program's own functions, are still waited for when
  * the requester closes; and what ends soon by itself, so that nothing of it outlives
  * this process. */
-#include "resolver/engine/uv/requester_internal.h"
+#include "resolver/engine/uv/internal.h"
 
 #include "resolver/engine/request.h"
+#include "resolver/engine/request_call.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
  *   - in quiet runs clients get equal parts of the chief;
  *
  * and what cluster.h says. */
-#include "actors/client/admitting.h"
+#include "actors/client/client.h"
 #include "tests/sim/chaos.h"
 #include "tests/sim/cluster.h"
 #include "tests/sim/inner.h"

@@ -8,7 +8,7 @@
  * before it began; whoever can be answered is answered
  * within the limit. Run by hand for more seeds or others: test_barrier_seeds FIRST
  * COUNT. */
-#include "tests/support/service.h"
+#include "tests/support/service/service.h"
 
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/barriers/barrier_table.h"

@@ -1,6 +1,6 @@
 /* Barriers as plain data: what becomes of each arrival, and of each generation, by rows;
  * against a naive model, with seeds; bounds; and as text. */
-#include "tests/support/barrier_notation.h"
+#include "tests/actors/coordination/barrier_notation.h"
 
 #include <setjmp.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The table of barriers against a naive model. */
-#include "tests/support/barrier_notation.h"
+#include "tests/actors/coordination/barrier_notation.h"
 
 #include <inttypes.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* The coordination service and its store, in virtual time: what is said waits until what
  * was written is safe, a host without its store does not lead. The store here does what
  * the test says, when the test says it. */
-#include "tests/support/service.h"
+#include "tests/support/service/service.h"
 
 /* One at a time; the service's host opens it. */
 static struct script {

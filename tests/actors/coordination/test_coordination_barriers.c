@@ -1,7 +1,7 @@
 /* Barriers and who is alive, in virtual time: what all are told, when, and in which
  * words. The host answers at once; tasks are suspect after 300 ms of silence and dead
  * after 900, or after 600 with a broken link. */
-#include "tests/support/service_barriers.h"
+#include "tests/support/service/barriers.h"
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* Barriers over several hosts and of many tasks, and who is alive. */
-#include "tests/support/service_barriers.h"
+#include "tests/support/service/barriers.h"
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* Tasks that fall silent, are stuck, report errors and are reset. */
-#include "tests/support/service_tasks.h"
+#include "tests/support/service/tasks.h"
 
 /* ---- silence and broken links ---- */
 

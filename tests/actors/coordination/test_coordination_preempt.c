@@ -1,7 +1,7 @@
 /* Rounds of preemption, in virtual time: who is asked, where all stop, and what becomes
  * of a round whose tasks or host go. The host answers at once; tasks are suspect after
  * 300 ms of silence and dead after 900, or after 600 with a broken link. */
-#include "tests/support/service.h"
+#include "tests/support/service/service.h"
 
 #include "actors/coordination/preemption.h"
 #include "actors/coordination/tasks.h"

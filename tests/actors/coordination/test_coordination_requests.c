@@ -1,6 +1,6 @@
 /* The coordination service and questions about tasks, in virtual time: states, devices,
  * waiting for tasks, watching them; how much work many tasks are. */
-#include "tests/support/service.h"
+#include "tests/support/service/service.h"
 
 static const char *text_of(const mu_value *map, const char *key)
 {

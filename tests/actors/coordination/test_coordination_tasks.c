@@ -1,7 +1,7 @@
 /* The coordination service and its tasks, in virtual time: registering, heartbeats,
  * failures, resets, leaving. A host answers at once; limits of tasks are 300 ms of
  * silence until suspicion, 900 until death, 600 with a broken link. */
-#include "tests/support/service_tasks.h"
+#include "tests/support/service/tasks.h"
 
 /* ---- registering ---- */
 

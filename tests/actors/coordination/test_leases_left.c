@@ -1,6 +1,6 @@
 /* Leases of a task that has left, or was reset, where its host did not hear of it: the
  * process is the same one when it registers again, and holds nothing of before. */
-#include "tests/support/service_keys.h"
+#include "tests/support/service/keys.h"
 
 /* A host with a lease of w0 in its store, and the next one, where w0 has a link. */
 static struct pair begin_next(void)

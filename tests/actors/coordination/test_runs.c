@@ -2,7 +2,7 @@
  * one before (keys alone), what a run has that goes on (all of its own), and who is let
  * in. The host's process is killed at the end of each part of a story, unless it says
  * otherwise; what is a new process of a task has another incarnation. */
-#include "tests/support/service_runs.h"
+#include "tests/support/service/runs.h"
 
 /* A process that lives finds its host again. */
 static void come_back(struct service_agent *agent)

@@ -1,5 +1,5 @@
 /* Runs of the job as they are in the store, shown and cleared. */
-#include "tests/support/service_runs.h"
+#include "tests/support/service/runs.h"
 
 /* ---- what is in the store ---- */
 

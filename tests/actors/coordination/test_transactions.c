@@ -1,5 +1,5 @@
 /* Transactions over several keys: all of it or nothing, once, and never half of it. */
-#include "tests/support/service_keys.h"
+#include "tests/support/service/keys.h"
 
 #include "actors/coordination/tasks.h"
 

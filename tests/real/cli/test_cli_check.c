@@ -476,7 +476,7 @@ static void test_wrong_configuration(void **state)
     cli_expect_code(&checked, 2);
     expect_words("error: --cluster: \"wroker\" is not a task type; did you mean "
                  "\"worker\"?");
-    expect_words("error: --cluster: worker[1]: expected an address");
+    expect_words("error: --cluster: worker[1]: expected \"host:port\"");
     expect_words("error: --cluster: worker[2]: ");
     expect_words("3 errors in the configuration; 1 of 1 tasks do not answer");
 }

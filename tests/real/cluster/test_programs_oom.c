@@ -1,5 +1,5 @@
 /* Running a program when memory is short: an error, and nothing is left behind. */
-#include "resolver/engine/uv/run.h"
+#include "resolver/engine/uv/run_program.h"
 #include "tests/support/fault.h"
 
 #include <setjmp.h>

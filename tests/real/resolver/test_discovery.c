@@ -1,5 +1,6 @@
 /* A discovery that closes: what is under way then has its time, and no more. The
  * resolver is one of the test's own, whose requests nobody answers. */
+#include "resolver/engine/exchange.h"
 #include "tests/real/desk.h"
 
 enum { TIMEOUT_MS = 300, NEVER_MS = 60000 };

@@ -1,6 +1,7 @@
 /* A discovery that waits for others, and what it watches changes: it looks at once. The
  * clock of its looks stands still here, so that no pause between them ends by itself:
  * each look beyond the first is one for a change. */
+#include "resolver/engine/exchange.h"
 #include "tests/real/desk.h"
 
 #include <sys/stat.h>

@@ -4,7 +4,7 @@
 #include "actors/messages.h"
 #include "resolver/engine/uv/http_client.h"
 #include "runtime/kernel/kernel.h"
-#include "runtime/uv/world.h"
+#include "runtime/uv/loop_world.h"
 #include "tests/real/etcd.h"
 #include "tests/real/nodes.h"
 #include "tests/support/etcd_rows.h"

@@ -2,7 +2,7 @@
  * locks, links, permissions, full disks, kills. */
 #include "actors/coordination/store/journal.h"
 #include "actors/messages.h"
-#include "runtime/uv/storage.h"
+#include "runtime/uv/file_storage.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/contract_storage.h"
+#include "tests/support/contract/storage.h"
 
 /* A folder of its own with one file in it. */
 struct place {

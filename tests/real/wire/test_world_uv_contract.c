@@ -1,5 +1,5 @@
 /* The contract of worlds, over the libuv one. */
-#include "runtime/uv/world.h"
+#include "runtime/uv/loop_world.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/contract_world.h"
+#include "tests/support/contract/world.h"
 
 struct place {
     uv_loop_t loop;

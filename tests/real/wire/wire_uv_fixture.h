@@ -10,7 +10,7 @@
 
 #include "transport/wire/uv/streams.h"
 
-#include "tests/support/contract_wire.h"
+#include "tests/support/contract/wire.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

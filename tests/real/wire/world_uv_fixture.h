@@ -13,7 +13,7 @@
 #include "runtime/kernel/system_messages.h"
 #include "runtime/message/pool.h"
 #include "runtime/uv/executor.h"
-#include "runtime/uv/world.h"
+#include "runtime/uv/loop_world.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -310,7 +310,7 @@ static void test_bad_files(void **state)
         {"SECRET", -MU_EINVALID, "credentials /c: JSON: line 1, column 1: expected an "
                                  "object"},
         {"{\"type\": \"service_account\", \"private_key\": \"SECRET", -MU_EINVALID,
-         "expected a closing double quote"},
+         "credentials /c: JSON: line 1, column 45: expected JSON"},
         {"{}", -MU_EUNIMPLEMENTED, "type: expected \"service_account\""},
         {"{\"type\": 7}", -MU_EINVALID, "type: expected a text"},
         {"{\"type\": \"gdch_service_account\"}", -MU_EUNIMPLEMENTED,

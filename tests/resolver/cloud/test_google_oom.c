@@ -1,5 +1,6 @@
 /* Every allocation of the resolvers of Google's cloud fails once: an error, nothing
  * leaked. The answers are there from a script that keeps its own memory. */
+#include "resolver/engine/exchange.h"
 #include "resolver/engine/kind.h"
 #include "tests/support/fault.h"
 

@@ -1,42 +1,9 @@
-/* The resolver gce, by rows. */
-#include "tests/support/script.h"
+/* The resolver gce, by rows: groups, their instances, and what is wrong with them. */
+#include "tests/resolver/cloud/gce_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-#define META "http://metadata.google.internal/computeMetadata/v1/"
-#define API "https://compute.googleapis.com/compute/v1/projects/p/zones/z/"
-#define GROUP API "instanceGroups/g/listInstances?maxResults=500&orderBy=name"
-#define LIST(names) LIST_OF("z", names)
-#define LIST_OF(zone, names)                                           \
-    "https://compute.googleapis.com/compute/v1/projects/p/zones/" zone \
-    "/instances?maxResults=500&fields=items(name%2CnetworkInterfaces(" \
-    "networkIP%2Cipv6Address))%2CnextPageToken&filter=name%20eq%20%27" names "%27"
-#define MEMBER(name) \
-    "{\"instance\": \"https://x/zones/z/instances/" name "\", \"status\": \"RUNNING\"}"
-#define INSTANCE(name, ip) \
-    "{\"name\": \"" name "\", \"networkInterfaces\": [{\"networkIP\": \"" ip "\"}]}"
-#define ROW_GCE SCRIPT_FILE("/sys/class/dmi/id/product_name", "Google Compute Engine\n")
-#define ROW_META(path, ...)                                                       \
-    SCRIPT(HTTP, .name = META path, .header = "Google",                           \
-           .has_header = "Metadata-Flavor: Google", .content_type = "text/plain", \
-           __VA_ARGS__)
-#define ROW_TOKEN(number, word)                                              \
-    SCRIPT(HTTP, .name = META "instance/service-accounts/default/token",     \
-           .header = "Google", .again = (number),                            \
-           .text = "{\"access_token\": \"" word "\", \"expires_in\": 3599, " \
-                   "\"token_type\": \"Bearer\"}")
-
-static const struct mu__resolver_kind *const kind = &mu__resolver_gce;
-static const char *const named[] = {"project=p",        "zone=z",
-                                    "instance_group=g", "access_token=secret1",
-                                    "task_index=0",     NULL};
 
 #define ROW_GROUP(...) \
     ((struct script_row)SCRIPT(HTTP, .name = GROUP, .method = "POST", __VA_ARGS__))
@@ -275,151 +242,7 @@ static void test_many_instances(void **state)
     mu__settings_done(&settings);
 }
 
-static void test_from_this_machine(void **state)
-{
-    static const struct script_row rows[] = {
-        ROW_GCE,
-        ROW_META("project/project-id", .text = "p"),
-        ROW_META("instance/attributes/created-by",
-                 .text = "projects/123/zones/z/instanceGroupManagers/g"),
-        ROW_META("instance/name", .text = "b"),
-        ROW_TOKEN(0, "secret1"),
-        SCRIPT(HTTP, .name = GROUP, .method = "POST",
-               .has_header = "Authorization: Bearer secret1",
-               .text = "{\"items\": [" MEMBER("a") "," MEMBER("b") "]}"),
-        SCRIPT(HTTP, .name = LIST("a%7Cb"),
-               .text = "{\"items\": [" INSTANCE("a", "10.0.0.1") "," INSTANCE(
-                   "b", "10.0.0.2") "]}"),
-        SCRIPT_END,
-    };
-
-    (void)state;
-    script_expect(kind, rows, NULL, "{\"worker\":[\"10.0.0.1:8470\",\"10.0.0.2:8470\"]}",
-                  "worker:1");
-}
-
-/* The group by setting, and a machine that was made by another or by nobody: the zone is
- * the machine's own. */
-static void test_group_in_this_zone(void **state)
-{
-    static const char *const settings[] = {"project=p", "instance_group=g",
-                                           "access_token=t", "task_index=0", NULL};
-    static const char *const makers[] = {
-        "projects/123/regions/r/instanceGroupManagers/other", "somebody"};
-
-    (void)state;
-    for (size_t i = 0; i < 2; i++) {
-        const struct script_row rows[] = {
-            ROW_GCE,
-            ROW_META("instance/zone", .text = "projects/123/zones/z\n"),
-            ROW_META("instance/attributes/created-by", .text = makers[i]),
-            SCRIPT(HTTP, .name = GROUP, .method = "POST",
-                   .text = "{\"items\": [" MEMBER("a") "]}"),
-            SCRIPT(HTTP, .name = LIST("a"),
-                   .text = "{\"items\": [" INSTANCE("a", "10.0.0.1") "]}"),
-            SCRIPT_END,
-        };
-
-        script_expect(kind, rows, settings, "{\"worker\":[\"10.0.0.1:8470\"]}",
-                      "worker:0");
-    }
-}
-
-/* ---- Regions ---- */
-
-#define REGION_GROUP                                                  \
-    "https://compute.googleapis.com/compute/v1/projects/p/regions/r/" \
-    "instanceGroups/g/listInstances?maxResults=500&orderBy=name"
-#define MEMBER_OF(zone, name)                                                       \
-    "{\"instance\": \"https://www.googleapis.com/compute/v1/projects/p/zones/" zone \
-    "/instances/" name "\", \"status\": \"RUNNING\"}"
-
-static const char *const regional[] = {
-    "project=p",  "region=r", "instance_group=g", "access_token=t", "task_index=0",
-    "order=name", NULL};
-
-/* Each zone has its own list of instances. */
-static void test_region(void **state)
-{
-    static const struct script_row rows[] = {
-        SCRIPT(HTTP, .name = REGION_GROUP, .method = "POST",
-               .body = "{\"instanceState\":\"RUNNING\"}",
-               .text = "{\"items\": [" MEMBER_OF("r-b", "d") "," MEMBER_OF(
-                   "r-a", "a") "," MEMBER_OF("r-b", "b") "," MEMBER_OF("r-a", "c") "]}"),
-        SCRIPT(HTTP, .name = LIST_OF("r-a", "a%7Cc"),
-               .text = "{\"items\": [" INSTANCE("a", "10.0.0.4") "," INSTANCE(
-                   "b", "10.9.9.9") "," INSTANCE("c", "10.0.0.3") "]}"),
-        SCRIPT(HTTP, .name = LIST_OF("r-b", "b%7Cd"),
-               .text = "{\"items\": [" INSTANCE("b", "10.0.0.2") "," INSTANCE(
-                   "d", "10.0.0.1") "]}"),
-        SCRIPT_END,
-    };
-
-    (void)state;
-    script_expect(kind, rows, regional,
-                  "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.2:8470\","
-                  "\"10.0.0.3:8470\",\"10.0.0.1:8470\"]}",
-                  "worker:0");
-}
-
-/* Who made this machine says that the group is a region's. */
-static void test_region_of_this_machine(void **state)
-{
-    static const char *const group[] = {"instance_group=g", "order=name", NULL};
-    static const char *const nothing[] = {"order=name", NULL};
-    static const struct script_row rows[] = {
-        ROW_GCE,
-        ROW_META("project/project-id", .text = "p"),
-        ROW_META("instance/attributes/created-by",
-                 .text = "projects/123/regions/r/instanceGroupManagers/g"),
-        ROW_META("instance/name", .text = "b"),
-        ROW_TOKEN(0, "secret1"),
-        SCRIPT(HTTP, .name = REGION_GROUP, .method = "POST",
-               .text =
-                   "{\"items\": [" MEMBER_OF("r-a", "a") "," MEMBER_OF("r-b", "b") "]}"),
-        SCRIPT(HTTP, .name = LIST_OF("r-a", "a"),
-               .text = "{\"items\": [" INSTANCE("a", "10.0.0.4") "]}"),
-        SCRIPT(HTTP, .name = LIST_OF("r-b", "b"),
-               .text = "{\"items\": [" INSTANCE("b", "10.0.0.2") "]}"),
-        SCRIPT_END,
-    };
-
-    (void)state;
-    script_expect(kind, rows, group, "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.2:8470\"]}",
-                  "worker:1");
-    script_expect(kind, rows, nothing,
-                  "{\"worker\":[\"10.0.0.4:8470\",\"10.0.0.2:8470\"]}", "worker:1");
-}
-
-static void test_bad_regions(void **state)
-{
-    static const char *const both[] = {"project=p", "region=r", "zone=z",
-                                       "instance_group=g", NULL};
-    static const char *const wrong[] = {"project=p", "region=r/s", "instance_group=g",
-                                        NULL};
-    static const char *const texts[] = {"{\"instance\": \"zones/a\"}",
-                                        "{\"instance\": \"x/zones//instances/a\"}",
-                                        "{\"instance\": \"x/zones/z?b/instances/a\"}"};
-    static const char *const words[] = {
-        "items[0]: instance: expected a url with the zone in it",
-        "items[0]: instance: expected a url with the zone in it",
-        "items[0]: instance: expected a name of letters"};
-
-    (void)state;
-    script_expect_error(kind, NULL, both, -MU_EINVALID,
-                        "expected one of \"zone\" and \"region\"");
-    script_expect_error(kind, NULL, wrong, -MU_EINVALID,
-                        "setting region: expected a name");
-    for (size_t i = 0; i < 3; i++) {
-        char text[128];
-        const struct script_row rows[] = {
-            SCRIPT(HTTP, .name = REGION_GROUP, .method = "POST", .text = text),
-            SCRIPT_END};
-
-        (void)snprintf(text, sizeof text, "{\"items\": [%s]}", texts[i]);
-        script_expect_error(kind, rows, regional, -MU_EINVALID, words[i]);
-    }
-}
+/* ---- What else there is ---- */
 
 static void test_ipv6_alone(void **state)
 {
@@ -497,7 +320,7 @@ static void test_bad_groups(void **state)
         const char *words;
     } rows[] = {
         {"", -MU_EINVALID, "the text is empty"},
-        {"{\"items\": [", -MU_EINVALID, "line 1, column 12: expected a value"},
+        {"{\"items\": [", -MU_EINVALID, "line 1, column 12: expected JSON"},
         {"{\"items\": 7}", -MU_EINVALID, "items: expected a list"},
         {"{\"items\": [7]}", -MU_EINVALID, "items[0]: expected an object"},
         {"{\"items\": [{}]}", -MU_EINVALID, "items[0]: instance is missing"},
@@ -617,66 +440,6 @@ static void test_bad_settings(void **state)
     }
 }
 
-static void test_elsewhere(void **state)
-{
-    static const char *const no_group[] = {"project=p", "zone=z", NULL};
-    static const char *const no_zone[] = {"project=p", "instance_group=g", NULL};
-
-    (void)state;
-    script_expect_error(kind, NULL, NULL, -MU_EPRECONDITION,
-                        "the project is not known: set \"project\"; this is no machine "
-                        "of Google's");
-    script_expect_error(kind, NULL, no_zone, -MU_EPRECONDITION,
-                        "the zone is not known: set \"zone\"");
-    script_expect_error(kind, NULL, no_group, -MU_EPRECONDITION,
-                        "the instance group is not known: set \"instance_group\"");
-}
-
-static void test_machine_of_no_group(void **state)
-{
-    static const char *const settings[] = {"project=p", "zone=z", NULL};
-    static const struct script_row absent[] = {
-        ROW_GCE,
-        ROW_META("instance/attributes/created-by", .status = 404),
-        SCRIPT_END,
-    };
-    static const struct script_row other[] = {
-        ROW_GCE,
-        ROW_META("instance/attributes/created-by", .text = "somebody"),
-        SCRIPT_END,
-    };
-
-    (void)state;
-    script_expect_error(kind, absent, settings, -MU_EPRECONDITION,
-                        "the instance group is not known: set \"instance_group\"");
-    script_expect_error(kind, other, settings, -MU_EPRECONDITION,
-                        "this machine was not made by one");
-}
-
-/* ---- Detection ---- */
-
-static void test_detection(void **state)
-{
-    static const char *const group[] = {"instance_group=g", NULL};
-    static const char *const all[] = {"instance_group=g", "project=p", "zone=z", NULL};
-    static const struct script_row here[] = {ROW_GCE, SCRIPT_END};
-    static const struct script_row by_variable[] = {
-        SCRIPT_VARIABLE("MUSTER_GCE_INSTANCE_GROUP", "g"),
-        SCRIPT_VARIABLE("GCE_METADATA_HOST", "127.0.0.1:1"),
-        SCRIPT_END,
-    };
-    mu_error why;
-
-    (void)state;
-    assert_int_equal(script_detect(kind, here, NULL, &why), 0);
-    assert_string_equal(why.message, "MUSTER_GCE_INSTANCE_GROUP is not set");
-    assert_int_equal(script_detect(kind, NULL, group, &why), 0);
-    assert_non_null(strstr(why.message, "this is no machine of Google's"));
-    assert_int_equal(script_detect(kind, here, group, &why), 1);
-    assert_int_equal(script_detect(kind, NULL, all, &why), 1);
-    assert_int_equal(script_detect(kind, by_variable, NULL, &why), 1);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -687,11 +450,6 @@ int main(void)
         cmocka_unit_test(test_pages),
         cmocka_unit_test(test_endless_pages),
         cmocka_unit_test(test_many_instances),
-        cmocka_unit_test(test_from_this_machine),
-        cmocka_unit_test(test_group_in_this_zone),
-        cmocka_unit_test(test_region),
-        cmocka_unit_test(test_region_of_this_machine),
-        cmocka_unit_test(test_bad_regions),
         cmocka_unit_test(test_ipv6_alone),
         cmocka_unit_test(test_index_of_others),
         cmocka_unit_test(test_type_is_a_setting),
@@ -701,9 +459,6 @@ int main(void)
         cmocka_unit_test(test_wrong_content_type),
         cmocka_unit_test(test_huge),
         cmocka_unit_test(test_bad_settings),
-        cmocka_unit_test(test_elsewhere),
-        cmocka_unit_test(test_machine_of_no_group),
-        cmocka_unit_test(test_detection),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,39 +1,9 @@
 /* The resolver kubernetes, by rows: files and answers of the API in, cluster and task
  * out. The answers have the shape of real ones; most of a pod is left out but in the
  * first. */
-#include "tests/support/script.h"
+#include "tests/resolver/cloud/kubernetes_fixture.h"
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static const struct mu__resolver_kind *const kind = &mu__resolver_kubernetes;
-
-#define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
-#define ROWS(...) (const struct script_row[]){__VA_ARGS__, SCRIPT_END}
-
-#define ACCOUNT "/var/run/secrets/kubernetes.io/serviceaccount/"
-#define BEARER "Authorization: Bearer secret-1"
-#define API                                           \
-    "https://10.96.0.1:443/api/v1/namespaces/training/" \
-    "pods?limit=500&labelSelector="
-
-#define DEFAULT API "job-name%3Dtensorflow"
-
-/* What every pod has. */
-#define POD                                                     \
-    SCRIPT_VARIABLE("KUBERNETES_SERVICE_HOST", "10.96.0.1"),    \
-        SCRIPT_VARIABLE("KUBERNETES_SERVICE_PORT", "443"),      \
-        SCRIPT_FILE(ACCOUNT "namespace", "training"),           \
-        SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"),                   \
-        SCRIPT_FILE(ACCOUNT "token", "secret-1\n")
-#define ANSWER(url, ...) \
-    SCRIPT(HTTP, .name = (url), .has_header = BEARER, .text = __VA_ARGS__)
 
 #define LIST(items)                                                                     \
     "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"    \
@@ -54,25 +24,6 @@ static const struct mu__resolver_kind *const kind = &mu__resolver_kubernetes;
     ",\"labels\":{\"batch.kubernetes.io/job-completion-index\":\"" index "\"}"
 #define INDEXED(name, uid, index, status) \
     POD_OF(NAME(name) OWNED(uid) INDEX(index), "", status)
-
-static const char one_pod[] =
-    "{\"kind\":\"PodList\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":"
-    "\"7192\"},\"items\":[{\"metadata\":{\"name\":\"tensorflow-x7k2p\",\"generateName\":"
-    "\"tensorflow-\",\"namespace\":\"training\",\"uid\":\"3f1e\",\"creationTimestamp\":"
-    "\"2024-05-14T09:12:33Z\",\"labels\":{\"batch.kubernetes.io/job-name\":\"t"
-    "ensorflow\","
-    "\"job-name\":\"tensorflow\"},\"ownerReferences\":[{\"apiVersion\":\"batch/v1\","
-    "\"kind\":\"Job\",\"name\":\"tensorflow\",\"uid\":\"91aa\",\"controller\":true,"
-    "\"blockOwnerDeletion\":true}],\"managedFields\":[{\"manager\":\"kubelet\","
-    "\"operation\":\"Update\",\"fieldsV1\":{\"f:status\":{\"f:phase\":{}}}}]},\"spec\":"
-    "{\"containers\":[{\"name\":\"main\",\"image\":\"tf:1\",\"ports\":[{\"name\":"
-    "\"muster\",\"containerPort\":5000,\"hostPort\":6000,\"protocol\":\"TCP\"}],"
-    "\"resources\":{}}],\"nodeName\":\"node-a\",\"hostNetwork\":false},\"status\":"
-    "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}],"
-    "\"hostIP\":\"10.1.0.7\",\"hostIPs\":[{\"ip\":\"10.1.0.7\"}],\"podIP\":\"10.2.0.3\","
-    "\"podIPs\":[{\"ip\":\"10.2.0.3\"}],\"containerStatuses\":[{\"name\":\"main\","
-    "\"state\":{\"running\":{\"startedAt\":\"2024-05-14T09:12:40Z\"}},\"ready"
-    "\":true}]}}]}";
 
 /* As the API's reference has it, of an Indexed Job: pod 2 was evicted (Failed, with the
  * reason Evicted), and the Job has made another one for its index. */
@@ -441,33 +392,6 @@ static void test_expired_list(void **state)
                         "the list has expired 3 times before its end was read");
 }
 
-#define REFUSED(words) \
-    "{\"kind\":\"Status\",\"status\":\"Failure\",\"message\":\"" words "\"}"
-
-/* The token's file has a new one meanwhile. */
-static void test_token_is_read_again(void **state)
-{
-    (void)state;
-    script_expect(
-        kind,
-        ROWS(POD, ANSWER(DEFAULT, REFUSED("Unauthorized"), .status = 401),
-             SCRIPT(FILE, .name = ACCOUNT "token", .text = "secret-2", .again = 1),
-             SCRIPT(HTTP, .name = DEFAULT, .text = one_pod, .again = 3,
-                    .has_header = "Authorization: Bearer secret-2")),
-        NULL, "{\"worker\":[\"10.2.0.3:8470\"]}", "");
-    script_expect_error(
-        kind,
-        ROWS(POD, ANSWER(DEFAULT, REFUSED("Unauthorized"), .status = 401),
-             SCRIPT(FILE, .name = ACCOUNT "token", .text = "secret-1", .again = 1),
-             ANSWER(DEFAULT, REFUSED("Unauthorized"), .status = 401, .again = 3)),
-        NULL, -MU_EUNAUTHENTICATED, "is the token of this cluster, and still valid?");
-    script_expect_error(
-        kind,
-        ROWS(POD, SCRIPT(HTTP, .name = DEFAULT, .text = REFUSED("Unauthorized"),
-                         .status = 401, .has_header = "Authorization: Bearer given")),
-        NAMES("token=given"), -MU_EUNAUTHENTICATED, "it says \"Unauthorized\"");
-}
-
 static void test_bad_answers(void **state)
 {
     static const struct {
@@ -489,7 +413,7 @@ static void test_bad_answers(void **state)
          "Kubernetes API: expected application/json, got \"text/html\"; is there another "
          "server in between?"},
         {ANSWER(DEFAULT, "{\"kind\":\"PodList\",\"items\":["), -MU_EINVALID,
-         "job-name=tensorflow: line 1, column 28: expected a value, got the end of the "
+         "job-name=tensorflow: line 1, column 28: expected JSON, got the end of the "
          "text"},
         {ANSWER(DEFAULT, "{\"kind\":\"Status\"}"), -MU_EINVALID,
          "kind: expected \"PodList\", got text \"Status\""},
@@ -509,264 +433,24 @@ static void test_bad_answers(void **state)
                             rows[i].words);
 }
 
-/* ---- Where the API is ---- */
-
-#define CONFIG(server, namespace_part, user)                                           \
-    "current-context: c\ncontexts: [{name: c, context: {cluster: k, user: u"           \
-    namespace_part "}}]\nclusters: [{name: k, cluster: {server: '" server               \
-    "', certificate-authority: ca.crt}}]\nusers: [{name: u, user: {" user "}}]\n"
-#define OUTSIDE "https://k:6443/api/v1/namespaces/training/pods?limit=500&labelSelector="
-#define OUTSIDE_DEFAULT OUTSIDE "job-name%3Dtensorflow"
-
-static void test_kubeconfig(void **state)
-{
-    static const char config[] =
-        CONFIG("https://k:6443", ", namespace: training", "token: secret-1");
-
-    (void)state;
-    script_expect(kind,
-                  ROWS(SCRIPT_VARIABLE("HOME", "/users/me"),
-                       SCRIPT_FILE("/users/me/.kube/config", config),
-                       SCRIPT_FILE("/users/me/.kube/ca.crt", "PEM"),
-                       SCRIPT_VARIABLE("HOSTNAME", "tensorflow-x7k2p"),
-                       ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NULL, "{\"worker\":[\"10.2.0.3:8470\"]}", "");
-    /* Several files; in a pod, but from outside all the same. */
-    script_expect(kind,
-                  ROWS(POD, SCRIPT_VARIABLE("KUBECONFIG", "/gone::/a/one:/b/two"),
-                       SCRIPT_FILE("/a/one", "current-context: c\n"),
-                       SCRIPT_FILE("/b/two", config),
-                       SCRIPT_FILE("/b/ca.crt", "PEM"), ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NAMES("executable_location=off_cluster"),
-                  "{\"worker\":[\"10.2.0.3:8470\"]}", "");
-    /* In a pod, but by a kubeconfig that was named. */
-    script_expect(kind,
-                  ROWS(POD, SCRIPT_FILE("/c", config), SCRIPT_FILE("/ca.crt", "PEM"),
-                       ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NAMES("kubeconfig=/c"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
-    /* Without a namespace it is the default one; tokens of files are read. */
-    script_expect(
-        kind,
-        ROWS(SCRIPT_FILE("/x", CONFIG("https://k:6443", "", "tokenFile: t")),
-             SCRIPT_FILE("/t", "secret-1"), SCRIPT_FILE("/ca.crt", "PEM"),
-             ANSWER("https://k:6443/api/v1/namespaces/default/"
-                    "pods?limit=500&labelSelector=job-name%3Dtensorflow",
-                    one_pod)),
-        NAMES("kubeconfig=/x", "context=c"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
-}
-
-/* ---- A command that prints a token ---- */
-
-#define COMMAND "token_command=sign in --as me"
-#define PRINTS(...)                                                       \
-    SCRIPT(PROGRAM, .name = "/bin/sh", .body = "a-c\nasign in --as me\n", \
-           .text = __VA_ARGS__)
-#define CREDENTIAL(token)                                                              \
-    "{\"kind\":\"ExecCredential\",\"apiVersion\":\"client.authentication.k8s.io/v1\"," \
-    "\"spec\":{},\"status\":{\"expirationTimestamp\":\"2030-01-01T00:00:00Z\","        \
-    "\"token\":\"" token "\"}}\n"
-#define OFF(...)                                                                    \
-    ROWS(SCRIPT_VARIABLE("KUBECONFIG", "/u/config"),                                \
-         SCRIPT_FILE("/u/config", CONFIG("https://k:6443", ", namespace: training", \
-                                         "exec: {command: x}")),                    \
-         SCRIPT_FILE("/u/ca.crt", "PEM"), __VA_ARGS__)
-
-static void test_token_command(void **state)
-{
-    static const char cluster[] = "{\"worker\":[\"10.2.0.3:8470\"]}";
-
-    (void)state;
-    script_expect(kind, OFF(PRINTS(" secret-1\n"), ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NAMES(COMMAND), cluster, "");
-    script_expect(kind,
-                  OFF(PRINTS(CREDENTIAL("secret-1")), ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NAMES(COMMAND), cluster, "");
-    /* A token that was set counts more; a command counts more than the pod's own. */
-    script_expect(kind, OFF(ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NAMES(COMMAND, "token=secret-1"), cluster, "");
-    script_expect(kind,
-                  ROWS(SCRIPT_VARIABLE("KUBERNETES_SERVICE_HOST", "k"),
-                       SCRIPT_VARIABLE("KUBERNETES_SERVICE_PORT", "6443"),
-                       SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"),
-                       SCRIPT_FILE(ACCOUNT "token", "of-the-pod"),
-                       PRINTS("secret-1"), ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NAMES(COMMAND, "namespace=training"), cluster, "");
-}
-
-static void test_refused_token_of_a_command(void **state)
-{
-    (void)state;
-    script_expect(
-        kind,
-        OFF(PRINTS("secret-1"),
-            ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401),
-            PRINTS("secret-2", .again = 1),
-            SCRIPT(HTTP, .name = OUTSIDE_DEFAULT, .text = one_pod, .again = 3,
-                   .has_header = "Authorization: Bearer secret-2")),
-        NAMES(COMMAND), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
-    script_expect_error(
-        kind,
-        OFF(PRINTS("secret-1"),
-            ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401),
-            PRINTS("secret-1", .again = 1),
-            ANSWER(OUTSIDE_DEFAULT, REFUSED("Unauthorized"), .status = 401, .again = 3)),
-        NAMES(COMMAND), -MU_EUNAUTHENTICATED,
-        "is the token of this cluster, and still valid?");
-}
-
-static void test_bad_token_commands(void **state)
-{
-    static const struct {
-        struct script_row row;
-        int code;
-        const char *words;
-    } rows[] = {
-        {PRINTS("it has ended with status 1: not signed in", .code = -MU_EPRECONDITION),
-         -MU_EPRECONDITION,
-         "setting token_command: it has ended with status 1: not signed in"},
-        {PRINTS("\n"), -MU_EINVALID, "setting token_command: it printed nothing"},
-        {PRINTS("se cret"), -MU_EINVALID,
-         "setting token_command: expected a token: one line of printable"},
-        {PRINTS("{secret}"), -MU_EINVALID,
-         "it printed JSON without a text status.token; expected a token"},
-        {PRINTS("{\"status\": {\"token\": 7}}"), -MU_EINVALID,
-         "it printed JSON without a text status.token"},
-    };
-    mu_error error;
-    mu_resolution resolution;
-
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        script_expect_error(kind, OFF(rows[i].row), NAMES(COMMAND), rows[i].code,
-                            rows[i].words);
-        assert_int_equal(script_resolve(kind, OFF(rows[i].row), NAMES(COMMAND), &error,
-                                        &resolution),
-                         rows[i].code);
-        assert_null(strstr(error.message, "cret"));
-    }
-}
-
-static void test_given_api_server(void **state)
-{
-    (void)state;
-    script_expect(
-        kind,
-        ROWS(SCRIPT(HTTP, .text = one_pod,
-                    .name = "http://127.0.0.1:8001/api/v1/namespaces/default/"
-                            "pods?limit=500&labelSelector=job-name%3Dtensorflow")),
-        NAMES("api_server=http://127.0.0.1:8001/"), "{\"worker\":[\"10.2.0.3:8470\"]}",
-        "");
-    script_expect(kind,
-                  ROWS(SCRIPT_FILE("/ca", "PEM"), SCRIPT_FILE("/t", "secret-1"),
-                       ANSWER(OUTSIDE_DEFAULT, one_pod)),
-                  NAMES("api_server=https://k:6443", "ca_file=/ca", "token_file=/t",
-                        "namespace=training"),
-                  "{\"worker\":[\"10.2.0.3:8470\"]}", "");
-    script_expect(
-        kind,
-        ROWS(SCRIPT_VARIABLE("KUBERNETES_SERVICE_HOST", "fd00::1"),
-             SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"), SCRIPT_FILE(ACCOUNT "token", "t"),
-             SCRIPT(HTTP, .text = one_pod,
-                    .name = "https://[fd00::1]:443/api/v1/namespaces/a/"
-                            "pods?limit=500&labelSelector=job-name%3Dtensorflow")),
-        NAMES("namespace=a"), "{\"worker\":[\"10.2.0.3:8470\"]}", "");
-}
-
-static void test_no_access(void **state)
-{
-    static const struct {
-        const char *settings[4];
-        int code;
-        const char *words;
-    } rows[] = {
-        {{"executable_location=moon"}, -MU_EINVALID,
-         "executable_location: expected \"auto\", \"within_cluster\" or "
-         "\"off_cluster\", got \"moon\""},
-        {{"executable_location=within_cluster"}, -MU_ENOTFOUND,
-         "KUBERNETES_SERVICE_HOST is not set"},
-        {{"namespace=a"}, -MU_ENOTFOUND, "neither KUBECONFIG nor HOME is set"},
-        {{"kubeconfig=/gone"}, -MU_ENOTFOUND, "kubeconfig: /gone is not there"},
-        {{"kubeconfig=/a:/bad"}, -MU_EINVALID, "/bad: line 1, column 5: expected YAML"},
-        {{"kubeconfig=/exec"}, -MU_EUNIMPLEMENTED,
-         "/exec: user \"u\": exec: muster does not run a kubeconfig's programs; set "
-         "token_command (MUSTER_KUBERNETES_TOKEN_COMMAND)"},
-        {{"kubeconfig=/exec", "token=a b"}, -MU_EINVALID, "the token: expected a token"},
-        {{"api_server=k:6443"}, -MU_EINVALID, "api_server: expected a url"},
-        {{"api_server=http://k", "token=secret"}, -MU_EINVALID,
-         "the token: expected a server with https for a token, got one with http"},
-        {{"api_server=http://127.example.org", "token=secret"}, -MU_EINVALID,
-         "expected a server with https for a token, got one with http"},
-        {{"api_server=http://localhost.example.org", "token=secret"}, -MU_EINVALID,
-         "expected a server with https for a token, got one with http"},
-        {{"api_server=https://k", "token=a b"}, -MU_EINVALID,
-         "the token: expected a token: one line of printable characters"},
-        {{"api_server=https://k", "token_file=/gone"}, -MU_ENOTFOUND,
-         "the token: \"/gone\" is not there"},
-        {{"api_server=https://k", "ca_file=/gone"}, -MU_ENOTFOUND,
-         "the API's certificate authority: \"/gone\" is not there"},
-        {{"api_server=https://k", "namespace=a/b"}, -MU_EINVALID,
-         "namespace: expected a namespace's name"},
-        {{"api_server=https://k", "address=node"}, -MU_EINVALID,
-         "setting address of resolver kubernetes: expected \"pod_ip\" or \"host_ip\", "
-         "got \"node\""},
-        {{"selectors=worker"}, -MU_EINVALID,
-         "setting selectors of resolver kubernetes: at 1: expected TYPE:LABELS"},
-        {{"selectors=worker:a;;ps:b"}, -MU_EINVALID, "at 10: expected TYPE:LABELS"},
-        {{"selectors="}, -MU_EINVALID, "at 1: expected TYPE:LABELS"},
-        {{"selectors=worker:a;wroker:b"}, -MU_EINVALID, "at 10: "},
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-        script_expect_error(
-            kind,
-            ROWS(SCRIPT_FILE("/a", ""), SCRIPT_FILE("/bad", "a: b: c"),
-                 SCRIPT_FILE("/ca.crt", "PEM"),
-                 SCRIPT_FILE("/exec", CONFIG("https://k", "", "exec: {command: x}"))),
-            rows[i].settings, rows[i].code, rows[i].words);
-    script_expect_error(kind,
-                        ROWS(SCRIPT_VARIABLE("KUBERNETES_SERVICE_HOST", "10.96.0.1"),
-                             SCRIPT_FILE(ACCOUNT "ca.crt", "PEM"),
-                             SCRIPT_FILE(ACCOUNT "token", "t")),
-                        NULL, -MU_ENOTFOUND,
-                        "namespace: the pod has no service account that tells it");
-}
-
-static void test_detect(void **state)
-{
-    static const struct script_row pod[] = {POD, SCRIPT_END};
-    mu_error why;
-
-    (void)state;
-    assert_int_equal(script_detect(kind, pod, NULL, &why), 0);
-    assert_string_equal(why.message,
-                        "this is a pod, but MUSTER_KUBERNETES_SELECTORS is not set");
-    assert_int_equal(script_detect(kind, NULL, NULL, &why), 0);
-    assert_string_equal(why.message, "KUBERNETES_SERVICE_HOST is not set");
-    assert_int_equal(
-        script_detect(kind,
-                      ROWS(SCRIPT_VARIABLE("MUSTER_KUBERNETES_SELECTORS", "worker:a")),
-                      NULL, &why),
-        1);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_evicted_pod_of_a_job),
-        cmocka_unit_test(test_defaults_within), cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_order),           cmocka_unit_test(test_order_by_index),
-        cmocka_unit_test(test_jobs_of_a_jobset), cmocka_unit_test(test_own_task),
+        cmocka_unit_test(test_defaults_within),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_order_by_index),
+        cmocka_unit_test(test_jobs_of_a_jobset),
+        cmocka_unit_test(test_own_task),
         cmocka_unit_test(test_own_task_of_a_host),
-        cmocka_unit_test(test_not_running),     cmocka_unit_test(test_left_over),
-        cmocka_unit_test(test_same_address),    cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_pages),           cmocka_unit_test(test_expired_list),
-        cmocka_unit_test(test_token_is_read_again), cmocka_unit_test(test_bad_answers),
-        cmocka_unit_test(test_kubeconfig),      cmocka_unit_test(test_given_api_server),
-        cmocka_unit_test(test_no_access),       cmocka_unit_test(test_detect),
-        cmocka_unit_test(test_token_command),
-        cmocka_unit_test(test_refused_token_of_a_command),
-        cmocka_unit_test(test_bad_token_commands),
+        cmocka_unit_test(test_not_running),
+        cmocka_unit_test(test_left_over),
+        cmocka_unit_test(test_same_address),
+        cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_expired_list),
+        cmocka_unit_test(test_bad_answers),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -86,7 +86,7 @@ static int add_pods(void)
     mu_error error;
     size_t count = 2;
     size_t first;
-    int rv = mu__pods_parse(page, strlen(page), false, "x", &error, &pods);
+    int rv = mu__pods_parse(page, strlen(page), "x", &error, &pods);
 
     if (rv != 0)
         return rv;

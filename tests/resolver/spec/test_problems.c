@@ -24,16 +24,15 @@ static const struct row {
     /* Several at once. */
     {"{\"wroker\": [\"a:1\"], \"worker\": [\"b:1\", 3, \"b:1\"], \"ps\": 7}", NULL, 0,
      {"error: T: \"wroker\" is not a task type; did you mean \"worker\"?",
-      "error: T: worker[1]: expected an address \"host:port\", got number 3",
-      "error: T: worker[2]: /job:worker/task:2: address \"b:1\" is already that of",
-      "error: T: ps: expected a list of addresses, or an object of index and address, "
+      "error: T: worker[1]: expected \"host:port\", got number 3",
+      "error: T: worker[2]: address \"b:1\" is already that of",
+      "error: T: ps: expected a list of addresses, or an object of index -> address, "
       "got number 7",
       "note: there is no chief: /job:worker/task:0 leads", "note: which task"}},
     {"{\"worker\": {\"x\": \"a:1\", \"0\": \"nothing\"}}", "worker", 0,
-     {"error: T: worker.\"x\": expected an index of 0 to", "error: T: worker.\"0\": "}},
+     {"error: T: worker: expected an index of 0 to", "error: T: worker[\"0\"]: "}},
     {"{\"worker\": [\"a:1\"], \"worker\": [\"b:1\"]}", "worker", 0,
-     {"error: T", "error: T: worker[0]: /job:worker/task:0: the job \"worker\" has index "
-                  "0 already",
+     {"error: T", "error: T: worker[0]: the job \"worker\" has index 0 already",
       "note: there is no chief"}},
     {"{\"worker\": [", "worker", 0, {"error: T: line 1"}},
     {"{}", "worker", 0, {"error: the cluster has no task"}},

@@ -76,9 +76,10 @@ static void make_page(struct page *page)
         "Made by `tests/runtime/message/test_protocol_page.c` from the message tables; "
         "not edited by hand.\n\n"
         "A frame is a header of %d bytes (`transport/link/frames.h`) and records "
-        "(`runtime/message/codec.h`). Protocol version %d. A bound is the most bytes of "
-        "text, bytes, raw bytes or a packed value, and the largest number of an unsigned "
-        "field.\n\n"
+        "(`runtime/message/codec.h`).\n"
+        "Protocol version %d. A bound is the most bytes of text, bytes, raw bytes or a "
+        "packed value, and the largest number\n"
+        "of an unsigned field.\n\n"
         "## Records of the protocol itself\n",
         MU__FRAME_HEADER_BYTES, MU__FRAME_VERSION);
     add_schema(page, &mu__frame_messages);

@@ -92,8 +92,8 @@ static void check_time(struct cluster *cluster, const struct supervisor *s,
     for (uint32_t i = 0; i < s->backups.count; i++) {
         closure = mu__closures_find(&s->closures, s->backups.closures[i]);
         begun += closure != NULL &&
-                 mu__sup_extra(s, closure)->backup_worker == worker->number &&
-                 mu__sup_extra(s, closure)->backup_begun;
+                 mu__sup_extra(s, closure)->backup.worker == worker->number &&
+                 mu__sup_extra(s, closure)->backup.begun;
     }
     if (load_us != worker->load_us || begun != worker->begun)
         cluster_break(cluster, "worker %" PRIu32 " has %" PRIu64 " us and %" PRIu32
@@ -115,7 +115,7 @@ static void check_worker(struct cluster *cluster, const struct supervisor *s,
             mu__closures_find(&s->closures, s->backups.closures[i]);
 
         load += closure != NULL &&
-                mu__sup_extra(s, closure)->backup_worker == worker->number;
+                mu__sup_extra(s, closure)->backup.worker == worker->number;
     }
     if (load != worker->load)
         cluster_break(cluster, "worker %" PRIu32 " has a load of %" PRIu32 ", but %"
@@ -173,7 +173,7 @@ static void check_all_builds(struct cluster *cluster, const struct supervisor *s
                       s->per_worker.slow_builds);
 }
 
-static uint64_t free_mores(const struct supervisor *s)
+static uint64_t free_extras(const struct supervisor *s)
 {
     uint64_t count = 0;
 
@@ -201,9 +201,9 @@ static void check_sums(struct cluster *cluster, const struct supervisor *s,
     if (sums->bytes != s->counts.args_bytes)
         cluster_break(cluster, "arguments have %" PRIu64 " bytes, counted as %" PRIu64,
                       sums->bytes, s->counts.args_bytes);
-    if (sums->extras + free_mores(s) != (uint64_t)mu__closure_extras_count(&s->extras))
+    if (sums->extras + free_extras(s) != (uint64_t)mu__closure_extras_count(&s->extras))
         cluster_break(cluster, "%" PRIu64 " closures have more, %" PRIu64
-                      " are free, of %" PRIu32, sums->extras, free_mores(s),
+                      " are free, of %" PRIu32, sums->extras, free_extras(s),
                       mu__closure_extras_count(&s->extras));
     /* Nobody's own place counts as one. */
     if (clients != sums->count - sums->resolved + 1)

@@ -29,7 +29,7 @@
 #include "tests/sim/mending.h"
 #include "tests/sim/storage.h"
 #include "tests/sim/twins.h"
-#include "tests/support/linear.h"
+#include "tests/support/linear/linear.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 #include "tests/sim/swarm/swarm.h"
-#include "tests/support/linear_state.h"
+#include "tests/support/linear/state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

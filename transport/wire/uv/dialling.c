@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* On its way to a thread and back. */
-struct look_up {
+struct dial_look_up {
     struct mu__blocking_job job;   /* first: it casts */
     struct mu__dialling *dialling;  /* of the loop, until it is dropped */
     struct mu__url url;
@@ -31,7 +31,7 @@ struct mu__dialling {
     struct mu__dial_try tries[MU__DIAL_ADDRESSES_MAX];
     const char *no_name;
     uv_timer_t timer;           /* until the plan's next move, or the look-up's limit */
-    struct look_up *look_up;    /* NULL: not begun, or over */
+    struct dial_look_up *look_up;    /* NULL: not begun, or over */
     unsigned holds;
 };
 
@@ -379,7 +379,7 @@ static void take_addresses(struct mu__dialling *dialling, const struct addrinfo 
 static void run_look_up(struct mu__blocking_job *job)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
-    struct look_up *look_up = (struct look_up *)job;
+    struct dial_look_up *look_up = (struct dial_look_up *)job;
     char port[8];
 
     (void)snprintf(port, sizeof port, "%u", look_up->url.port);
@@ -388,7 +388,7 @@ static void run_look_up(struct mu__blocking_job *job)
 
 static void free_look_up(struct mu__blocking_job *job)
 {
-    struct look_up *look_up = (struct look_up *)job;
+    struct dial_look_up *look_up = (struct dial_look_up *)job;
 
     if (look_up->found != NULL)
         freeaddrinfo(look_up->found);
@@ -397,7 +397,7 @@ static void free_look_up(struct mu__blocking_job *job)
 
 static void on_looked_up(struct mu__blocking_job *job)
 {
-    struct look_up *look_up = (struct look_up *)job;
+    struct dial_look_up *look_up = (struct dial_look_up *)job;
     struct mu__dialling *dialling = look_up->dialling;
 
     dialling->look_up = NULL;
@@ -418,9 +418,9 @@ static void on_look_up_limit(uv_timer_t *timer)
     lose(dialling);
 }
 
-static struct look_up *look_up_new(struct mu__dialling *dialling)
+static struct dial_look_up *look_up_new(struct mu__dialling *dialling)
 {
-    struct look_up *look_up = calloc(1, sizeof *look_up);
+    struct dial_look_up *look_up = calloc(1, sizeof *look_up);
 
     if (look_up == NULL)
         return NULL;
@@ -435,7 +435,7 @@ static struct look_up *look_up_new(struct mu__dialling *dialling)
 
 static void look_up(struct mu__dialling *dialling)
 {
-    struct look_up *begun = look_up_new(dialling);
+    struct dial_look_up *begun = look_up_new(dialling);
 
     if (begun == NULL || mu__blocking_start(dialling->blocking_jobs, &begun->job) != 0) {
         dialling->no_name = begun == NULL ? "out of memory" : "no thread for a look-up";

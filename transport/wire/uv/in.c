@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    GREETING_MS = 10000,        /* for a stranger to say what it is */
+    GREETING_MS = 10000,        /* for a new connection to say what it is */
     DIRECT_BYTES_MIN = 16 << 10, /* missing of a frame: below, scratch is as good */
     LARGE_BYTES_MIN = 48 << 10, /* of a frame, to expect another one after it */
     PEEK_BYTES = 1 << 10        /* read of a frame that is expected to be large */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 /* All of one call. */
-struct run {
+struct probe_run {
     uv_loop_t loop;
     struct mu__blocking_jobs *blocking_jobs;
     struct mu__probe *probes;
@@ -23,7 +23,7 @@ struct run {
 /* One attempt. Its memory goes when its timer has been closed; the dialling takes care of
  * itself. */
 struct attempt {
-    struct run *run;
+    struct probe_run *run;
     struct mu__probe *probe;
     struct mu__url url;
     uv_timer_t limit;
@@ -31,7 +31,7 @@ struct attempt {
     uint64_t began_ms;
 };
 
-static void fill(struct run *run);
+static void fill(struct probe_run *run);
 
 static void on_limit_closed(uv_handle_t *handle)
 {
@@ -41,7 +41,7 @@ static void on_limit_closed(uv_handle_t *handle)
 /* Another attempt takes the place of this one. */
 static void conclude(struct attempt *attempt)
 {
-    struct run *run = attempt->run;
+    struct probe_run *run = attempt->run;
 
     attempt->probe->took_ms = (uint32_t)(uv_now(&run->loop) - attempt->began_ms);
     uv_close((uv_handle_t *)&attempt->limit, on_limit_closed);
@@ -97,7 +97,7 @@ static void note_found(struct mu__probe *probe, const char *name)
                    used == 0 ? "" : ", ", name);
 }
 
-static void note_place(struct attempt *attempt, const struct mu__dial_try *try,
+static void note_address(struct attempt *attempt, const struct mu__dial_try *try,
                        const char *name)
 {
     struct mu__probe *probe = attempt->probe;
@@ -130,7 +130,7 @@ static void note_tries(struct attempt *attempt)
         mu__dial_name(&tries[i], names[i], sizeof names[i]);
         note_found(probe, names[i]);
         if (i == best)
-            note_place(attempt, &tries[i], names[i]);
+            note_address(attempt, &tries[i], names[i]);
         else if (tries[i].state != MU__DIAL_UNTRIED ||
                  tries[best].state != MU__DIAL_GREETS)
             rows[rows_count++] = (struct mu__dial_failure){
@@ -207,7 +207,7 @@ static void dial(struct attempt *attempt)
         conclude_as(attempt, MU__PROBE_NO_WAY, "out of memory");
 }
 
-static void begin(struct run *run, struct mu__probe *probe)
+static void begin(struct probe_run *run, struct mu__probe *probe)
 {
     struct attempt *attempt = calloc(1, sizeof *attempt);
     const char *wrong;
@@ -230,7 +230,7 @@ static void begin(struct run *run, struct mu__probe *probe)
 }
 
 /* What ends at once makes room at once: that is a loop here, not a recursion. */
-static void fill(struct run *run)
+static void fill(struct probe_run *run)
 {
     if (run->filling)
         return;
@@ -254,7 +254,7 @@ static void on_blocking_closed(void *arg)
 
 int mu__probe_all(struct mu__probe *probes, size_t count, unsigned timeout_ms)
 {
-    struct run run = {.probes = probes, .count = count, .timeout_ms = timeout_ms};
+    struct probe_run run = {.probes = probes, .count = count, .timeout_ms = timeout_ms};
 
     if (uv_loop_init(&run.loop) != 0)
         return -MU_ENOMEM;

@@ -64,7 +64,7 @@ static void end_burst(struct mu__wire_uv *wire)
     if (!wire->news || wire->closing)
         return;
     wire->news = false;
-    /* As in runtime/uv/world.c: the turn is after what came. */
+    /* As in runtime/uv/loop_world.c: the turn is after what came. */
     uv_update_time(wire->loop);
     wire->events.burst_end(wire->owner);
 }

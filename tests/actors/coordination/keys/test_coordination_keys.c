@@ -1,5 +1,5 @@
 /* Key-values of the coordination service, in virtual time: changes, gets, leases. */
-#include "tests/support/service_keys.h"
+#include "tests/support/service/keys.h"
 
 #include "actors/coordination/tasks.h"
 

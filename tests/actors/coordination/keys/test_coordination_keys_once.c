@@ -1,5 +1,5 @@
 /* What is asked about a key is applied once, however often it is asked. */
-#include "tests/support/service_keys.h"
+#include "tests/support/service/keys.h"
 
 /* Asked again under the same token: the answer again, until the agent has it. */
 static void test_once(void **state)

@@ -1,5 +1,5 @@
 /* Lists of keys and watches over them. */
-#include "tests/support/service_keys.h"
+#include "tests/support/service/keys.h"
 
 /* ---- Lists ---- */
 

@@ -2,8 +2,8 @@
  * break, a host that is killed, a file that fails. All that was answered can be explained
  * by one order of the operations, each done once. Some of them are asked as transactions,
  * which count up two other keys, too: those are always equal. */
-#include "tests/support/linear.h"
-#include "tests/support/service_keys.h"
+#include "tests/support/linear/linear.h"
+#include "tests/support/service/keys.h"
 
 enum {
     CLIENTS = 4,

@@ -1,5 +1,5 @@
 /* Keys and the store under them: what is said waits until it is safe, or certain. */
-#include "tests/support/service_keys.h"
+#include "tests/support/service/keys.h"
 
 /* ---- The store ---- */
 

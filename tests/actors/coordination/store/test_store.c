@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/contract_store.h"
+#include "tests/support/contract/store.h"
 
 static void test_find(void **state)
 {

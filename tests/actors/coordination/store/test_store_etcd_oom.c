@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/contract_store.h"
+#include "tests/support/contract/store.h"
 
 enum { BATCHES = 4, LARGE_BYTES = 700000, LIFE_MS = 30000 };
 

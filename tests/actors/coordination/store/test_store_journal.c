@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "tests/support/contract_store.h"
+#include "tests/support/contract/store.h"
 
 enum { BATCHES = 12, HEADER_BYTES = 12, ALWAYS = 1 << 30 };
 

@@ -19,7 +19,7 @@ static void test_closure_has_one_entry(void **state)
     (void)state;
     assert_non_null(extra);
     assert_int_equal(extra->closure, mu__closure_id(&closure));
-    assert_int_equal(extra->priority, MU__PRIORITY_DEFAULT);
+    assert_int_equal(extra->options.priority, MU__PRIORITY_DEFAULT);
     assert_ptr_equal(mu__closure_extras_take(&extras, &closure), extra);
     assert_ptr_equal(mu__closure_extras_at(&extras, closure.extra - 1), extra);
     mu__closure_extras_done(&extras);
@@ -36,14 +36,14 @@ static void test_released_entry_is_used_again_and_empty(void **state)
     assert_true(mu__grow_array((void **)&extra->name, 5, 1));
     memcpy(extra->name, "name", 5);
     extra->effect = 3;
-    extra->has_many = true;
+    extra->inputs.has_many = true;
     assert_true(mu__grow_array((void **)&extra->inputs.many, 2, 8));
     mu__closure_extras_release(&extras, &a);
     assert_int_equal(a.extra, 0);
     assert_ptr_equal(mu__closure_extras_take(&extras, &b), extra);
     assert_null(extra->name);
     assert_int_equal(extra->effect, 0);
-    assert_false(extra->has_many);
+    assert_false(extra->inputs.has_many);
     mu__closure_extras_done(&extras);
 }
 

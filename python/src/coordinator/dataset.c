@@ -1,0 +1,282 @@
+/* Sharded datasets. */
+#include "coordinator/schedule.h"
+
+#include "muster/dataset.h"
+
+#include <string.h>
+
+struct dataset {
+    PyObject_HEAD
+    struct mupy_handle handle;      /* of a mu_dataset */
+    PyObject *coordinator;
+};
+
+static struct dataset *self_of(PyObject *self)
+{
+    return (struct dataset *)self;
+}
+
+/* To be used, with its coordinator, until end(). NULL with an exception. */
+static mu_dataset *begin(PyObject *self)
+{
+    mu_dataset *dataset = mupy_handle_begin(&self_of(self)->handle);
+
+    if (dataset == NULL)
+        return (void)mupy_fail(-MU_ECLOSED, "the dataset was closed"), NULL;
+    if (mupy_coordinator_begin(self_of(self)->coordinator) != NULL)
+        return dataset;
+    mupy_handle_end(&self_of(self)->handle);
+    return NULL;
+}
+
+static void end(PyObject *self)
+{
+    mupy_coordinator_end(self_of(self)->coordinator);
+    mupy_handle_end(&self_of(self)->handle);
+}
+
+static void close_handle(void *dataset)
+{
+    mu_dataset_close(dataset);
+}
+
+static int take(struct dataset *self, PyObject *coordinator, int rv,
+                const mu_error *error, mu_dataset *dataset)
+{
+    if (rv != 0) {
+        (void)mupy_raise(error, NULL);
+        return -1;
+    }
+    Py_INCREF(coordinator);
+    Py_XDECREF(self->coordinator);
+    self->coordinator = coordinator;
+    mupy_handle_open(&self->handle, dataset, close_handle);
+    return 0;
+}
+
+static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"coordinator", "shards", "epochs", "seed", "records",
+                            "path", NULL};
+    PyObject *coordinator;
+    mu_dataset_options options;
+    unsigned long long seed = 0;
+    const char *path = NULL;
+    mu_coordinator *owner;
+    mu_dataset *dataset = NULL;
+    mu_error error;
+    int rv;
+
+    mu_dataset_options_init(&options);
+    options.epochs = 1;
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|IIKIz:ShardedDataset", names,
+                                     &coordinator, &options.shards, &options.epochs,
+                                     &seed, &options.records, &path))
+        return -1;
+    if (mupy_handle_is_open(&self_of(object)->handle)) {
+        (void)mupy_fail(-MU_EEXISTS, "the dataset is open already");
+        return -1;
+    }
+    owner = mupy_coordinator_begin(coordinator);
+    if (owner == NULL)
+        return -1;
+    options.seed = seed;
+    rv = path != NULL ? mu_dataset_load(owner, path, &error, &dataset)
+                      : mu_dataset_open(owner, &options, &error, &dataset);
+    mupy_coordinator_end(coordinator);
+    return take(self_of(object), coordinator, rv, &error, dataset);
+}
+
+static PyObject *close_it(PyObject *self, PyObject *unused)
+{
+    (void)unused;
+    if (mupy_handle_shut(&self_of(self)->handle))
+        mupy_handle_end(&self_of(self)->handle);
+    Py_RETURN_NONE;
+}
+
+static int traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT(self_of(object)->coordinator);
+    return 0;
+}
+
+static void dealloc(PyObject *object)
+{
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+    PyObject_GC_UnTrack(object);
+    (void)close_it(object, NULL);
+    Py_CLEAR(self_of(object)->coordinator);
+    release(object);
+    Py_DECREF(type);
+}
+
+struct dispensed {
+    mu_dataset *dataset;
+    const struct asked *asked;
+    const char *name;
+    const mu_value *args;
+};
+
+static int dataset_in(void *what, int64_t timeout_ms, mu_error *error)
+{
+    const struct dispensed *dispensed = what;
+
+    return mu_dataset_schedule(dispensed->dataset, dispensed->name, dispensed->args,
+                               dispensed->asked->has_options ? &dispensed->asked->options
+                                                             : NULL,
+                               timeout_ms < 1 ? 1 : timeout_ms, error);
+}
+
+/* 0, an error, or 1 with an exception. */
+static int dataset_asked(PyObject *object, const struct asked *asked, mu_error *error)
+{
+    mu_dataset *dataset = begin(object);
+    struct dispensed dispensed = {dataset, asked, NULL, NULL};
+    PyObject *function;
+    mu_value *value;
+    int rv = 1;
+
+    if (dataset == NULL)
+        return rv;
+    value = mupy_schedule_args(self_of(object)->coordinator, asked, &dispensed.name,
+                               &function);
+    dispensed.args = value;
+    if (value != NULL)
+        rv = mupy_pieces_wait(dataset_in, &dispensed, asked->timeout_ms, error);
+    mu_value_free(value);
+    Py_XDECREF(function);
+    end(object);
+    return rv;
+}
+
+static PyObject *schedule(PyObject *object, PyObject *const *args, Py_ssize_t count,
+                          PyObject *names)
+{
+    PyObject *coordinator = self_of(object)->coordinator;
+    struct asked asked;
+    mu_error error = {0};
+    int rv;
+
+    if (mupy_schedule_parse(args, count, names, &asked) != 0)
+        return NULL;
+    rv = dataset_asked(object, &asked, &error);
+    if (rv == 1)
+        return NULL;
+    if (rv == -MU_ERANGE && error.closure == 0)
+        Py_RETURN_FALSE;
+    if (rv != 0)
+        return mupy_coordinator_raise((struct mupy_coordinator *)coordinator, &error,
+                                      NULL);
+    Py_RETURN_TRUE;
+}
+
+static int join_in(void *dataset, int64_t timeout_ms, mu_error *error)
+{
+    return mu_dataset_join(dataset, timeout_ms, error);
+}
+
+static PyObject *join(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    mu_dataset *dataset;
+    PyObject *timeout = NULL;
+    int64_t timeout_ms;
+    mu_error error = {0};
+    int rv;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|O:join", names, &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0 || (dataset = begin(object)) == NULL)
+        return NULL;
+    rv = mupy_pieces_wait(join_in, dataset, timeout_ms, &error);
+    end(object);
+    if (rv == 0)
+        Py_RETURN_NONE;
+    return rv < 0 ? mupy_raise(&error, NULL) : NULL;
+}
+
+static PyObject *record(PyObject *object, PyObject *unused)
+{
+    mu_dataset *dataset = begin(object);
+    mu_value *value;
+    PyObject *map;
+
+    (void)unused;
+    if (dataset == NULL)
+        return NULL;
+    value = mu_dataset_record(dataset);
+    end(object);
+    if (value == NULL)
+        return PyErr_NoMemory();
+    map = mupy_from_value(value, true);
+    mu_value_free(value);
+    return map;
+}
+
+static PyObject *save(PyObject *object, PyObject *path)
+{
+    mu_dataset *dataset = begin(object);
+    PyObject *bytes = NULL;
+    mu_error error = {0};
+    int rv = 1;
+
+    if (dataset == NULL)
+        return NULL;
+    if (PyUnicode_FSConverter(path, &bytes)) {
+        const char *text = PyBytes_AsString(bytes);
+
+        Py_BEGIN_ALLOW_THREADS
+        rv = mu_dataset_save(dataset, text, &error);
+        Py_END_ALLOW_THREADS
+    }
+    end(object);
+    Py_XDECREF(bytes);
+    if (rv == 1)
+        return NULL;
+    if (rv != 0)
+        return mupy_raise(&error, NULL);
+    Py_RETURN_NONE;
+}
+
+int mupy_dataset_init(PyObject *module)
+{
+    static PyMethodDef methods[] = {
+        {"schedule", MUPY_METHOD(schedule), METH_FASTCALL | METH_KEYWORDS,
+         "schedule(fn, args=None, kwargs=None, **options)\n--\n\n"
+         "Hand the next shard to a new closure fn(shard, *args, **kwargs); options as\n"
+         "of ClusterCoordinator.schedule(). Waits while all shards of the epoch are\n"
+         "out.\n\n"
+         "True; False: every shard of every epoch is consumed. Raises the first error\n"
+         "of an earlier closure, once; its shard is handed out again."},
+        {"join", MUPY_METHOD(join), METH_VARARGS | METH_KEYWORDS,
+         "join(timeout=None)\n--\n\nWait until no shard is out."},
+        {"record", record, METH_NOARGS,
+         "record()\n--\n\nWhere it stands, and which closure consumed what, as a dict."},
+        {"save", save, METH_O,
+         "save(path)\n--\n\nSave it, to go on after a restart with path=."},
+        {"close", close_it, METH_NOARGS, "close()\n--\n\nIts closures run on."},
+        {NULL, NULL, 0, NULL},
+    };
+    static PyType_Slot slots[] = {
+        {Py_tp_new, PyType_GenericNew},
+        {Py_tp_init, init},
+        {Py_tp_dealloc, dealloc},
+        {Py_tp_traverse, traverse},
+        {Py_tp_methods, methods},
+        {Py_tp_doc, "ShardedDataset(coordinator, shards=0, epochs=1, seed=0, records=2, "
+                    "path=None)\n--\n\n"
+                    "A dataset whose shards are each visited once per epoch, although "
+                    "workers die.\n\nshards: numbered from 0; epochs: 0 is without end; "
+                    "seed: of another order in each\nepoch, 0: in order; records: epochs "
+                    "of which is kept who consumed what; path: go on\nfrom a file of "
+                    "save()."},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {
+        "muster._muster.ShardedDataset", sizeof(struct dataset), 0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+
+    return mupy_add_type(module, &spec) == NULL ? -1 : 0;
+}

@@ -1,0 +1,448 @@
+/* What sends the closures of an executor: no more at a time than a window has room for.
+ * The rest of an executor's engine is in Python, and is called for what is rare. */
+#include "futures/future.h"
+
+#include <stddef.h>
+#include <structmember.h>
+
+enum {
+    OPTIONS_MAX = 16,
+    WINDOW_MAX = 16384,
+    WINDOW_MS = 20,     /* the cluster is given what it does in this time */
+    MEASURE_COUNT = 32  /* so many at least make a rate */
+};
+
+struct sender {
+    PyObject_HEAD
+    PyObject *coordinator;
+    PyObject *type;             /* of its futures */
+    PyObject *plain;            /* a function that needs nothing around it; NULL */
+    PyObject *names;            /* of the options of its closures: a tuple; NULL */
+    PyObject *options[OPTIONS_MAX];
+    struct mupy_future *first;  /* those that wait to be sent; a reference to each */
+    struct mupy_future *last;
+    Py_ssize_t in_flight;
+    Py_ssize_t window;
+    Py_ssize_t capacity;
+    Py_ssize_t landed;          /* since `measured_ms` */
+    uint64_t measured_ms;
+    char is_fixed;              /* the window is the capacity */
+    char is_held;               /* nothing is sent for now */
+    char is_shut;               /* nothing more is taken */
+    char is_pumping;
+};
+
+static PyTypeObject *sender_type;
+
+static struct sender *self_of(PyObject *self)
+{
+    return (struct sender *)self;
+}
+
+static bool is_idle(const struct sender *self)
+{
+    return self->in_flight == 0 && self->first == NULL;
+}
+
+/* ---- what is rare: in Python ---- */
+
+static void call_rare(struct sender *self, const char *name, PyObject *first,
+                      PyObject *second)
+{
+    PyObject *method = PyObject_GetAttrString((PyObject *)self, name);
+    PyObject *result =
+        method == NULL ? NULL : PyObject_CallFunctionObjArgs(method, first, second, NULL);
+
+    if (result == NULL)
+        PyErr_WriteUnraisable((PyObject *)self);
+    Py_XDECREF(result);
+    Py_XDECREF(method);
+}
+
+static void tell_not_sent(struct sender *self, struct mupy_future *future)
+{
+    PyObject *type;
+    PyObject *exception;
+    PyObject *traceback;
+
+    PyErr_Fetch(&type, &exception, &traceback);
+    PyErr_NormalizeException(&type, &exception, &traceback);
+    call_rare(self, "_not_sent", (PyObject *)future, exception);
+    Py_XDECREF(type);
+    Py_XDECREF(exception);
+    Py_XDECREF(traceback);
+}
+
+/* ---- sending ---- */
+
+/* What is to be scheduled for a call: (fn, args, kwargs), or None when that is the call
+ * itself. A new reference. */
+static PyObject *wrap(struct sender *self, PyObject *const *call)
+{
+    PyObject *instead = PyObject_CallMethod((PyObject *)self, "_wrap", "OOO", call[0],
+                                            call[1], call[2]);
+
+    if (instead == Py_None) {
+        PyObject *before = self->plain;
+
+        Py_INCREF(call[0]);
+        self->plain = call[0];
+        Py_XDECREF(before);
+    }
+    return instead;
+}
+
+/* One that is running, and counted in flight. */
+static void send(struct sender *self, struct mupy_future *future)
+{
+    PyObject *call[3] = {future->fn, future->args,
+                         future->kwargs == NULL ? Py_None : future->kwargs};
+    PyObject *args[3 + OPTIONS_MAX];
+    PyObject *instead = NULL;
+    bool is_plain = call[0] == self->plain;
+
+    for (int i = 0; i < 3; i++)
+        Py_INCREF(call[i]);
+    if (!is_plain)
+        instead = wrap(self, call);
+    is_plain = is_plain || instead == Py_None;
+    for (int i = 0; i < 3; i++)
+        args[i] = is_plain || instead == NULL ? call[i] : PyTuple_GetItem(instead, i);
+    for (int i = 0; i < OPTIONS_MAX; i++)
+        args[3 + i] = self->options[i];
+    if ((!is_plain && instead == NULL) || args[2] == NULL ||
+        mupy_future_send(future, self->coordinator, args, self->names) != 0)
+        tell_not_sent(self, future);
+    Py_XDECREF(instead);
+    for (int i = 0; i < 3; i++)
+        Py_DECREF(call[i]);
+}
+
+/* Takes the reference. */
+static void append(struct sender *self, struct mupy_future *future)
+{
+    future->next = NULL;
+    if (self->first == NULL)
+        self->first = future;
+    else
+        self->last->next = future;
+    self->last = future;
+}
+
+static struct mupy_future *take_first(struct sender *self)
+{
+    struct mupy_future *future = self->first;
+
+    self->first = future->next;
+    future->next = NULL;
+    return future;
+}
+
+static void pump(struct sender *self)
+{
+    if (self->is_pumping)
+        return;
+    self->is_pumping = 1;
+    while (self->first != NULL && self->in_flight < self->window && !self->is_held) {
+        struct mupy_future *future = take_first(self);
+
+        self->in_flight++;
+        if (mupy_future_begin(future))
+            send(self, future);
+        else
+            self->in_flight--;
+        Py_DECREF(future);
+    }
+    self->is_pumping = 0;
+    if (self->is_shut && is_idle(self))
+        call_rare(self, "_emptied", NULL, NULL);
+}
+
+/* What it did before is no measure of what comes now. */
+static void begin_anew(struct sender *self)
+{
+    self->window = self->is_fixed ? self->capacity : self->capacity + 2;
+    self->landed = 0;
+    self->measured_ms = mupy_now_ms();
+}
+
+static PyObject *submit_one(PyObject *object, PyObject *const *args, Py_ssize_t count)
+{
+    struct sender *self = self_of(object);
+    struct mupy_future *future;
+    bool waits;
+
+    if (count != 3)
+        return PyErr_Format(PyExc_TypeError, "submit() takes fn, args and kwargs");
+    if (self->is_shut)
+        return PyObject_CallMethod(object, "_refuse", NULL);
+    if (self->in_flight == 0)
+        begin_anew(self);
+    waits = self->first != NULL || self->is_held || self->in_flight >= self->window;
+    future = mupy_future_new(self->type, object, args[0], args[1],
+                             args[2] == Py_None ? NULL : args[2],
+                             waits ? MUPY_PENDING : MUPY_RUNNING);
+    if (future == NULL)
+        return NULL;
+    Py_INCREF(future);
+    if (waits) {
+        append(self, future);
+        return (PyObject *)future;
+    }
+    self->in_flight++;
+    send(self, future);
+    Py_DECREF(future);
+    return (PyObject *)future;
+}
+
+static PyObject *submit(PyObject *object, PyObject *const *args, Py_ssize_t count)
+{
+    PyObject *future;
+
+    MUPY_LOCK(mupy_futures_lock)
+    future = submit_one(object, args, count);
+    MUPY_UNLOCK()
+    return future;
+}
+
+/* ---- what comes back ---- */
+
+/* What the cluster does in a while at the rate of the last ones. */
+static void measure(struct sender *self)
+{
+    uint64_t now = mupy_now_ms();
+    uint64_t passed_ms = now > self->measured_ms ? now - self->measured_ms : 1;
+    Py_ssize_t window = self->capacity + 2 +
+                        (Py_ssize_t)((uint64_t)self->landed * WINDOW_MS / passed_ms);
+
+    self->landed = 0;
+    self->measured_ms = now;
+    if (window < self->window / 2)
+        window = self->window / 2;
+    self->window = window < WINDOW_MAX ? window : WINDOW_MAX;
+}
+
+void mupy_sender_landed(PyObject *owner, Py_ssize_t count)
+{
+    struct sender *self = self_of(owner);
+
+    if (count == 0 || !PyObject_TypeCheck(owner, sender_type))
+        return;
+    self->in_flight -= count;
+    self->landed += count;
+    if (self->landed >= MEASURE_COUNT && !self->is_fixed)
+        measure(self);
+    pump(self);
+}
+
+Py_ssize_t mupy_sender_in_flight(PyObject *owner)
+{
+    return PyObject_TypeCheck(owner, sender_type) ? self_of(owner)->in_flight : 0;
+}
+
+/* ---- methods for the part in Python ---- */
+
+static PyObject *landed(PyObject *object, PyObject *count)
+{
+    Py_ssize_t number = PyLong_AsSsize_t(count);
+
+    if (number == -1 && PyErr_Occurred())
+        return NULL;
+    mupy_sender_landed(object, number);
+    Py_RETURN_NONE;
+}
+
+static PyObject *call_pump(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    pump(self_of(object));
+    Py_RETURN_NONE;
+}
+
+/* _again(future): one that was sent and is not any more waits before all others. */
+static PyObject *again(PyObject *object, PyObject *future)
+{
+    struct sender *self = self_of(object);
+    struct mupy_future *first = (struct mupy_future *)future;
+
+    if (!PyObject_TypeCheck(future, (PyTypeObject *)self->type))
+        return PyErr_Format(PyExc_TypeError, "%R is no future of this executor", future);
+    Py_INCREF(future);
+    first->next = self->first;
+    if (self->first == NULL)
+        self->last = first;
+    self->first = first;
+    self->in_flight--;
+    Py_RETURN_NONE;
+}
+
+/* _take_all(): those that wait, which do so no more. */
+static PyObject *take_all(PyObject *object, PyObject *unused)
+{
+    struct sender *self = self_of(object);
+    PyObject *all = PyList_New(0);
+
+    (void)unused;
+    while (all != NULL && self->first != NULL) {
+        struct mupy_future *future = take_first(self);
+
+        if (PyList_Append(all, (PyObject *)future) != 0)
+            Py_CLEAR(all);
+        Py_DECREF(future);
+    }
+    return all;
+}
+
+static PyObject *get_is_idle(PyObject *object, void *closure)
+{
+    (void)closure;
+    return PyBool_FromLong(is_idle(self_of(object)));
+}
+
+MUPY_ALONE(landed)
+MUPY_ALONE(call_pump)
+MUPY_ALONE(again)
+MUPY_ALONE(take_all)
+
+/* ---- the object ---- */
+
+static int set_options(struct sender *self, PyObject *options)
+{
+    Py_ssize_t at = 0;
+    Py_ssize_t count = PyDict_Size(options);
+    PyObject *key;
+    PyObject *value;
+
+    if (count == 0)
+        return 0;
+    if (count > OPTIONS_MAX) {
+        PyErr_SetString(PyExc_TypeError, "there are not so many options");
+        return -1;
+    }
+    self->names = PyTuple_New(count);
+    for (Py_ssize_t i = 0; self->names != NULL && i < count; i++) {
+        (void)PyDict_Next(options, &at, &key, &value);
+        Py_INCREF(key);
+        Py_INCREF(value);
+        (void)PyTuple_SetItem(self->names, i, key);
+        self->options[i] = value;
+    }
+    return self->names == NULL ? -1 : 0;
+}
+
+/* Sender(coordinator, class of futures, capacity, fixed, options) */
+static PyObject *new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
+{
+    struct sender *self;
+    PyObject *coordinator;
+    PyObject *future_type;
+    PyObject *options;
+    Py_ssize_t capacity;
+    int is_fixed;
+
+    (void)kwargs;
+    if (!PyArg_ParseTuple(args, "O!O!npO!:Sender", mupy_coordinator_type, &coordinator,
+                          &PyType_Type, &future_type, &capacity, &is_fixed, &PyDict_Type,
+                          &options))
+        return NULL;
+    self = (struct sender *)PyType_GenericAlloc(type, 0);
+    if (self == NULL)
+        return NULL;
+    Py_INCREF(coordinator);
+    self->coordinator = coordinator;
+    Py_INCREF(future_type);
+    self->type = future_type;
+    self->capacity = capacity;
+    self->is_fixed = (char)is_fixed;
+    begin_anew(self);
+    if (set_options(self, options) == 0)
+        return (PyObject *)self;
+    Py_DECREF(self);
+    return NULL;
+}
+
+static int traverse(PyObject *object, visitproc visit, void *arg)
+{
+    struct sender *self = self_of(object);
+
+    Py_VISIT(Py_TYPE(object));
+    Py_VISIT(self->coordinator);
+    Py_VISIT(self->type);
+    Py_VISIT(self->plain);
+    for (int i = 0; i < OPTIONS_MAX; i++)
+        Py_VISIT(self->options[i]);
+    for (struct mupy_future *future = self->first; future != NULL; future = future->next)
+        Py_VISIT((PyObject *)future);
+    return 0;
+}
+
+static int clear(PyObject *object)
+{
+    struct sender *self = self_of(object);
+
+    Py_CLEAR(self->plain);
+    Py_CLEAR(self->names);
+    for (int i = 0; i < OPTIONS_MAX; i++)
+        Py_CLEAR(self->options[i]);
+    while (self->first != NULL) {
+        struct mupy_future *future = take_first(self);
+
+        Py_DECREF(future);
+    }
+    return 0;
+}
+
+static void dealloc(PyObject *object)
+{
+    struct sender *self = self_of(object);
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+    PyObject_GC_UnTrack(object);
+    (void)clear(object);
+    Py_XDECREF(self->coordinator);
+    Py_XDECREF(self->type);
+    release(self);
+    Py_DECREF(type);
+}
+
+int mupy_sender_init(PyObject *module)
+{
+    static PyMemberDef members[] = {
+        {"coordinator", T_OBJECT, offsetof(struct sender, coordinator), READONLY, NULL},
+        {"in_flight", T_PYSSIZET, offsetof(struct sender, in_flight), READONLY, NULL},
+        {"capacity", T_PYSSIZET, offsetof(struct sender, capacity), READONLY, NULL},
+        {"is_held", T_BOOL, offsetof(struct sender, is_held), 0, NULL},
+        {"is_shut", T_BOOL, offsetof(struct sender, is_shut), 0, NULL},
+        {NULL, 0, 0, 0, NULL},
+    };
+    static PyGetSetDef getset[] = {
+        {"is_idle", get_is_idle, NULL, "Nothing is in flight or waits.", NULL},
+        {NULL, NULL, NULL, NULL, NULL},
+    };
+    static PyMethodDef methods[] = {
+        {"submit", MUPY_METHOD(submit), METH_FASTCALL, "A new future of a call."},
+        {"_landed", landed_alone, METH_O, "So many closures are over."},
+        {"_pump", call_pump_alone, METH_NOARGS, "Send what there is room for."},
+        {"_again", again_alone, METH_O, "A future that was sent is to be sent again."},
+        {"_take_all", take_all_alone, METH_NOARGS, "Those that wait to be sent."},
+        {NULL, NULL, 0, NULL},
+    };
+    static PyType_Slot slots[] = {
+        {Py_tp_new, new},
+        {Py_tp_dealloc, dealloc},
+        {Py_tp_traverse, traverse},
+        {Py_tp_clear, clear},
+        {Py_tp_methods, methods},
+        {Py_tp_members, members},
+        {Py_tp_getset, getset},
+        {Py_tp_doc, "What sends the closures of an executor."},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {
+        "muster._muster.Sender", sizeof(struct sender), 0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+
+    sender_type = mupy_add_type(module, &spec);
+    return sender_type == NULL ? -1 : 0;
+}

@@ -1,0 +1,626 @@
+/* Variables on the parameter servers. */
+#include "variables/variable.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+PyTypeObject *mupy_variable_type;
+
+static struct mupy_variable *self_of(PyObject *self)
+{
+    return (struct mupy_variable *)self;
+}
+
+struct mupy_variable *mupy_variable_of(PyObject *object)
+{
+    if (!PyObject_TypeCheck(object, mupy_variable_type)) {
+        PyErr_Format(PyExc_TypeError, "a Variable was expected, got %R", object);
+        return NULL;
+    }
+    if (self_of(object)->variable != NULL &&
+        !__atomic_load_n(&self_of(object)->closed, __ATOMIC_ACQUIRE))
+        return self_of(object);
+    (void)mupy_fail(-MU_ECLOSED, "the variable was closed");
+    return NULL;
+}
+
+static PyObject *shape_of(const struct mupy_variable *self)
+{
+    PyObject *shape = PyTuple_New(self->rank);
+
+    for (unsigned i = 0; shape != NULL && i < self->rank; i++) {
+        PyObject *size = PyLong_FromUnsignedLongLong(self->dims[i]);
+
+        if (size == NULL || PyTuple_SetItem(shape, i, size) != 0)
+            Py_CLEAR(shape);
+    }
+    return shape;
+}
+
+/* value broadcast to the shape, for a scalar and its like. */
+static PyObject *broadcast(const struct mupy_variable *self, PyObject *value)
+{
+    static PyObject *to_shape;
+    PyObject *shape = shape_of(self);
+    PyObject *array = NULL;
+
+    if (shape != NULL && mupy_import(&to_shape, "numpy", "broadcast_to") != NULL)
+        array = PyObject_CallFunctionObjArgs(to_shape, value, shape, NULL);
+    Py_XDECREF(shape);
+    return array;
+}
+
+static void refuse_shape(const struct mupy_variable *self, PyObject *given)
+{
+    PyObject *own = shape_of(self);
+    PyObject *other = PyObject_GetAttrString(given, "shape");
+
+    if (own != NULL && other != NULL)
+        PyErr_Format(PyExc_ValueError, "variable %R has the shape %R, got an array of "
+                     "shape %R", self->name, own, other);
+    Py_XDECREF(own);
+    Py_XDECREF(other);
+}
+
+/* muster.variable._converted(value, dtype, name) */
+static int read_converted(const struct mupy_variable *self, PyObject *value,
+                          struct mupy_array *ret_array)
+{
+    static PyObject *convert;
+    PyObject *array = NULL;
+    int rv;
+
+    if (mupy_import(&convert, "muster.variable", "_converted") != NULL)
+        array = PyObject_CallFunction(convert, "OsO", value, mu_dtype_name(self->dtype),
+                                      self->name);
+    rv = array == NULL ? -1 : mupy_array_of(array, self->dtype, ret_array);
+    Py_XDECREF(array);
+    return rv;
+}
+
+int mupy_variable_array(const struct mupy_variable *self, PyObject *value,
+                        struct mupy_array *ret_array)
+{
+    bool same;
+    PyObject *whole;
+    int rv;
+
+    if (value == Py_None) {     /* to NumPy it is a number that is none */
+        (void)PyErr_Format(PyExc_TypeError, "variable %R: None is no value", self->name);
+        return -1;
+    }
+    if (read_converted(self, value, ret_array) != 0)
+        return -1;
+    same = ret_array->rank == self->rank &&
+           memcmp(ret_array->dims, self->dims, self->rank * sizeof self->dims[0]) == 0;
+    if (same)
+        return 0;
+    whole = ret_array->rank == 0 ? broadcast(self, ret_array->keep) : NULL;
+    if (whole == NULL && !PyErr_Occurred())
+        refuse_shape(self, ret_array->keep);
+    Py_CLEAR(ret_array->keep);
+    if (whole == NULL)
+        return -1;
+    rv = mupy_array_of(whole, self->dtype, ret_array);
+    Py_DECREF(whole);
+    return rv;
+}
+
+/* ---- opening ---- */
+
+static void run_open(struct mupy_call *call)
+{
+    mu_variable *variable = NULL;
+
+    call->rv = mu_variable_open(call->object, call->other, call->timeout_ms, &call->error,
+                                &variable);
+    call->made = variable;
+    free(call->other);
+}
+
+static void drop_opened(struct mupy_call *call)
+{
+    mu_variable_close(call->made);
+}
+
+/* The spec has its dimensions behind it. */
+static mu_variable_spec *spec_of(const struct mupy_variable *self, const char *name,
+                                 unsigned flags, const void *initial)
+{
+    mu_variable_spec *spec = malloc(sizeof *spec + sizeof self->dims);
+    uint64_t *dims = (uint64_t *)(void *)(spec + 1);
+
+    if (spec == NULL) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    memcpy(dims, self->dims, sizeof self->dims);
+    *spec = (mu_variable_spec){
+        .name = name,
+        .dtype = self->dtype,
+        .rank = self->rank,
+        .dims = dims,
+        .shards = self->shards,
+        .initial = initial,
+        .flags = flags,
+    };
+    return spec;
+}
+
+static int open_it(struct mupy_variable *self, PyObject *node, unsigned flags,
+                   const struct mupy_array *initial, int64_t timeout_ms)
+{
+    const char *name = PyUnicode_AsUTF8AndSize(self->name, NULL);
+    mu_variable_spec *spec =
+        name == NULL ? NULL : spec_of(self, name, flags,
+                                      initial->keep == NULL ? NULL : initial->data);
+    struct mupy_call *call = spec == NULL ? NULL : mupy_call_new(run_open);
+    int rv;
+
+    if (call == NULL) {
+        free(spec);
+        return -1;
+    }
+    call->drop = drop_opened;
+    call->object = mupy_node_of(node);
+    call->other = spec;
+    call->timeout_ms = timeout_ms;
+    mupy_call_keep(call, node);
+    mupy_call_keep(call, (PyObject *)self);
+    if (initial->keep != NULL)
+        mupy_call_keep(call, initial->keep);
+    if (mupy_call_run(call) != 0)
+        return -1;
+    rv = call->rv;
+    if (rv == 0)
+        self->variable = call->made;
+    else
+        (void)mupy_raise(&call->error, NULL);
+    mupy_call_free(call);
+    return rv == 0 ? 0 : -1;
+}
+
+/* dtype and shape from what is given, or from the initial value. */
+static int describe(struct mupy_variable *self, PyObject *initial, PyObject *shape,
+                    PyObject *dtype, struct mupy_array *ret_array)
+{
+    ret_array->keep = NULL;
+    if (dtype != Py_None && (self->dtype = mupy_dtype_of(dtype)) < 0)
+        return -1;
+    if (initial != Py_None &&
+        mupy_array_of(initial, dtype == Py_None ? MU_DTYPE_NONE : self->dtype,
+                      ret_array) != 0)
+        return -1;
+    if (dtype == Py_None)
+        self->dtype = initial == Py_None ? MU_F32 : ret_array->dtype;
+    if (shape != Py_None && mupy_shape_of(shape, self->dims, &self->rank) != 0)
+        return -1;
+    if (initial != Py_None && shape == Py_None) {
+        self->rank = ret_array->rank;
+        memcpy(self->dims, ret_array->dims, sizeof self->dims);
+    }
+    if (initial == Py_None && shape == Py_None) {
+        PyErr_SetString(PyExc_TypeError, "a variable has an initial value or a shape");
+        return -1;
+    }
+    if (initial == Py_None || shape == Py_None)
+        return 0;
+    Py_CLEAR(ret_array->keep);
+    return mupy_variable_array(self, initial, ret_array);
+}
+
+static int init(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"node", "name", "initial_value", "shape", "dtype", "shards",
+                            "existing", "recreate", "timeout", NULL};
+    struct mupy_variable *self = self_of(object);
+    PyObject *node;
+    PyObject *name;
+    PyObject *initial = Py_None;
+    PyObject *shape = Py_None;
+    PyObject *dtype = Py_None;
+    PyObject *timeout = NULL;
+    unsigned shards = 0;
+    int existing = 0;
+    int recreate = 0;
+    struct mupy_array array = {NULL, NULL, 0, 0, {0}, 0};
+    int64_t timeout_ms;
+    int rv;
+
+    if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OU|OOOIppO:Variable", names, &node,
+                                     &name, &initial, &shape, &dtype, &shards, &existing,
+                                     &recreate, &timeout) ||
+        mupy_timeout(timeout, &timeout_ms) != 0 || mupy_node_of(node) == NULL)
+        return -1;
+    if (self->variable != NULL) {
+        (void)mupy_fail(-MU_EEXISTS, "the variable is open already");
+        return -1;
+    }
+    self->shards = shards;
+    Py_XDECREF(self->name);
+    Py_XDECREF(self->node);
+    self->name = name;
+    self->node = node;
+    Py_INCREF(name);
+    Py_INCREF(node);
+    rv = describe(self, initial, shape, dtype, &array);
+    if (rv == 0)
+        rv = open_it(self, node,
+                     (existing ? MU_VARIABLE_EXISTING : 0u) |
+                         (recreate ? MU_VARIABLE_RECREATE : 0u),
+                     &array, timeout_ms);
+    Py_XDECREF(array.keep);
+    return rv;
+}
+
+static PyObject *close_it(PyObject *object, PyObject *unused)
+{
+    (void)unused;
+    __atomic_store_n(&self_of(object)->closed, true, __ATOMIC_RELEASE);
+    Py_RETURN_NONE;
+}
+
+static int traverse(PyObject *object, visitproc visit, void *arg)
+{
+    Py_VISIT(self_of(object)->node);
+    return 0;
+}
+
+static void dealloc(PyObject *object)
+{
+    struct mupy_variable *self = self_of(object);
+    PyTypeObject *type = Py_TYPE(object);
+    freefunc release = (freefunc)PyType_GetSlot(type, Py_tp_free);
+
+    PyObject_GC_UnTrack(object);
+    mu_variable_close(self->variable);
+    Py_CLEAR(self->name);
+    Py_CLEAR(self->node);
+    release(object);
+    Py_DECREF(type);
+}
+
+/* ---- reading and writing ---- */
+
+static void run_read(struct mupy_call *call)
+{
+    call->rv = mu_variable_read(call->object, call->other, call->size, call->timeout_ms,
+                                &call->error);
+}
+
+static void run_version(struct mupy_call *call)
+{
+    call->rv = mu_variable_version(call->object, call->timeout_ms, &call->error,
+                                   &call->number);
+}
+
+static void run_assign(struct mupy_call *call)
+{
+    call->rv = mu_variable_assign(call->object, call->data, call->size, call->timeout_ms,
+                                  &call->error);
+}
+
+static void run_add(struct mupy_call *call)
+{
+    call->rv = mu_variable_add(call->object, call->data, call->size, call->timeout_ms,
+                               &call->error);
+}
+
+static void run_apply(struct mupy_call *call)
+{
+    const mu_optimizer *optimizer = (const mu_optimizer *)(const void *)call->text;
+
+    call->rv = mu_variable_apply(call->object, call->data, call->size, optimizer,
+                                 call->timeout_ms, &call->error);
+}
+
+static struct mupy_call *call_of(struct mupy_variable *self, PyObject *timeout,
+                                 void (*run)(struct mupy_call *call))
+{
+    struct mupy_call *call;
+    int64_t timeout_ms;
+
+    if (mupy_timeout(timeout, &timeout_ms) != 0)
+        return NULL;
+    call = mupy_call_new(run);
+    if (call == NULL)
+        return NULL;
+    call->object = self->variable;
+    call->timeout_ms = timeout_ms;
+    mupy_call_keep(call, (PyObject *)self);
+    return call;
+}
+
+static PyObject *read_whole(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    struct mupy_variable *self = mupy_variable_of(object);
+    PyObject *timeout = NULL;
+    struct mupy_call *call;
+    struct mupy_array array;
+    PyObject *made;
+    PyObject *result;
+
+    if (self == NULL ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:read", names, &timeout))
+        return NULL;
+    made = mupy_array_new(self->dtype, self->rank, self->dims);
+    call = made == NULL ? NULL : call_of(self, timeout, run_read);
+    if (call == NULL || mupy_array_of(made, MU_DTYPE_NONE, &array) != 0) {
+        Py_XDECREF(made);
+        return NULL;
+    }
+    call->other = (void *)(uintptr_t)array.data;
+    call->size = array.bytes;
+    mupy_call_keep(call, made);
+    Py_DECREF(array.keep);
+    result = mupy_call_finish(call);
+    if (result == NULL)
+        Py_CLEAR(made);
+    Py_XDECREF(result);
+    return made;
+}
+
+static PyObject *array_protocol(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    PyObject *none = PyTuple_New(0);
+    PyObject *array = none == NULL ? NULL : read_whole(object, none, NULL);
+    PyObject *dtype = NULL;
+    PyObject *converted;
+
+    (void)kwargs;
+    Py_XDECREF(none);
+    if (array == NULL || !PyArg_ParseTuple(args, "|O", &dtype) || dtype == NULL ||
+        dtype == Py_None)
+        return array;
+    converted = PyObject_CallMethod(array, "astype", "O", dtype);
+    Py_DECREF(array);
+    return converted;
+}
+
+static PyObject *version(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"timeout", NULL};
+    struct mupy_variable *self = mupy_variable_of(object);
+    PyObject *timeout = NULL;
+    PyObject *result = NULL;
+    struct mupy_call *call;
+
+    if (self == NULL ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "|O:version", names, &timeout))
+        return NULL;
+    call = call_of(self, timeout, run_version);
+    if (call == NULL || mupy_call_run(call) != 0)
+        return NULL;
+    if (call->rv != 0)
+        (void)mupy_raise(&call->error, NULL);
+    else
+        result = PyLong_FromUnsignedLongLong(call->number);
+    mupy_call_free(call);
+    return result;
+}
+
+static PyObject *write_value(struct mupy_variable *self, PyObject *value,
+                             PyObject *timeout, const mu_optimizer *optimizer,
+                             void (*run)(struct mupy_call *call))
+{
+    struct mupy_array array;
+    struct mupy_call *call;
+
+    if (mupy_variable_array(self, value, &array) != 0)
+        return NULL;
+    call = call_of(self, timeout, run);
+    if (call == NULL) {
+        Py_DECREF(array.keep);
+        return NULL;
+    }
+    call->data = array.data;
+    call->size = array.bytes;
+    if (optimizer != NULL)
+        memcpy(call->text, optimizer, sizeof *optimizer);
+    mupy_call_keep(call, array.keep);
+    Py_DECREF(array.keep);
+    return mupy_call_finish(call);
+}
+
+static PyObject *write_with(PyObject *object, PyObject *args, PyObject *kwargs,
+                            void (*run)(struct mupy_call *call))
+{
+    static char *names[] = {"value", "timeout", NULL};
+    struct mupy_variable *self = mupy_variable_of(object);
+    PyObject *value;
+    PyObject *timeout = NULL;
+
+    if (self == NULL ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "O|O", names, &value, &timeout))
+        return NULL;
+    return write_value(self, value, timeout, NULL, run);
+}
+
+static PyObject *assign(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    return write_with(object, args, kwargs, run_assign);
+}
+
+static PyObject *assign_add(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    return write_with(object, args, kwargs, run_add);
+}
+
+static PyObject *assign_sub(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"value", "timeout", NULL};
+    struct mupy_variable *self = mupy_variable_of(object);
+    PyObject *value;
+    PyObject *timeout = NULL;
+    struct mupy_array array;
+    PyObject *negative;
+    PyObject *result = NULL;
+
+    if (self == NULL ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "O|O", names, &value, &timeout) ||
+        mupy_variable_array(self, value, &array) != 0)
+        return NULL;
+    negative = PyNumber_Negative(array.keep);
+    Py_DECREF(array.keep);
+    if (negative != NULL)
+        result = write_value(self, negative, timeout, NULL, run_add);
+    Py_XDECREF(negative);
+    return result;
+}
+
+static PyObject *apply_gradient(PyObject *object, PyObject *args, PyObject *kwargs)
+{
+    static char *names[] = {"gradient", "rate", "momentum", "timeout", NULL};
+    struct mupy_variable *self = mupy_variable_of(object);
+    mu_optimizer optimizer = {0, 0};
+    PyObject *gradient;
+    PyObject *timeout = NULL;
+
+    if (self == NULL ||
+        !PyArg_ParseTupleAndKeywords(args, kwargs, "Od|dO:apply_gradient", names,
+                                     &gradient, &optimizer.rate, &optimizer.momentum,
+                                     &timeout))
+        return NULL;
+    return write_value(self, gradient, timeout, &optimizer, run_apply);
+}
+
+/* ---- what it is ---- */
+
+static PyObject *get_name(PyObject *object, void *closure)
+{
+    (void)closure;
+    Py_INCREF(self_of(object)->name);
+    return self_of(object)->name;
+}
+
+static PyObject *get_shape(PyObject *object, void *closure)
+{
+    (void)closure;
+    return shape_of(self_of(object));
+}
+
+static PyObject *get_dtype(PyObject *object, void *closure)
+{
+    static PyObject *make;
+
+    (void)closure;
+    if (mupy_import(&make, "numpy", "dtype") == NULL)
+        return NULL;
+    return PyObject_CallFunction(make, "s", mu_dtype_name(self_of(object)->dtype));
+}
+
+static PyObject *get_nbytes(PyObject *object, void *closure)
+{
+    struct mupy_variable *self = mupy_variable_of(object);
+
+    (void)closure;
+    return self == NULL ? NULL : PyLong_FromSize_t(mu_variable_bytes(self->variable));
+}
+
+static PyObject *get_shards(PyObject *object, void *closure)
+{
+    (void)closure;
+    return PyLong_FromUnsignedLong(self_of(object)->shards);
+}
+
+static PyObject *get_node(PyObject *object, void *closure)
+{
+    (void)closure;
+    Py_INCREF(self_of(object)->node);
+    return self_of(object)->node;
+}
+
+/* Where it is unpickled, it is opened on the node of the run. */
+static PyObject *reduce(PyObject *object, PyObject *unused)
+{
+    static PyObject *open_again;
+    struct mupy_variable *self = self_of(object);
+    PyObject *shape;
+
+    (void)unused;
+    if (mupy_import(&open_again, "muster._worker", "open_variable") == NULL)
+        return NULL;
+    shape = shape_of(self);
+    if (shape == NULL)
+        return NULL;
+    return Py_BuildValue("O(OsN)", open_again, self->name, mu_dtype_name(self->dtype),
+                         shape);
+}
+
+static PyObject *repr(PyObject *object)
+{
+    struct mupy_variable *self = self_of(object);
+    PyObject *shape = self->name == NULL ? NULL : shape_of(self);
+    PyObject *text;
+
+    if (shape == NULL)
+        return PyUnicode_FromString("<muster.Variable: not open>");
+    text = PyUnicode_FromFormat("<muster.Variable %R shape=%R dtype=%s>", self->name,
+                                shape, mu_dtype_name(self->dtype));
+    Py_DECREF(shape);
+    return text;
+}
+
+int mupy_variable_init(PyObject *module)
+{
+    static PyMethodDef methods[] = {
+        {"read", MUPY_METHOD(read_whole), METH_VARARGS | METH_KEYWORDS,
+         "read(timeout=None)\n--\n\nThe whole variable, as a new array."},
+        {"numpy", MUPY_METHOD(read_whole), METH_VARARGS | METH_KEYWORDS,
+         "numpy(timeout=None)\n--\n\nThe same as read()."},
+        {"read_value", MUPY_METHOD(read_whole), METH_VARARGS | METH_KEYWORDS,
+         "read_value(timeout=None)\n--\n\nThe same as read()."},
+        {"__array__", MUPY_METHOD(array_protocol), METH_VARARGS | METH_KEYWORDS,
+         "The same as read(), for numpy."},
+        {"assign", MUPY_METHOD(assign), METH_VARARGS | METH_KEYWORDS,
+         "assign(value, timeout=None)\n--\n\nReplace the whole. At once, also in a "
+         "function: see Run.assign()."},
+        {"assign_add", MUPY_METHOD(assign_add), METH_VARARGS | METH_KEYWORDS,
+         "assign_add(value, timeout=None)\n--\n\n"
+         "Add element by element; a scalar is added to all. UnavailableError: a server "
+         "was lost,\nand nobody knows whether it added. At once, also in a function: see "
+         "Run.add()."},
+        {"assign_sub", MUPY_METHOD(assign_sub), METH_VARARGS | METH_KEYWORDS,
+         "assign_sub(value, timeout=None)\n--\n\nSubtract, as assign_add() adds."},
+        {"apply_gradient", MUPY_METHOD(apply_gradient), METH_VARARGS | METH_KEYWORDS,
+         "apply_gradient(gradient, rate, momentum=0.0, timeout=None)\n--\n\n"
+         "On the servers: v = momentum * v + gradient; x = x - rate * v. float32 and "
+         "float64."},
+        {"version", MUPY_METHOD(version), METH_VARARGS | METH_KEYWORDS,
+         "version(timeout=None)\n--\n\nHow many writes it has seen."},
+        {"close", close_it, METH_NOARGS,
+         "close()\n--\n\nFree the handle; the variable stays on its servers."},
+        {"__reduce__", reduce, METH_NOARGS, "Opens it again, on a worker."},
+        {NULL, NULL, 0, NULL},
+    };
+    static PyGetSetDef getset[] = {
+        {"name", get_name, NULL, "Its name.", NULL},
+        {"shape", get_shape, NULL, "Its dimensions, a tuple.", NULL},
+        {"dtype", get_dtype, NULL, "Its numpy.dtype.", NULL},
+        {"nbytes", get_nbytes, NULL, "Bytes of the whole.", NULL},
+        {"node", get_node, NULL, "The node that it is opened on.", NULL},
+        {"shards", get_shards, NULL, "What was asked for, 0: by its size.", NULL},
+        {NULL, NULL, NULL, NULL, NULL},
+    };
+    static PyType_Slot slots[] = {
+        {Py_tp_new, PyType_GenericNew},
+        {Py_tp_init, init},
+        {Py_tp_dealloc, dealloc},
+        {Py_tp_traverse, traverse},
+        {Py_tp_methods, methods},
+        {Py_tp_getset, getset},
+        {Py_tp_repr, repr},
+        {Py_tp_doc, "Variable(node, name, initial_value=None, shape=None, dtype=None, "
+                    "shards=0, existing=False, recreate=False, timeout=None)\n--\n\n"
+                    "A dense variable on the parameter servers, created when there is "
+                    "none of that name."},
+        {0, NULL},
+    };
+    static PyType_Spec spec = {
+        "muster._muster.BaseVariable", sizeof(struct mupy_variable), 0,
+        Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots};
+
+    mupy_variable_type = mupy_add_type(module, &spec);
+    return mupy_variable_type == NULL ? -1 : 0;
+}

@@ -1,0 +1,292 @@
+/* The resolver kubernetes_job: an Indexed Job, a JobSet, a StatefulSet or everything
+ * behind a headless service, from variables and the cluster's DNS, without its API.
+ *
+ * Kubernetes numbers the pods, and a headless service gives each a name:
+ *
+ *     Indexed Job, StatefulSet    NAME-INDEX.SERVICE
+ *     JobSet                      JOBSET-REPLICATED_JOB-JOB_INDEX-INDEX.SERVICE */
+#include "resolver/cloud/resolvers.h"
+#include "resolver/cloud/kubernetes/job_kind.h"
+#include "runtime/base/text.h"
+
+#include <muster/resolver.h>
+
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    WAIT_MS = 10000
+};
+
+/* ---- Names ---- */
+
+static unsigned group_size(const struct mu__kube_job_group *group)
+{
+    return group->replicas * group->tasks;
+}
+
+static unsigned count_tasks(const struct mu__kube_job_plan *plan)
+{
+    unsigned count = 0;
+
+    for (size_t i = 0; i < plan->groups_count; i++)
+        count += group_size(&plan->groups[i]);
+    return count;
+}
+
+static int make_host(const struct mu__kube_job_plan *plan,
+                     const struct mu__kube_job_group *group, unsigned i,
+                     mu_error *ret_error, char *ret_host)
+{
+    int size;
+
+    if (plan->mode == MU__KUBE_MODE_JOB_SET)
+        size = snprintf(ret_host, MU__KUBE_JOB_HOST_BYTES, "%s-%s-%u-%u%s", plan->jobset,
+                        group->name, i / group->tasks, i % group->tasks, plan->suffix);
+    else
+        size = snprintf(ret_host, MU__KUBE_JOB_HOST_BYTES, "%s-%u%s", group->name, i,
+                        plan->suffix);
+    if (size > 0 && size < MU__KUBE_JOB_HOST_BYTES)
+        return 0;
+    return mu_error_set(ret_error, -MU_EINVALID,
+                        "the name of pod %u of %s: expected fewer than %d bytes", i,
+                        group->name, (int)MU__KUBE_JOB_HOST_BYTES);
+}
+
+static int no_such_host(const char *host, const char *words, mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                        "%.150s has no address (%.80s). Does the pod run, is there a "
+                        "headless service (clusterIP: None) with this name that selects "
+                        "it, with publishNotReadyAddresses: true, and is it the pod's "
+                        "subdomain?",
+                        host, words);
+}
+
+/* The addresses of a name; *ret_lines is the requests'. */
+static int look_up(struct mu__requests *requests, const char *host, mu_error *ret_error,
+                   const char **ret_lines)
+{
+    const struct mu__request request = {.kind = MU__REQUEST_ADDRESSES,
+                                        .name = host,
+                                        .timeout_ms = WAIT_MS,
+                                        .retry_missing = true};
+    const struct mu__answer *answer = mu__requests_get(requests, &request);
+
+    if (answer == NULL)
+        return MU__LATER;
+    if (answer->code == -MU_ENOTFOUND || (answer->code == 0 && answer->size == 0))
+        return no_such_host(host, answer->code == 0 ? "the answer is empty"
+                                                    : answer->error.message,
+                            ret_error);
+    if (answer->code != 0)
+        return mu__answer_check(answer, host, ret_error);
+    *ret_lines = answer->data;
+    return 0;
+}
+
+/* ---- The cluster ---- */
+
+/* Where the tasks of a group of its own type, or by rank over all jobs, stand. */
+struct cursor {
+    struct mu__jobs jobs;
+    unsigned rank;
+};
+
+static void find_index(const struct cursor *cursor,
+                       const struct mu__kube_job_group *group,
+                       const mu_resolution *resolution, const char **ret_type,
+                       int *ret_index)
+{
+    if (group->type[0] == '\0') {
+        mu__jobs_at(&cursor->jobs, cursor->rank, ret_type, ret_index);
+        return;
+    }
+    *ret_type = group->type;
+    *ret_index = (int)mu_cluster_task_count(resolution->cluster, group->type);
+}
+
+static int add_pod(struct mu__requests *requests, const struct mu__kube_job_plan *plan,
+                   const struct mu__kube_job_group *group, unsigned i,
+                   struct cursor *cursor, mu_error *ret_error, mu_resolution *resolution)
+{
+    char host[MU__KUBE_JOB_HOST_BYTES];
+    char ip[64];
+    const char *lines = NULL;
+    const char *type;
+    int index;
+    int rv = make_host(plan, group, i, ret_error, host);
+
+    if (rv == 0 && (plan->by_ip || cursor->rank < plan->waits_for))
+        rv = look_up(requests, host, ret_error, &lines);
+    if (rv != 0)
+        return rv;
+    find_index(cursor, group, resolution, &type, &index);
+    if (group == &plan->groups[plan->own_group] &&
+        i == plan->own_replica * group->tasks + plan->own_index) {
+        MU__COPY_TEXT(resolution->task_type, type);
+        resolution->task_index = index;
+    }
+    if (plan->by_ip)
+        (void)snprintf(ip, sizeof ip, "%.*s", (int)strcspn(lines, "\n"), lines);
+    cursor->rank++;
+    return mu__resolution_add_host(resolution, host, type, index,
+                                   plan->by_ip ? ip : host, plan->port, ret_error);
+}
+
+/* Ask for all names that are waited for, before one of them is. */
+static void request_ahead(struct mu__requests *requests,
+                          const struct mu__kube_job_plan *plan)
+{
+    unsigned rank = 0;
+
+    for (size_t k = 0; k < plan->groups_count; k++) {
+        for (unsigned i = 0; i < group_size(&plan->groups[k]); i++) {
+            char host[MU__KUBE_JOB_HOST_BYTES];
+            const char *lines;
+
+            if (rank++ < plan->waits_for &&
+                make_host(plan, &plan->groups[k], i, NULL, host) == 0)
+                (void)look_up(requests, host, NULL, &lines);
+        }
+    }
+}
+
+static int add_groups(struct mu__requests *requests, const struct mu__settings *settings,
+                      const struct mu__kube_job_plan *plan, mu_error *ret_error,
+                      mu_resolution *resolution)
+{
+    struct cursor cursor = {.rank = 0};
+    char origin[128];
+    int rv = 0;
+
+    mu__setting_origin(requests, settings, MU__KUBE_JOB_JOBS, origin);
+    if (plan->groups[0].type[0] == '\0')
+        rv = mu__jobs_parse(mu__setting(requests, settings, MU__KUBE_JOB_JOBS), origin,
+                            count_tasks(plan), ret_error, &cursor.jobs);
+    if (rv == 0)
+        request_ahead(requests, plan);
+    for (size_t k = 0; rv == 0 && k < plan->groups_count; k++)
+        for (unsigned i = 0; rv == 0 && i < group_size(&plan->groups[k]); i++)
+            rv = add_pod(requests, plan, &plan->groups[k], i, &cursor, ret_error,
+                         resolution);
+    return rv;
+}
+
+/* ---- All addresses behind a service ---- */
+
+static bool has_line(const char *lines, const char *line, size_t size)
+{
+    for (const char *at = lines; at != NULL && *at != '\0'; at += *at == '\n') {
+        size_t length = strcspn(at, "\n");
+
+        if (length == size && memcmp(at, line, size) == 0)
+            return true;
+        at += length;
+    }
+    return false;
+}
+
+/* The own addresses: POD_IP, else what the own name stands for in the pod. */
+static int own_addresses(struct mu__requests *requests, const char **ret_lines)
+{
+    const char *host_name = mu__kube_job_host_name(requests);
+    const struct mu__request request = {
+        .kind = MU__REQUEST_ADDRESSES, .name = host_name, .tries = 1};
+    const struct mu__answer *answer;
+
+    *ret_lines = mu__request_variable(requests, "POD_IP");
+    if (*ret_lines != NULL || host_name == NULL)
+        return 0;
+    answer = mu__requests_get(requests, &request);
+    if (answer == NULL)
+        return MU__LATER;
+    *ret_lines = answer->code == 0 ? answer->data : NULL;
+    return 0;
+}
+
+static unsigned count_lines(const char *lines)
+{
+    unsigned count = 0;
+
+    for (const char *at = lines; *at != '\0'; at += *at == '\n') {
+        at += strcspn(at, "\n");
+        count++;
+    }
+    return count;
+}
+
+static int add_lines(const char *lines, const char *own, const struct mu__jobs *jobs,
+                     const struct mu__kube_job_plan *plan, mu_error *ret_error,
+                     mu_resolution *resolution)
+{
+    unsigned rank = 0;
+
+    for (const char *at = lines; *at != '\0'; at += *at == '\n') {
+        size_t size = strcspn(at, "\n");
+        const char *type;
+        char ip[64];
+        int index;
+        int rv;
+
+        mu__jobs_at(jobs, rank++, &type, &index);
+        (void)snprintf(ip, sizeof ip, "%.*s", (int)size, at);
+        rv = mu__resolution_add_host(resolution, plan->suffix + 1, type, index, ip,
+                                     plan->port, ret_error);
+        if (rv != 0)
+            return rv;
+        if (has_line(own, at, size)) {
+            MU__COPY_TEXT(resolution->task_type, type);
+            resolution->task_index = index;
+        }
+        at += size;
+    }
+    return 0;
+}
+
+static int add_service(struct mu__requests *requests, const struct mu__settings *settings,
+                       const struct mu__kube_job_plan *plan, mu_error *ret_error,
+                       mu_resolution *resolution)
+{
+    unsigned expected = plan->groups[0].tasks;
+    const char *lines = NULL;
+    const char *own = NULL;
+    struct mu__jobs jobs;
+    char origin[128];
+    unsigned found;
+    int rv = look_up(requests, plan->suffix + 1, ret_error, &lines);
+
+    if (own_addresses(requests, &own) == MU__LATER)
+        rv = rv == 0 ? MU__LATER : rv;
+    if (rv != 0)
+        return rv;
+    found = count_lines(lines);
+    if (found != expected)
+        return mu_error_set(ret_error,
+                            found < expected ? -MU_EUNAVAILABLE : -MU_EPRECONDITION,
+                            "%s: expected %u addresses (tasks), but there are %u",
+                            plan->suffix + 1, expected, found);
+    mu__setting_origin(requests, settings, MU__KUBE_JOB_JOBS, origin);
+    rv = mu__jobs_parse(mu__setting(requests, settings, MU__KUBE_JOB_JOBS), origin, found,
+                        ret_error, &jobs);
+    return rv == 0 ? add_lines(lines, own, &jobs, plan, ret_error, resolution) : rv;
+}
+
+int mu__kube_job_resolve(struct mu__requests *requests,
+                         const struct mu__settings *settings, mu_error *ret_error,
+                         mu_resolution *ret_resolution)
+{
+    struct mu__kube_job_plan plan = {.own_group = 0};
+    int rv = mu__kube_job_read(requests, settings, ret_error, &plan);
+
+    MU__COPY_TEXT(ret_resolution->rpc_layer,
+                  mu__setting(requests, settings, MU__KUBE_JOB_RPC_LAYER));
+    if (rv != 0)
+        return rv;
+    if (plan.mode == MU__KUBE_MODE_SERVICE)
+        return add_service(requests, settings, &plan, ret_error, ret_resolution);
+    return add_groups(requests, settings, &plan, ret_error, ret_resolution);
+}
+
+/* Many Indexed Jobs have tasks that know nothing of each other: only with their number
+ * (or the groups) it is known that these here do. */

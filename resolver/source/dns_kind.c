@@ -1,0 +1,566 @@
+/* The resolver dns: the tasks of a job are the addresses of a name, or the targets of its
+ * SRV records.
+ *
+ * An query asks all names of its plan at once, makes a list of tasks of the answers,
+ * and looks for this machine in it. */
+#include "resolver/source/dns_plan.h"
+#include "runtime/base/json.h"
+#include "runtime/base/text.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    OWN_NAME_MS = 3000, /* to find out this machine's addresses */
+    WATCH_MS = 5000
+};
+
+struct task {
+    const struct mu__dns_row *row;
+    int index;
+    unsigned priority;
+    unsigned port;
+    char name[MU__DNS_NAME_BYTES]; /* "" when it is only known by address */
+    char address[48];              /* "" when it is only known by name */
+};
+
+struct tasks {
+    struct task *items;
+    size_t count;
+    size_t room;
+    int next[MU__DNS_TYPES_MAX];
+};
+
+/* ---- Asking ---- */
+
+static const struct mu__answer *request_name(struct mu__requests *requests,
+                                             const struct mu__dns_plan *plan,
+                                             enum mu__request_kind kind, const char *name)
+{
+    const struct mu__request request = {
+        .kind = kind, .name = name, .retry_missing = true, .dns_server = plan->server};
+
+    return mu__requests_get(requests, &request);
+}
+
+static const struct mu__answer *request_row(struct mu__requests *requests,
+                                            const struct mu__dns_plan *plan,
+                                            const struct mu__dns_row *row)
+{
+    return request_name(requests, plan,
+                        row->port == 0 ? MU__REQUEST_SERVICES : MU__REQUEST_ADDRESSES,
+                        row->name);
+}
+
+/* What the resolver looks at, for messages: "worker: workers.example". */
+static void text_of(const struct mu__dns_row *row, char *out, size_t size)
+{
+    (void)snprintf(out, size, "%s: %s", row->type_name, row->name);
+}
+
+/* ---- From answers to tasks ---- */
+
+static struct task *new_task(struct tasks *tasks, const struct mu__dns_row *row)
+{
+    struct task *items;
+    size_t room;
+
+    if (tasks->count == tasks->room) {
+        room = tasks->room == 0 ? 64 : tasks->room * 2;
+        items = realloc(tasks->items, room * sizeof *items);
+        if (items == NULL)
+            return NULL;
+        tasks->items = items;
+        tasks->room = room;
+    }
+    tasks->items[tasks->count] = (struct task){.row = row, .port = row->port};
+    return &tasks->items[tasks->count++];
+}
+
+static bool has_family(const char *text, size_t size, bool v6)
+{
+    return size > 0 && (memchr(text, ':', size) != NULL) == v6;
+}
+
+static bool holds_v4(const char *text)
+{
+    for (; *text != '\0'; text += strspn(text, "\n")) {
+        size_t size = strcspn(text, "\n");
+
+        if (has_family(text, size, false))
+            return true;
+        text += size;
+    }
+    return false;
+}
+
+/* The next address that counts, NULL past the end. */
+static const char *next_address(const struct mu__dns_plan *plan, const char *text,
+                                const char *at, size_t *ret_size)
+{
+    bool needs_ipv4 = plan->family != MU__DNS_ONLY_6;
+    bool needs_ipv6 = plan->family == MU__DNS_ONLY_6 || plan->family == MU__DNS_ALL ||
+                   (plan->family == MU__DNS_AUTO && !holds_v4(text));
+
+    while (*at != '\0') {
+        size_t size = strcspn(at, "\n");
+
+        if ((needs_ipv4 && has_family(at, size, false)) ||
+            (needs_ipv6 && has_family(at, size, true))) {
+            *ret_size = size;
+            return at;
+        }
+        at += size;
+        at += *at == '\n';
+    }
+    return NULL;
+}
+
+static int no_address(const char *what, mu_error *ret_error)
+{
+    return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                        "%s: there is no address of the family that is asked for", what);
+}
+
+static int add_addresses(const struct mu__dns_plan *plan, const struct mu__dns_row *row,
+                         const struct mu__answer *answer, mu_error *ret_error,
+                         struct tasks *tasks)
+{
+    const char *at = answer->data;
+    size_t first = tasks->count;
+    char what[320];
+    size_t size;
+
+    text_of(row, what, sizeof what);
+    while ((at = next_address(plan, answer->data, at, &size)) != NULL) {
+        struct task *task = new_task(tasks, row);
+
+        if (task == NULL)
+            return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", what);
+        (void)snprintf(task->address, sizeof task->address, "%.*s", (int)size, at);
+        at += size;
+    }
+    if (tasks->count == first)
+        return no_address(what, ret_error);
+    if (plan->as_name && tasks->count == first + 1)
+        MU__COPY_TEXT(tasks->items[first].name, row->name);
+    return 0;
+}
+
+/* "PRIORITY WEIGHT PORT TARGET". */
+static bool read_service(const char *text, size_t size, struct task *task)
+{
+    int numbers[3];
+    const char *end = text + size;
+
+    for (int i = 0; i < 3; i++) {
+        const char *space = memchr(text, ' ', (size_t)(end - text));
+
+        if (space == NULL || !mu__dns_number(text, (size_t)(space - text), &numbers[i]))
+            return false;
+        text = space + 1;
+    }
+    size = (size_t)(end - text);
+    if (size == 0 || size >= sizeof task->name)
+        return false;
+    task->priority = (unsigned)numbers[0];
+    task->port = (unsigned)numbers[2];
+    memcpy(task->name, text, size);
+    task->name[size] = '\0';
+    return true;
+}
+
+static int add_services(const struct mu__dns_row *row, const struct mu__answer *answer,
+                        mu_error *ret_error, struct tasks *tasks)
+{
+    char what[320];
+    size_t size;
+
+    text_of(row, what, sizeof what);
+    for (const char *at = answer->data; *at != '\0'; at += size + (at[size] == '\n')) {
+        struct task *task = new_task(tasks, row);
+
+        size = strcspn(at, "\n");
+        if (task == NULL)
+            return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", what);
+        if (read_service(at, size, task) && task->port > 0 && task->port <= 65535 &&
+            strcmp(task->name, ".") != 0)
+            continue;
+        return mu__refuse(ret_error, at, size,
+                          "%s: expected a record with a port and a target", what);
+    }
+    return 0;
+}
+
+/* Numbers in names count as numbers: ps-2 is before ps-10. */
+static int compare_names(const char *a, const char *b)
+{
+    while (*a != '\0' && *b != '\0') {
+        size_t digits_a = strspn(a, "0123456789");
+        size_t digits_b = strspn(b, "0123456789");
+        int order = 0;
+
+        if (digits_a > 0 && digits_b > 0) {
+            size_t zeros_a = strspn(a, "0");
+            size_t zeros_b = strspn(b, "0");
+            size_t size_a = digits_a - (zeros_a < digits_a ? zeros_a : digits_a);
+            size_t size_b = digits_b - (zeros_b < digits_b ? zeros_b : digits_b);
+
+            order = size_a != size_b ? (size_a < size_b ? -1 : 1)
+                                     : strncmp(a + zeros_a, b + zeros_b, size_a);
+            a += digits_a;
+            b += digits_b;
+        } else {
+            order = (unsigned char)*a++ - (unsigned char)*b++;
+        }
+        if (order != 0)
+            return order;
+    }
+    return (unsigned char)*a - (unsigned char)*b;
+}
+
+static int compare_services(const void *left, const void *right)
+{
+    const struct task *a = left;
+    const struct task *b = right;
+    int order;
+
+    if (a->priority != b->priority)
+        return a->priority < b->priority ? -1 : 1;
+    order = compare_names(a->name, b->name);
+    if (order == 0)
+        order = strcmp(a->name, b->name);
+    if (order != 0)
+        return order;
+    return (a->port > b->port) - (a->port < b->port);
+}
+
+static int list_row(struct mu__requests *requests, const struct mu__dns_plan *plan,
+                    const struct mu__dns_row *row, mu_error *ret_error,
+                    struct tasks *tasks)
+{
+    const struct mu__answer *answer = request_row(requests, plan, row);
+    size_t first = tasks->count;
+    char what[320];
+    int rv;
+
+    text_of(row, what, sizeof what);
+    rv = mu__answer_check(answer, what, ret_error);
+    if (rv != 0)
+        return rv;
+    rv = row->port == 0 ? add_services(row, answer, ret_error, tasks)
+                        : add_addresses(plan, row, answer, ret_error, tasks);
+    if (rv != 0)
+        return rv;
+    if (row->port == 0 && tasks->count > first)
+        qsort(tasks->items + first, tasks->count - first, sizeof *tasks->items,
+              compare_services);
+    for (size_t i = first; i < tasks->count; i++)
+        tasks->items[i].index = tasks->next[row->type]++;
+    return 0;
+}
+
+static int list_tasks(struct mu__requests *requests, const struct mu__dns_plan *plan,
+                      mu_error *ret_error, struct tasks *tasks)
+{
+    bool later = false;
+    int rv = 0;
+
+    for (unsigned i = 0; i < plan->rows_count; i++)
+        later |= request_row(requests, plan, &plan->rows[i]) == NULL;
+    for (unsigned i = 0; !later && i < plan->rows_count && rv == 0; i++)
+        rv = list_row(requests, plan, &plan->rows[i], ret_error, tasks);
+    return later ? MU__LATER : rv;
+}
+
+/* The addresses of tasks that are known by name, the first one of each. */
+static int find_addresses(struct mu__requests *requests, const struct mu__dns_plan *plan,
+                          mu_error *ret_error, struct tasks *tasks)
+{
+    const struct mu__answer *answer;
+    bool later = false;
+
+    for (size_t i = 0; i < tasks->count; i++)
+        if (tasks->items[i].address[0] == '\0')
+            later |= request_name(requests, plan, MU__REQUEST_ADDRESSES,
+                                  tasks->items[i].name) == NULL;
+    for (size_t i = 0; !later && i < tasks->count; i++) {
+        struct task *task = &tasks->items[i];
+        const char *at;
+        char what[640];
+        size_t size;
+        int rv;
+
+        if (task->address[0] != '\0')
+            continue;
+        answer = request_name(requests, plan, MU__REQUEST_ADDRESSES, task->name);
+        (void)snprintf(what, sizeof what, "%s: %.255s: target %.255s",
+                       task->row->type_name, task->row->name, task->name);
+        rv = mu__answer_check(answer, what, ret_error);
+        if (rv != 0)
+            return rv;
+        at = next_address(plan, answer->data, answer->data, &size);
+        if (at == NULL)
+            return no_address(what, ret_error);
+        (void)snprintf(task->address, sizeof task->address, "%.*s", (int)size, at);
+    }
+    return later ? MU__LATER : 0;
+}
+
+/* ---- From tasks to the cluster ---- */
+
+static const char *host_of(const struct mu__dns_plan *plan, const struct task *task)
+{
+    return task->name[0] == '\0' || plan->as_address ? task->address : task->name;
+}
+
+static void name_task(const struct mu__dns_plan *plan, const struct task *task, char *out,
+                      size_t size)
+{
+    const char *host = host_of(plan, task);
+    bool is_v6 = strchr(host, ':') != NULL;
+
+    (void)snprintf(out, size, "%s:%d (%s%.100s%s:%u)",
+                   task->row->type_name, task->index, is_v6 ? "[" : "",
+                   host, is_v6 ? "]" : "", task->port);
+}
+
+static int check_counts(const struct mu__dns_plan *plan, const struct tasks *tasks,
+                        mu_error *ret_error)
+{
+    for (int type = 0; type < plan->types_count; type++)
+        if (plan->tasks[type] != MU__DNS_ANY &&
+            plan->tasks[type] != (unsigned)tasks->next[type])
+            return mu_error_set(
+                ret_error, -MU_EUNAVAILABLE, "job %s: DNS has %d of %u tasks",
+                plan->types[type], tasks->next[type], plan->tasks[type]);
+    return 0;
+}
+
+/* Of some jobs there can be one task: several addresses are a doubt, not a choice. */
+static int check_single(const struct mu__dns_plan *plan, const struct tasks *tasks,
+                        const char *type, mu_error *ret_error)
+{
+    const struct task *first = NULL;
+    char a[160];
+    char b[160];
+
+    for (size_t i = 0; i < tasks->count; i++) {
+        const struct task *task = &tasks->items[i];
+
+        if (strcmp(task->row->type_name, type) != 0)
+            continue;
+        if (first != NULL) {
+            name_task(plan, first, a, sizeof a);
+            name_task(plan, task, b, sizeof b);
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "%s: %.200s: expected one task, got %s and %s",
+                                type, task->row->name, a, b);
+        }
+        first = task;
+    }
+    return 0;
+}
+
+static int make_cluster(const struct mu__dns_plan *plan, const struct tasks *tasks,
+                        mu_error *ret_error, mu_resolution *resolution)
+{
+    char what[320];
+    int rv = check_counts(plan, tasks, ret_error);
+
+    if (rv == 0)
+        rv = check_single(plan, tasks, "chief", ret_error);
+    if (rv == 0)
+        rv = check_single(plan, tasks, "evaluator", ret_error);
+    for (size_t i = 0; rv == 0 && i < tasks->count; i++) {
+        const struct task *task = &tasks->items[i];
+
+        text_of(task->row, what, sizeof what);
+        rv = mu__resolution_add_host(resolution, what,
+                                     task->row->type_name, task->index,
+                                     host_of(plan, task), task->port, ret_error);
+    }
+    return rv;
+}
+
+/* ---- Who this is ---- */
+
+/* The same host name, or the first part of it: a machine often calls itself "ps-0" while
+ * others call it "ps-0.ps.example". */
+static bool is_own_name(const char *own, const char *name)
+{
+    size_t size = strlen(own);
+
+    for (size_t i = 0; i < size; i++)
+        if (tolower((unsigned char)own[i]) != tolower((unsigned char)name[i]))
+            return false;
+    return size > 0 &&
+           (name[size] == '\0' || (name[size] == '.' && strchr(own, '.') == NULL));
+}
+
+static bool has_line(const char *text, const char *line)
+{
+    size_t length = strlen(line);
+
+    for (; *text != '\0'; text += strspn(text, "\n")) {
+        size_t size = strcspn(text, "\n");
+
+        if (size == length && memcmp(text, line, size) == 0)
+            return true;
+        text += size;
+    }
+    return false;
+}
+
+static bool may_be_own(const struct mu__dns_plan *plan, const struct task *task)
+{
+    return (plan->port == 0 || task->port == (unsigned)plan->port) &&
+           (plan->task_type < 0 || task->row->type == plan->task_type) &&
+           (plan->task_index < 0 || task->index == plan->task_index);
+}
+
+static int find_own(const struct mu__dns_plan *plan, const struct tasks *tasks,
+                    const char *host, const char *addresses, mu_error *ret_error,
+                    const struct task **ret_task)
+{
+    const struct task *found = NULL;
+    char a[160];
+    char b[160];
+
+    for (size_t i = 0; i < tasks->count; i++) {
+        const struct task *task = &tasks->items[i];
+
+        if (!may_be_own(plan, task) ||
+            !((task->address[0] != '\0' && has_line(addresses, task->address)) ||
+              is_own_name(host, task->name)))
+            continue;
+        if (found != NULL) {
+            name_task(plan, found, a, sizeof a);
+            name_task(plan, task, b, sizeof b);
+            return mu_error_set(ret_error, -MU_EINVALID,
+                                "this machine is both %s and %s: the setting port, or "
+                                "task_type and task_index, must say which",
+                                a, b);
+        }
+        found = task;
+    }
+    *ret_task = found;
+    return 0;
+}
+
+/* Type and index were said: the cluster must have it, if it has that job. */
+static int check_own(const struct mu__dns_plan *plan, const struct tasks *tasks,
+                     mu_error *ret_error)
+{
+    int count = tasks->next[plan->task_type];
+
+    if (count == 0 || plan->task_index < count)
+        return 0;
+    return mu_error_set(ret_error, -MU_EUNAVAILABLE,
+                        "this task is %s:%ld, and DNS has %d tasks of job %s",
+                        plan->types[plan->task_type], plan->task_index, count,
+                        plan->types[plan->task_type]);
+}
+
+static void be_task(mu_resolution *resolution, const char *type, int index)
+{
+    MU__COPY_TEXT(resolution->task_type, type);
+    resolution->task_index = index;
+}
+
+/* What is not said is found by this machine's name and addresses. It need not be in the
+ * cluster. */
+static int find_task(struct mu__requests *requests, const struct mu__dns_plan *plan,
+                     const struct tasks *tasks, mu_error *ret_error,
+                     mu_resolution *resolution)
+{
+    const struct mu__request name = {.kind = MU__REQUEST_HOST_NAME};
+    struct mu__request request = {
+        .kind = MU__REQUEST_ADDRESSES, .timeout_ms = OWN_NAME_MS, .tries = 1};
+    const struct mu__answer *answer = NULL;
+    const struct task *own = NULL;
+    int rv;
+
+    if (plan->task_type >= 0 && plan->task_index >= 0) {
+        be_task(resolution, plan->types[plan->task_type], (int)plan->task_index);
+        return check_own(plan, tasks, ret_error);
+    }
+    request.name = plan->host;
+    if (request.name == NULL)
+        answer = mu__requests_get(requests, &name);
+    if (answer != NULL && answer->code == 0)
+        request.name = answer->data;
+    if (request.name != NULL)
+        answer = mu__requests_get(requests, &request);
+    if (answer == NULL && request.name != NULL)
+        return MU__LATER;
+    if (answer != NULL && answer->code == -MU_ENOMEM)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    rv = find_own(plan, tasks, request.name == NULL ? "" : request.name,
+                  answer == NULL || answer->code != 0 ? "" : answer->data, ret_error,
+                  &own);
+    if (rv == 0 && own != NULL)
+        be_task(resolution, own->row->type_name, own->index);
+    else if (rv == 0 && plan->task_type >= 0)
+        be_task(resolution, plan->types[plan->task_type],
+                tasks->next[plan->task_type] == 1 ? 0 : -1);
+    if (rv == 0 && own == NULL)
+        mu__requests_explain(requests, "this machine (%.100s) is none of the tasks",
+                             request.name == NULL ? "without name" : request.name);
+    return rv;
+}
+
+/* ---- The resolver ---- */
+
+static int detect(struct mu__requests *requests, const struct mu__settings *settings,
+                  mu_error *ret_why)
+{
+    if (mu__dns_plan_given(requests, settings))
+        return 1;
+    (void)mu_error_set(ret_why, -MU_ENOTFOUND, "MUSTER_DNS_NAMES is not set");
+    return 0;
+}
+
+static int resolve_with(struct mu__requests *requests,
+                        const struct mu__settings *settings, struct mu__dns_plan *plan,
+                        struct tasks *tasks, mu_error *ret_error,
+                        mu_resolution *ret_resolution)
+{
+    int rv = mu__dns_plan_read(requests, settings, ret_error, plan);
+
+    if (rv == 0)
+        rv = list_tasks(requests, plan, ret_error, tasks);
+    if (rv == 0 && plan->as_address)
+        rv = find_addresses(requests, plan, ret_error, tasks);
+    if (rv == 0)
+        rv = make_cluster(plan, tasks, ret_error, ret_resolution);
+    if (rv == 0)
+        rv = find_task(requests, plan, tasks, ret_error, ret_resolution);
+    return rv;
+}
+
+static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
+                   mu_error *ret_error, mu_resolution *ret_resolution)
+{
+    struct mu__dns_plan *plan = calloc(1, sizeof *plan);
+    struct tasks tasks = {.items = NULL};
+    int rv;
+
+    if (plan == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    rv = resolve_with(requests, settings, plan, &tasks, ret_error, ret_resolution);
+    free(tasks.items);
+    free(plan);
+    return rv;
+}
+
+const struct mu__resolver_kind mu__resolver_dns = {
+    .name = "dns",
+    .summary = "names: their addresses, or the targets of their SRV records",
+    .settings = mu__dns_settings,
+    .detect = detect,
+    .resolve = resolve,
+    .watch_ms = WATCH_MS,
+};

@@ -1,0 +1,491 @@
+/* A file that is written at its end and replaced as a whole.
+ *
+ * The lock is on the file itself (flock: it goes with the last descriptor, so with the
+ * process), and there is no second file to be left behind. Since replace puts another
+ * file in its place, the new one is locked before it is renamed, and who has locked a
+ * file looks whether it is still the one that has the name: what has the name is locked
+ * by its owner at any time.
+ *
+ * `length` counts only what was written whole, and synced if that was asked for. Bytes
+ * are written at that place and stay in the buffer until then: after a failure the file
+ * is cut back to `length`, and the next flush writes all of them again. That also holds
+ * for a failed sync, after which pages count as clean though they are not on the disk.
+ *
+ * What is reserved stays on the disk behind `length`, also over lives, and is not part of
+ * the file's size. */
+#define _GNU_SOURCE     /* fallocate */
+#include "runtime/uv/file_storage.h"
+
+#include <uv.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+#ifdef MUSTER_TINY
+    PENDING_BYTES_MAX = 1 << 12,
+#else
+    PENDING_BYTES_MAX = 1 << 20,
+#endif
+    RESERVE_BYTES = 1 << 18,    /* so much more at once, where there is room */
+    OPEN_TRIES_MAX = 16     /* each is lost to somebody who replaces the file just then */
+};
+
+struct storage {
+    struct mu__storage base;
+    char *path;             /* absolute and without links, however the name was given */
+    char *path_new;         /* where the next content is written */
+    int file;
+    bool sync;
+    bool torn;              /* there may be bytes behind `length` */
+    bool folder_unsynced;   /* after a power cut the old file could be back */
+    uint64_t length;
+    uint64_t reserved;      /* the disk has room for the file up to here */
+    size_t pending_size;
+    uint8_t pending[PENDING_BYTES_MAX];
+};
+
+static struct storage *storage_of(struct mu__storage *base)
+{
+    return (struct storage *)base;  /* the base is its first member */
+}
+
+/* ---- Words ---- */
+
+static int code_of(int number)
+{
+    switch (number) {
+    case ENOENT:
+        return -MU_ENOTFOUND;
+    case EACCES:
+    case EPERM:
+    case EROFS:
+        return -MU_EPERMISSION;
+    case EISDIR:
+    case ENOTDIR:
+    case ELOOP:
+    case ENAMETOOLONG:
+        return -MU_EINVALID;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+    case EMFILE:
+    case ENFILE:
+        return -MU_EEXHAUSTED;
+    case ENOMEM:
+        return -MU_ENOMEM;
+    default:
+        return -MU_EUNAVAILABLE;
+    }
+}
+
+/* `number` is an errno; `doing` says what could not be done, `after` what follows. */
+static int refuse(mu_error *error, const char *path, int number, const char *doing,
+                  const char *after)
+{
+    int uv = uv_translate_sys_error(number);
+
+    return mu_error_set(error, code_of(number), "%s: cannot %s: %s (%s)%s", path, doing,
+                        uv_strerror(uv), uv_err_name(uv), after);
+}
+
+/* ---- Bytes: each returns 0 or an errno ---- */
+
+static int write_at(int file, const void *data, size_t size, uint64_t offset)
+{
+    const uint8_t *at = data;
+
+    while (size > 0) {
+        ssize_t written = pwrite(file, at, size, (off_t)offset);
+
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return written < 0 ? errno : EIO;
+        at += written;
+        size -= (size_t)written;
+        offset += (uint64_t)written;
+    }
+    return 0;
+}
+
+/* A file that has become shorter meanwhile is an error, too. */
+static int read_at(int file, void *data, size_t size, uint64_t offset)
+{
+    uint8_t *at = data;
+
+    while (size > 0) {
+        ssize_t got = pread(file, at, size, (off_t)offset);
+
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            return got < 0 ? errno : EIO;
+        at += got;
+        size -= (size_t)got;
+        offset += (uint64_t)got;
+    }
+    return 0;
+}
+
+static int cut_at(int file, uint64_t length)
+{
+    int rv;
+
+    do
+        rv = ftruncate(file, (off_t)length);
+    while (rv != 0 && errno == EINTR);
+    return rv != 0 ? errno : 0;
+}
+
+/* The folder of `path`, so that a new name in it stays. Some file systems cannot. */
+static int sync_folder(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    char *folder = strndup(path, slash == path ? 1 : (size_t)(slash - path));
+    int number = 0;
+    int file;
+
+    if (folder == NULL)
+        return ENOMEM;
+    file = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    free(folder);
+    if (file < 0)
+        return errno;
+    if (fsync(file) != 0 && errno != EINVAL)
+        number = errno;
+    (void)close(file);
+    return number;
+}
+
+/* ---- Opening ---- */
+
+static int open_words(const char *path, int number, mu_error *error)
+{
+    if (number == ENOENT || number == ENOTDIR)
+        return refuse(error, path, number, "open it", "; its folder must exist");
+    return refuse(error, path, number, "open it", "");
+}
+
+/* Locked, and a plain file: *ret_file. Whether it still has its name is not known yet. */
+static int open_locked(const char *path, mu_error *error, int *ret_file,
+                       struct stat *ret_status)
+{
+    int file = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY, S_IRUSR | S_IWUSR);
+    int rv = 0;
+
+    if (file < 0)
+        return open_words(path, errno, error);
+    if (fstat(file, ret_status) != 0)
+        rv = open_words(path, errno, error);
+    else if (!S_ISREG(ret_status->st_mode))
+        rv = mu_error_set(error, -MU_EINVALID, "%s: expected a plain file", path);
+    else if (flock(file, LOCK_EX | LOCK_NB) != 0)
+        rv = errno == EWOULDBLOCK
+            ? mu_error_set(error, -MU_EEXISTS, "%s: in use by another process, or opened "
+                           "twice by this one", path)
+            : refuse(error, path, errno, "lock it", "");
+    if (rv != 0) {
+        (void)close(file);
+        return rv;
+    }
+    *ret_file = file;
+    return 0;
+}
+
+/* Locked, and the file that has the name: nobody else can have it from here on. */
+static int open_ours(const char *path, mu_error *error, int *ret_file)
+{
+    for (int i = 0; i < OPEN_TRIES_MAX; i++) {
+        struct stat opened;
+        struct stat named;
+        int rv = open_locked(path, error, ret_file, &opened);
+
+        if (rv != 0)
+            return rv;
+        if (stat(path, &named) == 0 && named.st_dev == opened.st_dev &&
+            named.st_ino == opened.st_ino)
+            return 0;
+        (void)close(*ret_file);
+    }
+    return mu_error_set(error, -MU_EEXISTS, "%s: in use by another process: it was "
+                        "replaced %d times while it was opened", path,
+                        (int)OPEN_TRIES_MAX);
+}
+
+/* The file exists. Returns 0 or an errno. */
+static int set_paths(struct storage *s, const char *path)
+{
+    uv_fs_t request;
+    size_t size;
+    int uv = uv_fs_realpath(NULL, &request, path, NULL);
+
+    if (uv == 0)
+        s->path = strdup(request.ptr);
+    uv_fs_req_cleanup(&request);
+    if (uv != 0)
+        return -uv;
+    size = s->path == NULL ? 0 : strlen(s->path) + sizeof ".new";
+    s->path_new = malloc(size);
+    if (s->path == NULL || s->path_new == NULL)
+        return ENOMEM;
+    (void)snprintf(s->path_new, size, "%s.new", s->path);
+    s->base.name = s->path;
+    return 0;
+}
+
+/* ---- The door ---- */
+
+static int file_load(struct mu__storage *base, mu_error *ret_error,
+                     struct mu__buf **ret_content)
+{
+    struct storage *s = storage_of(base);
+    struct mu__buf *content;
+    int number;
+
+    *ret_content = NULL;
+    if (s->length == 0)
+        return 0;
+    if (s->length > UINT32_MAX)
+        return mu_error_set(ret_error, -MU_EEXHAUSTED, "%s: %" PRIu64 " bytes, expected "
+                            "%" PRIu32 " at most", s->path, s->length, UINT32_MAX);
+    content = mu__buf_new(s->length);
+    if (content == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: no memory for its %" PRIu64
+                            " bytes", s->path, s->length);
+    number = read_at(s->file, content->data, s->length, 0);
+    if (number != 0) {
+        mu__buf_unref(content);
+        return refuse(ret_error, s->path, number, "read it", "");
+    }
+    content->size = (uint32_t)s->length;
+    *ret_content = content;
+    return 0;
+}
+
+/* Write behind what is there, whole or not at all. */
+static int write_behind(struct storage *s, const void *data, size_t size,
+                        mu_error *error)
+{
+    char doing[64];
+    int number = s->torn ? cut_at(s->file, s->length) : 0;
+
+    if (number == 0)
+        number = write_at(s->file, data, size, s->length);
+    if (number == 0 && s->sync && fdatasync(s->file) != 0)
+        number = errno;
+    if (number == 0) {
+        s->length += size;
+        s->torn = false;
+        return 0;
+    }
+    s->torn = cut_at(s->file, s->length) != 0;
+    s->reserved = 0;        /* cut off, too */
+    (void)snprintf(doing, sizeof doing, "write %zu bytes at byte %" PRIu64, size,
+                   s->length);
+    return refuse(error, s->path, number, doing,
+                  s->torn ? "; it could not be cut back, and its end is torn"
+                          : "; it was cut back to what was there before");
+}
+
+static int flush_pending(struct storage *s, mu_error *error)
+{
+    int rv = s->pending_size == 0
+        ? 0 : write_behind(s, s->pending, s->pending_size, error);
+
+    if (rv == 0)
+        s->pending_size = 0;
+    return rv;
+}
+
+static int file_flush(struct mu__storage *base, mu_error *ret_error)
+{
+    struct storage *s = storage_of(base);
+
+    if (s->folder_unsynced) {
+        int number = sync_folder(s->path);
+
+        if (number != 0)
+            return refuse(ret_error, s->path, number, "sync its folder", "");
+        s->folder_unsynced = false;
+    }
+    return flush_pending(s, ret_error);
+}
+
+/* What does not fit the buffer beside others makes room first; what does not fit it at
+ * all is written from where it is. */
+static int file_append(struct mu__storage *base, const void *data, size_t size,
+                       mu_error *ret_error)
+{
+    struct storage *s = storage_of(base);
+
+    if (size > PENDING_BYTES_MAX - s->pending_size) {
+        int rv = flush_pending(s, ret_error);
+
+        if (rv != 0)
+            return rv;
+    }
+    if (size > PENDING_BYTES_MAX)
+        return write_behind(s, data, size, ret_error);
+    if (size > 0)
+        memcpy(s->pending + s->pending_size, data, size);
+    s->pending_size += size;
+    return 0;
+}
+
+/* The new content in its file, locked, with the permissions of the old one, on the disk,
+ * and under our name. Returns 0 or an errno. */
+static int put_in_place(struct storage *s, int file, const void *data, size_t size)
+{
+    struct stat old;
+    int number;
+
+    if (flock(file, LOCK_EX | LOCK_NB) != 0 || fstat(s->file, &old) != 0 ||
+        fchmod(file, old.st_mode & (S_IRWXU | S_IRWXG | S_IRWXO)) != 0)
+        return errno;
+    number = write_at(file, data, size, 0);
+    if (number == 0 && (fsync(file) != 0 || rename(s->path_new, s->path) != 0))
+        number = errno;
+    return number;
+}
+
+/* What was reserved for the old content makes room for the new one. */
+static int put_in_room(struct storage *s, int file, const void *data, size_t size)
+{
+    int number = put_in_place(s, file, data, size);
+
+    if (number != ENOSPC || s->reserved <= s->length)
+        return number;
+    s->reserved = 0;
+    if (cut_at(file, 0) != 0 || cut_at(s->file, s->length) != 0)
+        return number;
+    return put_in_place(s, file, data, size);
+}
+
+/* From the rename on the new content is what is there: if the folder cannot be synced,
+ * that is the next flush's to try again, and to tell. */
+static int file_replace(struct mu__storage *base, const void *data, size_t size,
+                        mu_error *ret_error)
+{
+    struct storage *s = storage_of(base);
+    int file = open(s->path_new, O_RDWR | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC,
+                    S_IRUSR | S_IWUSR);
+    int number;
+
+    if (file < 0)
+        return refuse(ret_error, s->path_new, errno, "open it",
+                      "; the old content stays");
+    number = put_in_room(s, file, data, size);
+    if (number != 0) {
+        (void)unlink(s->path_new);
+        (void)close(file);
+        return refuse(ret_error, s->path_new, number, "put it in place",
+                      "; the old content stays");
+    }
+    (void)close(s->file);
+    s->file = file;
+    s->length = size;
+    s->reserved = 0;
+    s->torn = false;
+    s->pending_size = 0;
+    s->folder_unsynced = sync_folder(s->path) != 0 && s->sync;
+    return 0;
+}
+
+/* Returns 0 or an errno. File systems that cannot, say nothing about room. */
+static int reserve_up_to(struct storage *s, uint64_t end)
+{
+    int number;
+
+    do
+        number = fallocate(s->file, FALLOC_FL_KEEP_SIZE, (off_t)s->length,
+                           (off_t)(end - s->length)) == 0 ? 0 : errno;
+    while (number == EINTR);
+    if (number == EOPNOTSUPP || number == ENOSYS)
+        number = 0;
+    if (number == 0)
+        s->reserved = end;
+    return number;
+}
+
+/* The limit of the process counts for what is written, and not for what is reserved. */
+static int file_reserve(struct mu__storage *base, uint64_t bytes, mu_error *ret_error)
+{
+    struct storage *s = storage_of(base);
+    uint64_t end = s->length + s->pending_size + bytes;
+    struct rlimit limit = {.rlim_cur = RLIM_INFINITY};
+    int number = 0;
+    char doing[64];
+
+    (void)getrlimit(RLIMIT_FSIZE, &limit);
+    if (limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur)
+        number = EFBIG;
+    else if (end > s->reserved && reserve_up_to(s, end + RESERVE_BYTES) != 0)
+        number = reserve_up_to(s, end);
+    if (number == 0)
+        return 0;
+    (void)snprintf(doing, sizeof doing, "keep %" PRIu64 " bytes free for it", bytes);
+    return refuse(ret_error, s->path, number, doing, "");
+}
+
+static const struct mu__storage_ops file_ops = {
+    .load = file_load,
+    .append = file_append,
+    .flush = file_flush,
+    .replace = file_replace,
+    .reserve = file_reserve,
+};
+
+/* ---- Its life ---- */
+
+int mu__storage_uv_open(const char *path, bool sync, mu_error *ret_error,
+                        struct mu__storage **ret_storage)
+{
+    struct storage *s = calloc(1, sizeof *s);
+    struct stat status;
+    int number;
+    int rv;
+
+    if (s == NULL)
+        return mu_error_set(ret_error, -MU_ENOMEM, "%s: no memory for it", path);
+    s->base.ops = &file_ops;
+    s->sync = sync;
+    s->file = -1;
+    rv = open_ours(path, ret_error, &s->file);
+    if (rv != 0) {
+        free(s);
+        return rv;
+    }
+    number = set_paths(s, path);
+    if (number == 0 && fstat(s->file, &status) != 0)
+        number = errno;
+    if (number != 0) {
+        mu__storage_uv_close(&s->base);
+        return open_words(path, number, ret_error);
+    }
+    s->length = (uint64_t)status.st_size;
+    s->folder_unsynced = sync;
+    *ret_storage = &s->base;
+    return 0;
+}
+
+void mu__storage_uv_close(struct mu__storage *storage)
+{
+    struct storage *s;
+
+    if (storage == NULL)
+        return;
+    s = storage_of(storage);
+    (void)close(s->file);
+    free(s->path_new);
+    free(s->path);
+    free(s);
+}

@@ -1,0 +1,279 @@
+/* The two peers of the contract of wires: what they note, how they are set up, and what
+ * is waited for. For wire.h alone. */
+#ifndef MU_TESTS_CONTRACT_WIRE_PEERS_H
+#define MU_TESTS_CONTRACT_WIRE_PEERS_H
+
+#include "muster/error.h"
+#include "transport/wire/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct contract_wire {
+    /* A place where wires 0 and 1 can be. Never NULL. */
+    void *(*setup)(void);
+    void (*teardown)(void *place);
+
+    /* Open wire `which`. The second time it listens where it did the first time. */
+    struct mu__wire *(*open)(void *place, unsigned which,
+                             const struct mu__wire_events *events, void *owner);
+
+    /* Close it, as when its process ends. No event of it follows. */
+    void (*close)(void *place, unsigned which);
+
+    /* Where wire `which` listens, or did before it was closed. */
+    const char *(*url)(void *place, unsigned which);
+
+    /* Let things happen until done(arg): true. False after a time in which all that the
+     * suite waits for should have happened. */
+    bool (*run)(void *place, bool (*done)(void *arg), void *arg);
+};
+
+enum {
+    CONTRACT_OUT = 7,           /* the number that peer 0 dials peer 1 with */
+    CONTRACT_MANY = 2000,       /* frames in the test of order */
+    CONTRACT_BIG_BYTES = 1 << 20,
+    CONTRACT_BIG_MAX = 256,     /* big frames after which a wire must have pushed back */
+    CONTRACT_INS_MAX = 64
+};
+
+struct contract_peer {
+    struct contract *contract;
+    struct mu__wire *wire;
+    unsigned ups;
+    unsigned downs;
+    unsigned writables;
+    unsigned in_downs;
+    unsigned bursts;
+    bool news;                  /* something was told since the last burst_end */
+    unsigned frames;
+    uint32_t last_size;
+    uint32_t last_in;
+    uint32_t next_sequence;     /* that a numbered frame must have */
+    bool ended[CONTRACT_INS_MAX];
+    struct mu__buf *kept;       /* a reference to the last frame, when `keep` */
+    bool keep;
+    bool pause;                 /* answer every frame with a wish for a pause */
+    bool drop_first;            /* drop the connection of the first frame */
+    bool hangup_when_up;
+    bool redial_when_down;
+    char reason[80];
+};
+
+struct contract {
+    const struct contract_wire *fixture;
+    void *place;
+    struct contract_peer peers[2];
+    bool (*wanted)(struct contract *contract);
+    uint32_t sent;              /* numbered frames, for contract_has_all */
+};
+
+/* ---- What the peers note ---- */
+
+static void contract_out_up(void *owner, uint32_t out)
+{
+    struct contract_peer *peer = owner;
+
+    assert_int_equal(out, CONTRACT_OUT);
+    assert_int_equal(peer->ups, peer->downs);
+    peer->ups++;
+    peer->news = true;
+    if (peer->hangup_when_up)
+        peer->wire->ops->hangup(peer->wire, out);
+}
+
+static void contract_out_down(void *owner, uint32_t out, const char *reason)
+{
+    struct contract_peer *peer = owner;
+
+    assert_int_equal(out, CONTRACT_OUT);
+    assert_int_equal(peer->ups, peer->downs + 1);
+    assert_non_null(reason);
+    peer->downs++;
+    peer->news = true;
+    strncpy(peer->reason, reason, sizeof peer->reason - 1);
+    if (peer->redial_when_down) {
+        const struct contract_wire *fixture = peer->contract->fixture;
+
+        peer->wire->ops->hangup(peer->wire, out);
+        assert_int_equal(peer->wire->ops->dial(peer->wire, out,
+                                               fixture->url(peer->contract->place, 1)),
+                         0);
+    }
+}
+
+static void contract_writable(void *owner, uint32_t out)
+{
+    struct contract_peer *peer = owner;
+
+    assert_int_equal(out, CONTRACT_OUT);
+    peer->writables++;
+    peer->news = true;
+}
+
+static bool contract_frame(void *owner, uint32_t in, struct mu__buf *frame)
+{
+    struct contract_peer *peer = owner;
+
+    assert_true(in < CONTRACT_INS_MAX);
+    assert_false(peer->ended[in]);
+    assert_int_equal((uintptr_t)frame->data % 16, 0);
+    assert_true(frame->size <= frame->capacity);
+    peer->frames++;
+    peer->news = true;
+    peer->last_size = frame->size;
+    peer->last_in = in;
+    if (frame->size >= sizeof(uint32_t)) {
+        uint32_t sequence;
+
+        memcpy(&sequence, frame->data, sizeof sequence);
+        assert_int_equal(sequence, peer->next_sequence);
+        peer->next_sequence++;
+        assert_int_equal(frame->data[frame->size - 1], frame->data[0]);
+    }
+    if (peer->keep) {
+        mu__buf_unref(peer->kept);
+        peer->kept = mu__buf_ref(frame);
+    }
+    if (peer->drop_first && peer->frames == 1) {
+        peer->ended[in] = true;
+        peer->wire->ops->drop(peer->wire, in);
+    }
+    return !peer->pause;
+}
+
+static void contract_in_down(void *owner, uint32_t in, const char *reason)
+{
+    struct contract_peer *peer = owner;
+
+    assert_true(in < CONTRACT_INS_MAX);
+    assert_false(peer->ended[in]);
+    assert_non_null(reason);
+    peer->ended[in] = true;
+    peer->in_downs++;
+    peer->news = true;
+}
+
+static void contract_burst_end(void *owner)
+{
+    struct contract_peer *peer = owner;
+
+    peer->bursts++;
+    peer->news = false;
+}
+
+static const struct mu__wire_events contract_events = {
+    .out_up = contract_out_up,
+    .out_down = contract_out_down,
+    .writable = contract_writable,
+    .frame = contract_frame,
+    .in_down = contract_in_down,
+    .burst_end = contract_burst_end,
+};
+
+/* ---- Set-up ---- */
+
+static void contract_open(struct contract *contract, unsigned which)
+{
+    struct contract_peer *peer = &contract->peers[which];
+
+    peer->contract = contract;
+    peer->wire = contract->fixture->open(contract->place, which, &contract_events, peer);
+    assert_non_null(peer->wire);
+}
+
+static void contract_close(struct contract *contract, unsigned which)
+{
+    contract->peers[which].wire = NULL;
+    contract->fixture->close(contract->place, which);
+}
+
+static int contract_setup(void **state)
+{
+    struct contract *contract = calloc(1, sizeof *contract);
+
+    assert_non_null(contract);
+    contract->fixture = *state;
+    contract->place = contract->fixture->setup();
+    *state = contract;
+    contract_open(contract, 0);
+    contract_open(contract, 1);
+    return 0;
+}
+
+static int contract_teardown(void **state)
+{
+    struct contract *contract = *state;
+
+    for (unsigned i = 0; i < 2; i++) {
+        if (contract->peers[i].wire != NULL)
+            contract_close(contract, i);
+        mu__buf_unref(contract->peers[i].kept);
+    }
+    contract->fixture->teardown(contract->place);
+    free(contract);
+    return 0;
+}
+
+static bool contract_is_wanted(void *arg)
+{
+    struct contract *contract = arg;
+
+    return contract->wanted(contract);
+}
+
+static void contract_run_until(struct contract *contract,
+                               bool (*wanted)(struct contract *contract))
+{
+    contract->wanted = wanted;
+    assert_true(contract->fixture->run(contract->place, contract_is_wanted, contract));
+}
+
+/* ---- What is waited for ---- */
+
+static bool contract_is_up(struct contract *contract)
+{
+    return contract->peers[0].ups > contract->peers[0].downs;
+}
+
+static bool contract_was_down(struct contract *contract)
+{
+    return contract->peers[0].downs > 0;
+}
+
+static bool contract_is_up_again(struct contract *contract)
+{
+    return contract->peers[0].ups == 2;
+}
+
+static bool contract_has_one(struct contract *contract)
+{
+    return contract->peers[1].frames == 1;
+}
+
+static bool contract_has_many(struct contract *contract)
+{
+    return contract->peers[1].frames == CONTRACT_MANY;
+}
+
+static bool contract_has_all(struct contract *contract)
+{
+    return contract->peers[1].next_sequence == contract->sent;
+}
+
+static bool contract_in_has_ended(struct contract *contract)
+{
+    return contract->peers[1].in_downs == 1;
+}
+
+static bool contract_was_writable(struct contract *contract)
+{
+    return contract->peers[0].writables > 0;
+}
+
+static bool contract_is_told(struct contract *contract)
+{
+    return !contract->peers[0].news && !contract->peers[1].news;
+}
+
+#endif
