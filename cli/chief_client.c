@@ -195,7 +195,7 @@ int cmd_with_client(const struct cmd_options *options, cmd_target_fn target,
     return code;
 }
 
-int cmd_chief_request(const struct cmd_options *options, cmd_request_fn request)
+int cmd_chief_verb(struct cmd_options *options)
 {
-    return cmd_with_client(options, cmd_target_chief, request, NULL);
+    return cmd_with_client(options, cmd_target_chief, options->verb->request, NULL);
 }

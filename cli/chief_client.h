@@ -6,6 +6,7 @@
 
 #include "cli/options/flags.h"
 #include "cli/output/log.h"
+#include "cli/verbs.h"
 
 #include "muster/node.h"
 
@@ -29,18 +30,15 @@ const char *hosts_any; /* service requests go to `address`, whichever task of th
  * usage error. */
 typedef int (*cmd_target_fn)(struct cmd_client *client, mu_error *error);
 
-/* Sends requests and prints the answers. Returns the exit code; unless that is CMD_FINE,
- * `error` has a message, or "" when nothing is to be printed. */
-typedef int (*cmd_request_fn)(struct cmd_client *client, mu_error *error);
-
 /* Open a client node of the tasks that `target` names, call `request`, and close it. The
  * error is printed. Returns the exit code. */
 int cmd_with_client(const struct cmd_options *options, cmd_target_fn target,
                     cmd_request_fn request, void *user);
 
-/* The same for the chief: --address, or the cluster's. */
+/* The same for the chief: --address, or the cluster's. And a verb whose request is for
+ * it. */
 int cmd_target_chief(struct cmd_client *client, mu_error *error);
-int cmd_chief_request(const struct cmd_options *options, cmd_request_fn request);
+int cmd_chief_verb(struct cmd_options *options);
 
 /* One task alone is the target, at --address. */
 int cmd_target_address(struct cmd_client *client, const char *type, int index,

@@ -294,3 +294,8 @@ int cmd_service_request(const struct cmd_options *options, cmd_request_fn reques
 {
     return cmd_service_request_as(options, -1, request);
 }
+
+int cmd_service_verb(struct cmd_options *options)
+{
+    return cmd_service_request(options, options->verb->request);
+}

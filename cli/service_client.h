@@ -7,9 +7,12 @@
 
 #include "muster/coordination.h"
 
-/* As cmd_chief_request, for the hosts of the service: --address (of the first of
+/* As cmd_chief_verb, for the hosts of the service: --address (of the first of
  * --service-hosts), or those of the cluster. The client is registered when `request` is
  * called. After a signal the exit code is the signal's, whatever `request` returns. */
+int cmd_service_verb(struct cmd_options *options);
+
+/* The same with a request that is not the verb's. */
 int cmd_service_request(const struct cmd_options *options, cmd_request_fn request);
 
 /* The same as client `index`. */

@@ -100,9 +100,7 @@ static void note(struct assigning *o, const char *task, const char *url, int rv,
     (void)cJSON_AddStringToObject(map, "address", url);
     (void)cJSON_AddItemToObject(map, "assigned", cJSON_CreateBool(rv == 0));
     if (rv != 0)
-        (void)cJSON_AddItemToObject(map, "message",
-                                    cmd_json_text(error->message,
-                                                  strlen(error->message)));
+        cmd_json_add_text(map, "message", error->message);
     (void)cJSON_AddItemToArray(o->list, map);
 }
 

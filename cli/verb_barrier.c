@@ -102,7 +102,7 @@ static int print_passed(const struct cmd_client *client)
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
-    (void)cJSON_AddItemToObject(map, "barrier", cmd_json_text(name, strlen(name)));
+    cmd_json_add_text(map, "barrier", name);
     (void)cJSON_AddStringToObject(map, "tasks",
                                   cmd_text(client->options, CMD_FLAG_TASKS));
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;

@@ -76,7 +76,7 @@ static void print_table(const struct cmd_client *client, const mu_value *machine
     cmd_table_done(&table);
 }
 
-static int request_devices(struct cmd_client *client, mu_error *error)
+int cmd_devices(struct cmd_client *client, mu_error *error)
 {
     mu_value *machines;
     int rv = mu_tasks_devices(client->node, cmd_timeout_ms(client), error, &machines);
@@ -89,9 +89,4 @@ static int request_devices(struct cmd_client *client, mu_error *error)
         print_table(client, machines);
     mu_value_free(machines);
     return rv == 0 ? CMD_FINE : CMD_FAILED;
-}
-
-int cmd_devices(struct cmd_options *options)
-{
-    return cmd_service_request(options, request_devices);
 }

@@ -51,7 +51,7 @@ static int drain_with(struct cmd_client *client, mu_coordinator *coordinator,
     return cmd_exit_code(rv);
 }
 
-static int drain(struct cmd_client *client, mu_error *error)
+int cmd_drain(struct cmd_client *client, mu_error *error)
 {
     int64_t timeout_ms = cmd_number(client->options, CMD_FLAG_TIMEOUT_MS);
     mu_coordinator *coordinator;
@@ -67,9 +67,4 @@ static int drain(struct cmd_client *client, mu_error *error)
     rv = drain_with(client, coordinator, type, index, error);
     mu_coordinator_close(coordinator);
     return rv;
-}
-
-int cmd_drain(struct cmd_options *options)
-{
-    return cmd_chief_request(options, drain);
 }

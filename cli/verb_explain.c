@@ -82,7 +82,7 @@ static void print_past(const mu_value *reasons)
         (void)printf("It takes long, so %s runs it, too.\n", backup);
 }
 
-static int explain(struct cmd_client *client, mu_error *error)
+int cmd_explain(struct cmd_client *client, mu_error *error)
 {
     mu_value *reasons = NULL;
     int rv = find(client, error, &reasons);
@@ -99,9 +99,4 @@ static int explain(struct cmd_client *client, mu_error *error)
     }
     mu_value_free(reasons);
     return rv == 0 ? CMD_FINE : CMD_FAILED;
-}
-
-int cmd_explain(struct cmd_options *options)
-{
-    return cmd_chief_request(options, explain);
 }

@@ -179,11 +179,10 @@ static cJSON *damage_json(const struct mu__journal_piece *piece)
 {
     cJSON *item = cJSON_CreateObject();
 
-    (void)cJSON_AddItemToObject(item, "record", cmd_json_int((int64_t)piece->number));
-    (void)cJSON_AddItemToObject(item, "offset", cmd_json_int((int64_t)piece->offset));
-    (void)cJSON_AddItemToObject(item, "bytes", cmd_json_int((int64_t)piece->bytes));
-    (void)cJSON_AddItemToObject(item, "records_lost",
-                                cmd_json_int((int64_t)piece->records));
+    cmd_json_add_int(item, "record", (int64_t)piece->number);
+    cmd_json_add_int(item, "offset", (int64_t)piece->offset);
+    cmd_json_add_int(item, "bytes", (int64_t)piece->bytes);
+    cmd_json_add_int(item, "records_lost", (int64_t)piece->records);
     (void)cJSON_AddStringToObject(item, "what", piece->what);
     return item;
 }
@@ -195,22 +194,20 @@ static int print_json(const struct journal_report *r)
     cJSON *kinds = cJSON_CreateObject();
     cJSON *damages = cJSON_CreateArray();
 
-    (void)cJSON_AddItemToObject(map, "file", cmd_json_text(r->path, strlen(r->path)));
+    cmd_json_add_text(map, "file", r->path);
     (void)cJSON_AddNumberToObject(map, "format", r->scan.format);
-    (void)cJSON_AddItemToObject(map, "bytes", cmd_json_int((int64_t)bytes));
-    (void)cJSON_AddItemToObject(map, "records", cmd_json_int((int64_t)r->records));
+    cmd_json_add_int(map, "bytes", (int64_t)bytes);
+    cmd_json_add_int(map, "records", (int64_t)r->records);
     for (unsigned kind = 0; kind < MU__KINDS_END; kind++)
         if (r->kinds[kind] > 0)
-            (void)cJSON_AddItemToObject(kinds, kind_name(kind),
-                                        cmd_json_int((int64_t)r->kinds[kind]));
+            cmd_json_add_int(kinds, kind_name(kind), (int64_t)r->kinds[kind]);
     (void)cJSON_AddItemToObject(map, "kinds", kinds);
     for (size_t i = 0; i < r->damages_count; i++)
         (void)cJSON_AddItemToArray(damages, damage_json(&r->damages[i]));
     (void)cJSON_AddItemToObject(map, "damaged", damages);
-    (void)cJSON_AddItemToObject(map, "torn_bytes", cmd_json_int((int64_t)r->torn_bytes));
+    cmd_json_add_int(map, "torn_bytes", (int64_t)r->torn_bytes);
     if (r->copy[0] != '\0')
-        (void)cJSON_AddItemToObject(map, "copy",
-                                    cmd_json_text(r->copy, strlen(r->copy)));
+        cmd_json_add_text(map, "copy", r->copy);
     return cmd_json_print(map);
 }
 

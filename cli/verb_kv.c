@@ -2,7 +2,6 @@
 #include "cli/keys/kv_condition.h"
 #include "cli/output/print_json.h"
 #include "cli/output/table.h"
-#include "cli/output/value_text.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
 
@@ -35,9 +34,8 @@ static int print_number(const struct cmd_client *client, const char *name, int64
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
-    (void)cJSON_AddItemToObject(
-        map, "key", cmd_json_text(operand(client, 0), strlen(operand(client, 0))));
-    (void)cJSON_AddItemToObject(map, name, cmd_json_int(number));
+    cmd_json_add_text(map, "key", operand(client, 0));
+    cmd_json_add_int(map, name, number);
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
@@ -83,12 +81,11 @@ static int print_json(const mu_value *items)
         size_t size;
 
         (void)cJSON_AddItemToArray(list, map);
-        (void)cJSON_AddItemToObject(map, "key", cmd_json_text(key, strlen(key)));
+        cmd_json_add_text(map, "key", key);
         value = item_value(item, &size);
         cmd_json_add_value(map, value, size);
-        (void)cJSON_AddItemToObject(map, "size", cmd_json_int((int64_t)size));
-        (void)cJSON_AddItemToObject(map, "revision",
-                                    cmd_json_int(cmd_map_number(item, "revision")));
+        cmd_json_add_int(map, "size", (int64_t)size);
+        cmd_json_add_int(map, "revision", cmd_map_number(item, "revision"));
     }
     return cmd_json_print(list) == 0 ? CMD_FINE : CMD_FAILED;
 }
@@ -138,10 +135,9 @@ static int print_item(const struct cmd_client *client, const mu_kv_item *item)
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
-    (void)cJSON_AddItemToObject(
-        map, "key", cmd_json_text(operand(client, 0), strlen(operand(client, 0))));
+    cmd_json_add_text(map, "key", operand(client, 0));
     cmd_json_add_value(map, item->value, item->size);
-    (void)cJSON_AddItemToObject(map, "revision", cmd_json_int((int64_t)item->revision));
+    cmd_json_add_int(map, "revision", (int64_t)item->revision);
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
@@ -161,7 +157,7 @@ static int get_one(struct cmd_client *client, mu_error *error)
     return rv;
 }
 
-static int get(struct cmd_client *client, mu_error *error)
+int cmd_kv_get(struct cmd_client *client, mu_error *error)
 {
     if (!cmd_kv_is_directory(client))
         return get_one(client, error);
@@ -169,11 +165,6 @@ static int get(struct cmd_client *client, mu_error *error)
         return code_of(mu_error_set(error, -MU_EINVALID, "--wait is for one key, and "
                                     "\"%.100s\" is all below one", operand(client, 0)));
     return print_below(client, operand(client, 0), error, print_values);
-}
-
-int cmd_kv_get(struct cmd_options *options)
-{
-    return cmd_service_request(options, get);
 }
 
 /* ---- put ---- */
@@ -220,7 +211,7 @@ static int put_value(struct cmd_client *client, const char *value, size_t size,
     return print_number(client, "revision", (int64_t)revision);
 }
 
-static int put(struct cmd_client *client, mu_error *error)
+int cmd_kv_put(struct cmd_client *client, mu_error *error)
 {
     const char *value = operand(client, 1);
     size_t size = strlen(value);
@@ -237,14 +228,9 @@ static int put(struct cmd_client *client, mu_error *error)
     return rv;
 }
 
-int cmd_kv_put(struct cmd_options *options)
-{
-    return cmd_service_request(options, put);
-}
-
 /* ---- ls ---- */
 
-static int list(struct cmd_client *client, mu_error *error)
+int cmd_kv_ls(struct cmd_client *client, mu_error *error)
 {
     const char *directory =
         client->options->operands_count == 0 ? "" : operand(client, 0);
@@ -253,14 +239,9 @@ static int list(struct cmd_client *client, mu_error *error)
     return print_below(client, directory, error, is_long ? print_long : print_keys);
 }
 
-int cmd_kv_ls(struct cmd_options *options)
-{
-    return cmd_service_request(options, list);
-}
-
 /* ---- rm, incr ---- */
 
-static int delete(struct cmd_client *client, mu_error *error)
+int cmd_kv_rm(struct cmd_client *client, mu_error *error)
 {
     const mu_kv_change change = {.operation = MU_KV_DELETE, .key = operand(client, 0)};
     uint64_t count = 0;
@@ -279,11 +260,6 @@ static int delete(struct cmd_client *client, mu_error *error)
     return print_number(client, "deleted", (int64_t)count);
 }
 
-int cmd_kv_rm(struct cmd_options *options)
-{
-    return cmd_service_request(options, delete);
-}
-
 static int read_by(const struct cmd_client *client, mu_error *error, int64_t *ret_by)
 {
     const char *text = client->options->operands_count < 2 ? "1" : operand(client, 1);
@@ -300,7 +276,7 @@ static int read_by(const struct cmd_client *client, mu_error *error, int64_t *re
     return 0;
 }
 
-static int increment(struct cmd_client *client, mu_error *error)
+int cmd_kv_incr(struct cmd_client *client, mu_error *error)
 {
     int64_t by = 1;
     int64_t sum = 0;
@@ -312,9 +288,4 @@ static int increment(struct cmd_client *client, mu_error *error)
     if (rv != 0)
         return code_of(rv);
     return print_number(client, "number", sum);
-}
-
-int cmd_kv_incr(struct cmd_options *options)
-{
-    return cmd_service_request(options, increment);
 }

@@ -73,7 +73,7 @@ static void let_go(struct cmd_client *client, const struct held *held)
     (void)mu_kv_transact(client->node, &transaction, DELETE_MS, NULL, NULL);
 }
 
-static int request_hold(struct cmd_client *client, mu_error *error)
+int cmd_kv_hold(struct cmd_client *client, mu_error *error)
 {
     const char *value = client->options->operands[1];
     struct held held = {.key = client->options->operands[0]};
@@ -94,9 +94,4 @@ static int request_hold(struct cmd_client *client, mu_error *error)
     mu_kv_watch_close(held.watch);
     let_go(client, &held);
     return rv;
-}
-
-int cmd_kv_hold(struct cmd_options *options)
-{
-    return cmd_service_request(options, request_hold);
 }

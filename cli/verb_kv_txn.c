@@ -245,10 +245,9 @@ static int print_outcome(const struct cmd_client *client, const struct input *in
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
-    (void)cJSON_AddItemToObject(map, "revision",
-                                cmd_json_int((int64_t)outcome->revision));
+    cmd_json_add_int(map, "revision", (int64_t)outcome->revision);
     if (input->increments)
-        (void)cJSON_AddItemToObject(map, "number", cmd_json_int(outcome->number));
+        cmd_json_add_int(map, "number", outcome->number);
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
@@ -265,7 +264,7 @@ static int transact(struct cmd_client *client, const struct input *input, mu_err
     return rv == 0 ? print_outcome(client, input, &outcome) : cmd_kv_code(rv);
 }
 
-static int request_txn(struct cmd_client *client, mu_error *error)
+int cmd_kv_txn(struct cmd_client *client, mu_error *error)
 {
     struct input *input = calloc(1, sizeof *input);
     int rv;
@@ -277,9 +276,4 @@ static int request_txn(struct cmd_client *client, mu_error *error)
     free(input->text);
     free(input);
     return rv;
-}
-
-int cmd_kv_txn(struct cmd_options *options)
-{
-    return cmd_service_request(options, request_txn);
 }

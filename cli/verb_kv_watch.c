@@ -1,7 +1,6 @@
 /* `muster kv watch`: a line for each change. */
 #include "cli/keys/kv_condition.h"
 #include "cli/output/print_json.h"
-#include "cli/output/value_text.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
 #include "runtime/base/text.h"
@@ -41,12 +40,10 @@ static int print_json(const mu_kv_event *event)
 
     (void)cJSON_AddStringToObject(map, "event", event_names[event->type]);
     if (event->type != MU_KV_EVENT_SYNCED)
-        (void)cJSON_AddItemToObject(map, "key",
-                                    cmd_json_text(event->key, strlen(event->key)));
+        cmd_json_add_text(map, "key", event->key);
     if (event->type == MU_KV_EVENT_PUT) {
         cmd_json_add_value(map, event->item.value, event->item.size);
-        (void)cJSON_AddItemToObject(map, "revision",
-                                    cmd_json_int((int64_t)event->item.revision));
+        cmd_json_add_int(map, "revision", (int64_t)event->item.revision);
     }
     return cmd_json_line(map);
 }
@@ -101,7 +98,7 @@ static int follow(const struct cmd_client *client, mu_kv_watch *watch, mu_error 
     return 0;
 }
 
-static int watch_key(struct cmd_client *client, mu_error *error)
+int cmd_kv_watch(struct cmd_client *client, mu_error *error)
 {
     mu_kv_watch *watch;
     int rv = mu_kv_watch_open(client->node, client->options->operands[0],
@@ -113,9 +110,4 @@ static int watch_key(struct cmd_client *client, mu_error *error)
     rv = follow(client, watch, error);
     mu_kv_watch_close(watch);
     return cmd_exit_code(rv);
-}
-
-int cmd_kv_watch(struct cmd_options *options)
-{
-    return cmd_service_request(options, watch_key);
 }

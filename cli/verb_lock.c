@@ -35,7 +35,7 @@ static int hold(struct cmd_client *client, mu_lock *lock, mu_error *error)
     return cmd_command_none(&command, error);
 }
 
-static int request_lock(struct cmd_client *client, mu_error *error)
+int cmd_lock(struct cmd_client *client, mu_error *error)
 {
     mu_lock *lock;
     int rv = mu_lock_acquire(client->node, client->options->operands[0],
@@ -46,9 +46,4 @@ static int request_lock(struct cmd_client *client, mu_error *error)
     rv = hold(client, lock, error);
     (void)mu_lock_release(lock, RELEASE_MS, NULL);
     return rv;
-}
-
-int cmd_lock(struct cmd_options *options)
-{
-    return cmd_service_request(options, request_lock);
 }

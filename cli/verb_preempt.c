@@ -19,11 +19,9 @@ static int print_agreed(const struct cmd_client *client, const mu_preemption *pr
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
-    (void)cJSON_AddItemToObject(map, "reason",
-                                cmd_json_text(preemption->reason,
-                                              strlen(preemption->reason)));
-    (void)cJSON_AddItemToObject(map, "left_ms", cmd_json_int(preemption->left_ms));
-    (void)cJSON_AddItemToObject(map, "step", cmd_json_int((int64_t)preemption->step));
+    cmd_json_add_text(map, "reason", preemption->reason);
+    cmd_json_add_int(map, "left_ms", preemption->left_ms);
+    cmd_json_add_int(map, "step", (int64_t)preemption->step);
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
@@ -57,15 +55,13 @@ static int print_later(const struct cmd_client *client, int64_t grace_ms)
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
-    (void)cJSON_AddItemToObject(map, "reason",
-                                cmd_json_text(client->options->operands[0],
-                                              strlen(client->options->operands[0])));
-    (void)cJSON_AddItemToObject(map, "left_ms", cmd_json_int(grace_ms));
-    (void)cJSON_AddItemToObject(map, "agrees_in_ms", cmd_json_int(wait_ms));
+    cmd_json_add_text(map, "reason", client->options->operands[0]);
+    cmd_json_add_int(map, "left_ms", grace_ms);
+    cmd_json_add_int(map, "agrees_in_ms", wait_ms);
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-static int preempt(struct cmd_client *client, mu_error *error)
+int cmd_preempt(struct cmd_client *client, mu_error *error)
 {
     int64_t grace_ms = (int64_t)cmd_number(client->options, CMD_FLAG_GRACE_MS);
     mu_preemption preemption;
@@ -77,9 +73,4 @@ static int preempt(struct cmd_client *client, mu_error *error)
     if (rv == 0)
         rv = wait_round(client, grace_ms, error, &preemption);
     return rv == 0 ? print_agreed(client, &preemption) : cmd_exit_code(rv);
-}
-
-int cmd_preempt(struct cmd_options *options)
-{
-    return cmd_service_request(options, preempt);
 }

@@ -76,9 +76,8 @@ static int print(const struct cmd_client *client, const struct stop *stop)
     if (reason == NULL)
         reason = "";
     map = cJSON_CreateObject();
-    (void)cJSON_AddItemToObject(map, "task", cmd_json_text(stop->task,
-                                                           strlen(stop->task)));
-    (void)cJSON_AddItemToObject(map, "reason", cmd_json_text(reason, strlen(reason)));
+    cmd_json_add_text(map, "task", stop->task);
+    cmd_json_add_text(map, "reason", reason);
     (void)cJSON_AddItemToObject(map, "stopped", cJSON_CreateTrue());
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }

@@ -130,7 +130,7 @@ static int clear(struct cmd_client *client, mu_error *error)
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
-    (void)cJSON_AddItemToObject(map, "cleared", cmd_json_int((int64_t)call.version));
+    cmd_json_add_int(map, "cleared", (int64_t)call.version);
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 

@@ -53,12 +53,12 @@ static int print(const struct cmd_client *client, const char *what)
         return CMD_FINE;
     }
     map = cJSON_CreateObject();
-    (void)cJSON_AddItemToObject(map, "task", cmd_json_text(task, strlen(task)));
+    cmd_json_add_text(map, "task", task);
     (void)cJSON_AddStringToObject(map, "state", what + strlen("is "));
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-static int report(struct cmd_client *client, mu_error *error)
+int cmd_task_report(struct cmd_client *client, mu_error *error)
 {
     const char *message = client->options->operands[1];
     int code = 0;
@@ -71,20 +71,10 @@ static int report(struct cmd_client *client, mu_error *error)
     return rv == 0 ? print(client, "is error") : code_of(rv);
 }
 
-static int reset(struct cmd_client *client, mu_error *error)
+int cmd_task_reset(struct cmd_client *client, mu_error *error)
 {
     int rv = mu_tasks_reset(client->node, client->options->operands[0],
                             cmd_timeout_ms(client), error);
 
     return rv == 0 ? print(client, "is reset") : code_of(rv);
-}
-
-int cmd_task_report(struct cmd_options *options)
-{
-    return cmd_service_request(options, report);
-}
-
-int cmd_task_reset(struct cmd_options *options)
-{
-    return cmd_service_request(options, reset);
 }

@@ -198,7 +198,7 @@ static int code_of(int rv)
     return rv == -MU_EINVALID || rv == -MU_ERANGE ? CMD_USAGE : cmd_exit_code(rv);
 }
 
-static int request_tasks(struct cmd_client *client, mu_error *error)
+int cmd_tasks(struct cmd_client *client, mu_error *error)
 {
     const char *names = cmd_text(client->options, CMD_FLAG_TASKS);
     bool watches = cmd_number(client->options, CMD_FLAG_WATCH) == 1;
@@ -221,9 +221,4 @@ static int request_tasks(struct cmd_client *client, mu_error *error)
     code = print_tasks(client, tasks, error);
     mu_value_free(tasks);
     return code;
-}
-
-int cmd_tasks(struct cmd_options *options)
-{
-    return cmd_service_request(options, request_tasks);
 }

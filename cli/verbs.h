@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 
+struct cmd_client;
 struct cmd_options;
 
 /* The program that hosts the command, as mu_main_with got it; all NULL for `muster`. */
@@ -58,10 +59,16 @@ enum cmd_verb_bit {
     CMD_LOCK = 1 << 28
 };
 
+/* Sends requests and prints the answers. Returns the exit code; unless that is CMD_FINE,
+ * `error` has a message, or "" when nothing is to be printed. */
+typedef int (*cmd_request_fn)(struct cmd_client *client, mu_error *error);
+
 struct cmd_verb {
     const char *name;       /* one word, or two: "kv get" */
     enum cmd_verb_bit bit;
     int (*main)(struct cmd_options *options);   /* returns the exit code */
+    cmd_request_fn request; /* what cmd_service_verb or cmd_chief_verb is to send; NULL:
+                               `main` is another */
     const char *summary;    /* one line */
     const char *text;       /* what it does, a few lines */
     const char *examples;
@@ -72,27 +79,27 @@ struct cmd_verb {
 int cmd_node(struct cmd_options *options);
 int cmd_run(struct cmd_options *options);
 int cmd_status(struct cmd_options *options);
-int cmd_explain(struct cmd_options *options);
-int cmd_drain(struct cmd_options *options);
+int cmd_explain(struct cmd_client *client, mu_error *error);
+int cmd_drain(struct cmd_client *client, mu_error *error);
 int cmd_version(struct cmd_options *options);
-int cmd_kv_get(struct cmd_options *options);
-int cmd_kv_put(struct cmd_options *options);
-int cmd_kv_watch(struct cmd_options *options);
-int cmd_kv_ls(struct cmd_options *options);
-int cmd_kv_rm(struct cmd_options *options);
-int cmd_kv_incr(struct cmd_options *options);
-int cmd_kv_txn(struct cmd_options *options);
-int cmd_kv_hold(struct cmd_options *options);
-int cmd_lock(struct cmd_options *options);
+int cmd_kv_get(struct cmd_client *client, mu_error *error);
+int cmd_kv_put(struct cmd_client *client, mu_error *error);
+int cmd_kv_watch(struct cmd_client *client, mu_error *error);
+int cmd_kv_ls(struct cmd_client *client, mu_error *error);
+int cmd_kv_rm(struct cmd_client *client, mu_error *error);
+int cmd_kv_incr(struct cmd_client *client, mu_error *error);
+int cmd_kv_txn(struct cmd_client *client, mu_error *error);
+int cmd_kv_hold(struct cmd_client *client, mu_error *error);
+int cmd_lock(struct cmd_client *client, mu_error *error);
 int cmd_barrier(struct cmd_options *options);
-int cmd_tasks(struct cmd_options *options);
-int cmd_devices(struct cmd_options *options);
-int cmd_preempt(struct cmd_options *options);
+int cmd_tasks(struct cmd_client *client, mu_error *error);
+int cmd_devices(struct cmd_client *client, mu_error *error);
+int cmd_preempt(struct cmd_client *client, mu_error *error);
 int cmd_stop(struct cmd_options *options);
 int cmd_store_ls(struct cmd_options *options);
 int cmd_store_clear(struct cmd_options *options);
-int cmd_task_report(struct cmd_options *options);
-int cmd_task_reset(struct cmd_options *options);
+int cmd_task_report(struct cmd_client *client, mu_error *error);
+int cmd_task_reset(struct cmd_client *client, mu_error *error);
 int cmd_assign(struct cmd_options *options);
 int cmd_resolve(struct cmd_options *options);
 int cmd_check(struct cmd_options *options);

@@ -130,8 +130,8 @@ static void free_peers(struct coordination *c)
 
 /* ---- The store ---- */
 
-int mu__coord_write_record(struct mu__ctx *ctx, struct coordination *c,
-                           const struct mu__msg *record)
+int mu__coord_write(struct mu__ctx *ctx, struct coordination *c,
+                    const struct mu__msg *record)
 {
     struct mu__ctx *calling = c->commits.calling;
     int rv;
@@ -153,17 +153,6 @@ int mu__coord_write_record(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_wake_at(ctx, c, 0);
     c->commits.dirty = true;
     return 0;
-}
-
-int mu__coord_write(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *record)
-{
-    int rv;
-
-    if (record == NULL)
-        return -MU_ENOMEM;
-    rv = mu__coord_write_record(ctx, c, record);
-    mu__msg_free(ctx, record);
-    return rv;
 }
 
 static void commit(struct mu__ctx *ctx, struct coordination *c)

@@ -123,14 +123,11 @@ struct coord_peer {
     uint64_t incarnation;
 };
 
-/* Write a record (STORE_CHANGE, STORE_RESULT) into the present batch, which is committed
- * in the next turn. Takes msg, NULL is -MU_ENOMEM. After a failure the service does not
- * lead any more. */
-int mu__coord_write(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *record);
-
-/* The same, and the record stays the caller's. */
-int mu__coord_write_record(struct mu__ctx *ctx, struct coordination *c,
-                           const struct mu__msg *record);
+/* Write a record (STORE_CHANGE, STORE_RESULT), which stays the caller's, into the present
+ * batch, which is committed in the next turn. After a failure the service does not lead
+ * any more. */
+int mu__coord_write(struct mu__ctx *ctx, struct coordination *c,
+                    const struct mu__msg *record);
 
 /* This host's time, without the time that it was itself paused for. What is measured
  * against timeouts of tasks is measured by it. */

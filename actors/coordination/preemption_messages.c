@@ -83,8 +83,7 @@ void mu__coord_preempt_send_request(struct mu__ctx *ctx, struct coordination *c,
     body->grace_ms = mu__coord_preempt_grace_left(p, mu__coord_clock(ctx, c));
     body->task = mu__view_str(p->task);
     body->reason = mu__view_str(p->reason);
-    if (!mu__coord_back(msg, (struct mu__view *[]){&body->task, &body->reason}, 2))
-        body->task.size = body->reason.size = 0;
+    mu__coord_back(msg, &body->task, &body->reason);
     mu__coord_send(ctx, c, node, msg);
 }
 
@@ -103,8 +102,7 @@ void mu__coord_preempt_send_stop(struct mu__ctx *ctx, struct coordination *c,
     if (error->code != 0) {
         body->code = (uint32_t)-error->code;
         body->message = mu__view_str(error->message);
-        if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
-            body->message.size = 0;
+        mu__coord_back(msg, &body->message, NULL);
     }
     mu__coord_send(ctx, c, node, msg);
 }

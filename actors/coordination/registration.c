@@ -318,8 +318,7 @@ static void send_heard(struct mu__ctx *ctx, const struct coordination *c, uint32
     if (error != NULL) {
         body->code = (uint32_t)-error->code;
         body->message = mu__view_str(error->message);
-        if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
-            body->message.size = 0;
+        mu__coord_back(msg, &body->message, NULL);
     }
     mu__coord_send_now(ctx, node, msg);
 }

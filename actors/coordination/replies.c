@@ -13,22 +13,22 @@
 
 /* ---- What is said ---- */
 
-bool mu__coord_back(struct mu__msg *msg, struct mu__view *const *views, size_t count)
+void mu__coord_back(struct mu__msg *msg, struct mu__view *first, struct mu__view *second)
 {
-    size_t size = 1;
+    struct mu__view none = {"", 0};
     uint8_t *at;
 
     if (msg->backing != NULL)
-        return true;
-    for (size_t i = 0; i < count; i++)
-        size += views[i]->size;
-    msg->backing = mu__buf_new(size);
-    if (msg->backing == NULL)
-        return false;
-    at = msg->backing->data;
-    for (size_t i = 0; i < count; i++)
-        at = mu__pack_view(at, views[i]);
-    return true;
+        return;
+    if (second == NULL)
+        second = &none;
+    msg->backing = mu__buf_new((size_t)1 + first->size + second->size);
+    if (msg->backing == NULL) {
+        first->size = second->size = 0;
+        return;
+    }
+    at = mu__pack_view(msg->backing->data, first);
+    (void)mu__pack_view(at, second);
 }
 
 void mu__coord_send_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg)
@@ -103,14 +103,11 @@ static void answer(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                    struct mu__tasks_answer *body, struct mu__msg *msg,
                    const mu_error *error)
 {
-    struct mu__view *const views[] = {&body->message, &body->task};
-
     body->code = (uint32_t)-error->code;
     body->message = mu__view_str(error->message);
     body->task = mu__view_str(error->task);
     body->error_kind = (uint32_t)error->kind;
-    if (!mu__coord_back(msg, views, 2))
-        body->message.size = body->task.size = 0;
+    mu__coord_back(msg, &body->message, &body->task);
     mu__coord_send(ctx, c, node, msg);
 }
 
@@ -175,11 +172,8 @@ void mu__coord_send_here(struct mu__ctx *ctx, const struct coordination *c, uint
     body->epoch = c->epoch;
     body->store = c->number;
     if (!c->leads) {
-        struct mu__view *const views[] = {&body->reason};
-
         body->reason = mu__view_str(c->reason);
-        if (!mu__coord_back(msg, views, 1))
-            body->reason.size = 0;
+        mu__coord_back(msg, &body->reason, NULL);
     }
     mu__coord_send_now(ctx, node, msg);
 }
@@ -213,7 +207,6 @@ void mu__coord_note(struct mu__ctx *ctx, uint32_t node, uint64_t token, const ch
     body = mu__body(msg);
     body->token = token;
     body->message = mu__view_str(text);
-    if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
-        body->message.size = 0;
+    mu__coord_back(msg, &body->message, NULL);
     mu__coord_send_now(ctx, node, msg);
 }

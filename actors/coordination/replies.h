@@ -26,10 +26,10 @@ void mu__coord_answer_value(struct mu__ctx *ctx, struct coordination *c, uint32_
 void mu__coord_answer_packed(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                              const struct mu__tasks_answer *answer, struct mu__buf *buf);
 
-/* A buffer for a message's backing with copies of some views, which point into it then;
- * false when out of memory. A message that has a backing keeps it: views are copied only
- * into one that has none. */
-bool mu__coord_back(struct mu__msg *msg, struct mu__view *const *views, size_t count);
+/* A buffer for a message's backing with copies of one or two views (`second` may be
+ * NULL), which point into it then; without memory they are empty. A message that has a
+ * backing keeps it, and its views stay as they are. */
+void mu__coord_back(struct mu__msg *msg, struct mu__view *first, struct mu__view *second);
 
 void mu__coord_send_later(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_drop_later(struct mu__ctx *ctx, struct coordination *c);

@@ -88,8 +88,7 @@ static void reset(struct mu__ctx *ctx, struct coordination *c,
     msg = up ? mu__msg_new(ctx, MU__TASK_CLEARED) : NULL;
     if (msg == NULL)
         return;
-    if (!mu__coord_back(msg, (struct mu__view *[]){&name}, 1))
-        name.size = 0;
+    mu__coord_back(msg, &name, NULL);
     ((struct mu__task_cleared *)mu__body(msg))->by = name;
     mu__coord_send(ctx, c, node, msg);
 }

@@ -27,8 +27,7 @@ static void send_error(struct mu__ctx *ctx, struct coordination *c, uint32_t nod
     body->own = own;
     body->message = mu__view_str(error->message);
     body->task = mu__view_str(error->task);
-    if (!mu__coord_back(msg, (struct mu__view *[]){&body->message, &body->task}, 2))
-        body->message.size = body->task.size = 0;
+    mu__coord_back(msg, &body->message, &body->task);
     mu__coord_send(ctx, c, node, msg);
 }
 

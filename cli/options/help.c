@@ -1,5 +1,6 @@
 #include "cli/options/flags.h"
 #include "cli/resolve/resolve.h"
+#include "cli/service_client.h"
 #include "cli/verbs.h"
 #include "runtime/base/text.h"
 
@@ -8,8 +9,13 @@
 
 enum { HELP_COLUMN = 26, HELP_WIDTH = 88, CMD_VERB_BYTES = 24 };
 
+/* Who runs a verb: its own function, or the one that asks the chief or the service. */
+#define ALONE(main) main, NULL
+#define CHIEF(request) cmd_chief_verb, request
+#define SERVICE(request) cmd_service_verb, request
+
 const struct cmd_verb cmd_verbs[] = {
-    {"node", CMD_NODE, cmd_node, "run one task of a cluster",
+    {"node", CMD_NODE, ALONE(cmd_node), "run one task of a cluster",
      "Plays one task: loads its plugins, connects, and does what the task is there\n"
      "for. A task with a program (the chief's and the evaluator's come from a plugin)\n"
      "runs it; every other task serves until the chief says that the job is done. When\n"
@@ -22,7 +28,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster node --cluster @cluster.json --task ps:0 --bind tcp://0.0.0.0:4000\n"
      "  muster node --wait-cluster --bind tcp://10.0.0.7:4000\n",
      NULL},
-    {"run", CMD_RUN, cmd_run, "start a whole cluster of processes on this machine",
+    {"run", CMD_RUN, ALONE(cmd_run), "start a whole cluster of processes on this machine",
      "Starts one `muster node` for each task, with free addresses and TF_CONFIG set,\n"
      "and shows what they print, each line behind the name of its task. Ends when the\n"
      "chief ends, with the chief's exit code, or on Ctrl-C (a second one kills at\n"
@@ -31,14 +37,15 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster run --workers 3 --ps 2 --plugin ./digits.so --set epochs=5\n"
      "  muster run --workers 4 --restart worker=on-failure --status-file tasks.json\n",
      NULL},
-    {"status", CMD_STATUS, cmd_status, "show tasks, closures and metrics of a cluster",
+    {"status", CMD_STATUS, ALONE(cmd_status),
+     "show tasks, closures and metrics of a cluster",
      "Prints the tasks, closures, what is in flight, the variables and the metrics, as\n"
      "the chief knows them. With --cluster or TF_CONFIG it also names the tasks that\n"
      "are missing.\n",
      "  muster status --address tcp://127.0.0.1:4000\n"
      "  muster status --cluster @cluster.json -o json\n",
      NULL},
-    {"explain", CMD_EXPLAIN, cmd_explain, "explain why a closure has not run",
+    {"explain", CMD_EXPLAIN, CHIEF(cmd_explain), "explain why a closure has not run",
      "Says where a closure is, how often it was run, what went wrong, and what it waits\n"
      "for. CLOSURE is its number, as the status, the log and errors show it, or its\n"
      "name. Of a closure that is resolved the chief knows nothing any more, unless it\n"
@@ -46,7 +53,8 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster explain 4294967298 --address tcp://127.0.0.1:4000\n"
      "  muster explain epoch-7 --cluster @cluster.json -o json\n",
      "CLOSURE"},
-    {"drain", CMD_DRAIN, cmd_drain, "drain a worker: it finishes its closures and leaves",
+    {"drain", CMD_DRAIN, CHIEF(cmd_drain),
+     "drain a worker: it finishes its closures and leaves",
      "The chief gives the WORKER (\"worker:1\" or \"/job:worker/task:1\") nothing more.\n"
      "Once it has finished what it has, its process ends with exit code 0, and so does\n"
      "this one, which waits for that. At --timeout-ms or on Ctrl-C the waiting ends; "
@@ -55,7 +63,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster drain worker:1 --address tcp://127.0.0.1:4000\n"
      "  muster drain worker:1 --cluster @cluster.json --timeout-ms 60000\n",
      "WORKER"},
-    {"stop", CMD_STOP, cmd_stop, "stop a task as if its job was done",
+    {"stop", CMD_STOP, ALONE(cmd_stop), "stop a task as if its job was done",
      "The TASK (\"ps:0\" or \"/job:ps/task:0\") ends with exit code 0 and has REASON in\n"
      "its log; a worker finishes what it has before, for half of --timeout-ms if that "
      "is\n"
@@ -65,7 +73,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster stop ps:1 --address tcp://127.0.0.1:4000\n"
      "  muster stop worker:0 \"too many\" --cluster @cluster.json -o json\n",
      "TASK [REASON]"},
-    {"assign", CMD_ASSIGN, cmd_assign, "send waiting tasks their cluster spec",
+    {"assign", CMD_ASSIGN, ALONE(cmd_assign), "send waiting tasks their cluster spec",
      "Tells the cluster to its tasks, or those of --tasks, each of which waits at its\n"
      "address there (`muster node --wait-cluster --bind URL`). Who has it already, as\n"
      "the same task, is fine. Waits for those that are not there yet, for "
@@ -73,7 +81,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster assign --cluster @cluster.json\n"
      "  muster assign --tasks worker:0-3 --cluster @cluster.json --timeout-ms 60000\n",
      NULL},
-    {"kv get", CMD_KV_GET, cmd_kv_get,
+    {"kv get", CMD_KV_GET, SERVICE(cmd_kv_get),
      "print the value of a key, or of all below a prefix",
      "Prints the bytes of the key's value as they are. With --wait it waits until the\n"
      "key is there, else a key that is not there gives exit code 1. A KEY that ends\n"
@@ -84,7 +92,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster kv get config/ --cluster @cluster.json\n"
      "  muster kv get model/ready --wait --timeout-ms 60000 --cluster @cluster.json\n",
      "KEY"},
-    {"kv put", CMD_KV_PUT, cmd_kv_put, "set the value of a key",
+    {"kv put", CMD_KV_PUT, SERVICE(cmd_kv_put), "set the value of a key",
      "Prints the key's new revision. VALUE \"-\" reads standard input, up to 1 MiB; one\n"
      "that begins like a flag stands behind \"--\". With --if-absent, --if-revision or\n"
      "--if-value nothing is changed, and the exit code is 6, unless the key is as they\n"
@@ -93,7 +101,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster kv put model/weights - --if-absent --cluster @cluster.json <weights.bin\n"
      "  muster kv put leader b --if-value a --cluster @cluster.json\n",
      "KEY VALUE"},
-    {"kv txn", CMD_KV_TXN, cmd_kv_txn, "change several keys in one transaction",
+    {"kv txn", CMD_KV_TXN, SERVICE(cmd_kv_txn), "change several keys in one transaction",
      "Reads a transaction from standard input, a line for each part:\n"
      "\n"
      "  if KEY absent | if KEY present | if KEY revision N | if KEY value VALUE\n"
@@ -109,7 +117,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  printf '%s\\n' 'if job/owner value a' 'put job/owner b' 'incr job/moves' |\n"
      "      muster kv txn --address tcp://127.0.0.1:4000\n",
      NULL},
-    {"kv watch", CMD_KV_WATCH, cmd_kv_watch,
+    {"kv watch", CMD_KV_WATCH, SERVICE(cmd_kv_watch),
      "print each change of a key, or below a prefix",
      "Prints what is there, then \"current\", and then each change as it comes, until\n"
      "--count of them were printed after that, or Ctrl-C. KEY is that key alone, and\n"
@@ -118,24 +126,24 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster kv watch config/ --address tcp://127.0.0.1:4000\n"
      "  muster kv watch model/ready --count 1 -o json --cluster @cluster.json\n",
      "KEY"},
-    {"kv ls", CMD_KV_LS, cmd_kv_ls, "list the keys below a prefix",
+    {"kv ls", CMD_KV_LS, SERVICE(cmd_kv_ls), "list the keys below a prefix",
      "Prints the keys below DIRECTORY, or all of them, in order.\n",
      "  muster kv ls config -l --address tcp://127.0.0.1:4000\n"
      "  muster kv ls -o json --cluster @cluster.json\n",
      "[DIRECTORY]"},
-    {"kv rm", CMD_KV_RM, cmd_kv_rm, "delete a key and all below it",
+    {"kv rm", CMD_KV_RM, SERVICE(cmd_kv_rm), "delete a key and all below it",
      "Prints how many keys there were. With --if-revision or --if-value nothing is\n"
      "deleted, and the exit code is 6, unless the key is as they say.\n",
      "  muster kv rm config --address tcp://127.0.0.1:4000\n"
      "  muster kv rm leader --if-value \"$HOSTNAME\" --cluster @cluster.json\n",
      "KEY"},
-    {"kv incr", CMD_KV_INCR, cmd_kv_incr, "add to a numeric key",
+    {"kv incr", CMD_KV_INCR, SERVICE(cmd_kv_incr), "add to a numeric key",
      "Prints the sum. BY is 1 unless it is given, and may be below 0; a key that is not\n"
      "there counts as 0.\n",
      "  muster kv incr epochs --address tcp://127.0.0.1:4000\n"
      "  muster kv incr credit -5 --cluster @cluster.json\n",
      "KEY [BY]"},
-    {"kv hold", CMD_KV_HOLD, cmd_kv_hold, "set a key as long as a command runs",
+    {"kv hold", CMD_KV_HOLD, SERVICE(cmd_kv_hold), "set a key as long as a command runs",
      "Puts the key as a lease, runs the command, and deletes the key when that has\n"
      "ended; it goes, too, when this process or its machine dies. Without a command it\n"
      "prints the revision, and holds the key until Ctrl-C. Conditions are as of `kv\n"
@@ -143,7 +151,7 @@ const struct cmd_verb cmd_verbs[] = {
      "5 s SIGKILL) and the exit code is 1; else it is the command's.\n",
      "  muster kv hold servers/$HOSTNAME up --cluster @cluster.json -- ./serve\n",
      "KEY VALUE [-- COMMAND [ARGUMENT...]]"},
-    {"lock", CMD_LOCK, cmd_lock, "hold a lock while a command runs",
+    {"lock", CMD_LOCK, SERVICE(cmd_lock), "hold a lock while a command runs",
      "Waits until it holds the lock NAME, first come, first served, runs the command,\n"
      "and releases the lock when that has ended, or when this process or its machine\n"
      "dies. Without a command it prints the lock's number, and holds it until Ctrl-C.\n"
@@ -157,7 +165,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster lock deploy --address tcp://127.0.0.1:4000 -- ./deploy.sh --fast\n"
      "  muster lock deploy --timeout-ms 1000 --cluster @cluster.json -- true\n",
      "NAME [-- COMMAND [ARGUMENT...]]"},
-    {"barrier", CMD_BARRIER, cmd_barrier, "wait at a barrier for a set of tasks",
+    {"barrier", CMD_BARRIER, ALONE(cmd_barrier), "wait at a barrier for a set of tasks",
      "Takes part in a barrier as a client: --tasks says whose barrier it is, with this\n"
      "process among them, which --as names when they have several clients. So scripts\n"
      "wait for each other, and for programs that wait at a barrier of the same name\n"
@@ -165,7 +173,8 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster barrier copied --tasks client:0-1 --as client:0 --cluster @cluster.json\n"
      "  muster barrier go --tasks client:0,worker:0-3 --address tcp://127.0.0.1:4000\n",
      "NAME"},
-    {"tasks", CMD_TASKS, cmd_tasks, "show the tasks that the coordination service knows",
+    {"tasks", CMD_TASKS, SERVICE(cmd_tasks),
+     "show the tasks that the coordination service knows",
      "Prints the state of each task. The exit code is 0 when all of --tasks (without\n"
      "it: all tasks that barriers wait for) are connected, else 1. --wait waits for\n"
      "that; --watch goes on and prints a line for each change, until Ctrl-C.\n",
@@ -173,41 +182,42 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster tasks --tasks worker:0-3 --wait --timeout-ms 60000 --cluster @cluster.json"
      "\n",
      NULL},
-    {"task report", CMD_TASK_REPORT, cmd_task_report, "report an error of a task",
+    {"task report", CMD_TASK_REPORT, SERVICE(cmd_task_report),
+     "report an error of a task",
      "The TASK (\"worker:1\") is in error from now on, as if it had said that itself:\n"
      "barriers that need it fail, and unless its type is recoverable, so do others.\n",
      "  muster task report worker:1 \"a bad disk\" --address tcp://127.0.0.1:4000\n"
      "  muster task report worker:1 --code DATALOSS --cluster @cluster.json\n",
      "TASK [MESSAGE]"},
-    {"task reset", CMD_TASK_RESET, cmd_task_reset, "clear the error of a task",
+    {"task reset", CMD_TASK_RESET, SERVICE(cmd_task_reset), "clear the error of a task",
      "A TASK that is in error, by its own failure or another one's, is not any more: it\n"
      "registers again, or one that is started in its place may.\n",
      "  muster task reset worker:1 --address tcp://127.0.0.1:4000\n", "TASK"},
-    {"devices", CMD_DEVICES, cmd_devices,
+    {"devices", CMD_DEVICES, SERVICE(cmd_devices),
      "show hosts, cores, memory and accelerators of tasks",
      "Prints host, cores, memory, GPUs and TPUs of each task that is connected.\n",
      "  muster devices --address tcp://127.0.0.1:4000\n", NULL},
-    {"preempt", CMD_PREEMPT, cmd_preempt,
+    {"preempt", CMD_PREEMPT, SERVICE(cmd_preempt),
      "give notice: all tasks agree on a step to stop at",
      "Gives notice that a machine will be gone in --grace-ms. Prints the step that the\n"
      "programs stop at: one more than the largest that any of them has reached.\n",
      "  muster preempt \"rack 7 is moved\" --grace-ms 30000 --cluster @cluster.json\n",
      "REASON"},
-    {"store ls", CMD_STORE_LS, cmd_store_ls, "show the runs of the job in a store",
+    {"store ls", CMD_STORE_LS, ALONE(cmd_store_ls), "show the runs of the job in a store",
      "Asks the coordination service for the runs of its job: when each began, how it\n"
      "ended, and what the present one holds. With --store it reads the store itself,\n"
      "while nobody hosts it.\n",
      "  muster store ls --address tcp://127.0.0.1:4000\n"
      "  muster store ls --store journal:/var/lib/job/store -o json\n",
      NULL},
-    {"store clear", CMD_STORE_CLEAR, cmd_store_clear, "delete runs from a store",
+    {"store clear", CMD_STORE_CLEAR, ALONE(cmd_store_clear), "delete runs from a store",
      "Forgets what the flags say, without one the runs before the present one, and\n"
      "prints how much that was. Keys of programs stay, but for --keys. With --store it\n"
      "works on the store itself, while nobody hosts it.\n",
      "  muster store clear --run run-7 --address tcp://127.0.0.1:4000\n"
      "  muster store clear --ended --present --store etcd:http://10.0.0.1:2379\n",
      NULL},
-    {"resolve", CMD_RESOLVE, cmd_resolve,
+    {"resolve", CMD_RESOLVE, ALONE(cmd_resolve),
      "show the cluster and task that the resolver finds",
      "Asks the resolver for the cluster, and which task of it this is, and prints that.\n"
      "--explain says which sources were tried, what they were asked, and with what\n"
@@ -218,7 +228,8 @@ const struct cmd_verb cmd_verbs[] = {
      "  export TF_CONFIG=\"$(muster resolve -o TF_CONFIG)\"\n"
      "  muster resolve --list\n",
      NULL},
-    {"check", CMD_CHECK, cmd_check, "diagnose a cluster: its spec, addresses and links",
+    {"check", CMD_CHECK, ALONE(cmd_check),
+     "diagnose a cluster: its spec, addresses and links",
      "Says all that is wrong or strange about a configuration, what each task does and\n"
      "whom it dials; then tries each address from here: does its name resolve, does\n"
      "something answer, is it muster, is it the right task of the right cluster? Those\n"
@@ -229,7 +240,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster check --cluster @cluster.json --task worker:1 --wait-ms 1000 -o json\n"
      "  muster check --resolver dns --resolver-set names=worker=muster.local:4000\n",
      NULL},
-    {"journal check", CMD_JOURNAL_CHECK, cmd_journal_check,
+    {"journal check", CMD_JOURNAL_CHECK, ALONE(cmd_journal_check),
      "verify a journal",
      "FILE is the journal of a chief (--journal) or of the coordination service\n"
      "(--store journal:FILE). Prints its records, and each place where it is damaged:\n"
@@ -240,7 +251,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster journal check chief.journal\n"
      "  muster journal check keys.journal -o json\n",
      "FILE"},
-    {"journal repair", CMD_JOURNAL_REPAIR, cmd_journal_repair,
+    {"journal repair", CMD_JOURNAL_REPAIR, ALONE(cmd_journal_repair),
      "rewrite a damaged journal from its whole records",
      "Copies FILE to FILE.damaged-TIME, and then writes a journal of all its whole\n"
      "records in its place. Says what is lost. Where nothing is damaged nothing is\n"
@@ -249,7 +260,7 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster journal repair chief.journal\n"
      "  muster journal repair keys.journal -o json\n",
      "FILE"},
-    {"version", CMD_VERSION, cmd_version, "print the version",
+    {"version", CMD_VERSION, ALONE(cmd_version), "print the version",
      "Prints the version of muster.\n", "  muster version -o json\n", NULL},
     {0},
 };

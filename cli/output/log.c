@@ -60,7 +60,7 @@ static void put(const struct cmd_log *log, const char *text, size_t size)
 
 static void add_text(cJSON *map, const char *key, const char *text)
 {
-    (void)cJSON_AddItemToObject(map, key, cmd_json_text(text, strlen(text)));
+    cmd_json_add_text(map, key, text);
 }
 
 static void put_json(const struct cmd_log *log, const struct timespec *now, int level,

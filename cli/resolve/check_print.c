@@ -419,11 +419,6 @@ void check_print_text(const struct check *check)
 
 /* ---- JSON ---- */
 
-static void add_text(cJSON *map, const char *key, const char *text)
-{
-    (void)cJSON_AddItemToObject(map, key, cmd_json_text(text, strlen(text)));
-}
-
 static cJSON *problems_json(const struct check *check)
 {
     static const char *const grades[] = {"error", "warning", "note"};
@@ -433,8 +428,8 @@ static cJSON *problems_json(const struct check *check)
         const struct mu__problem *problem = &check->problems.rows[i];
         cJSON *map = cJSON_CreateObject();
 
-        add_text(map, "grade", grades[problem->grade]);
-        add_text(map, "text", problem->text);
+        cmd_json_add_text(map, "grade", grades[problem->grade]);
+        cmd_json_add_text(map, "text", problem->text);
         (void)cJSON_AddItemToArray(list, map);
     }
     return list;
@@ -447,17 +442,17 @@ static cJSON *task_json(const struct check *check, const struct check_task *task
     char words[DOES_BYTES];
 
     describe(check, task, words);
-    add_text(map, "task", task->name);
-    add_text(map, "address", task->address);
-    add_text(map, "does", words);
-    add_text(map, "resolves_to", task->probe == NULL ? "" : task->probe->found);
+    cmd_json_add_text(map, "task", task->name);
+    cmd_json_add_text(map, "address", task->address);
+    cmd_json_add_text(map, "does", words);
+    cmd_json_add_text(map, "resolves_to", task->probe == NULL ? "" : task->probe->found);
     if (task->probe != NULL && task->probe->others[0] != '\0') {
-        add_text(map, "at", task->probe->at);
-        add_text(map, "not_at", task->probe->others);
+        cmd_json_add_text(map, "at", task->probe->at);
+        cmd_json_add_text(map, "not_at", task->probe->others);
     }
-    add_text(map, "state", outcomes[task->outcome]);
-    add_text(map, "why", task->words);
-    (void)cJSON_AddItemToObject(map, "took_ms", cmd_json_int(task->took_ms));
+    cmd_json_add_text(map, "state", outcomes[task->outcome]);
+    cmd_json_add_text(map, "why", task->words);
+    cmd_json_add_int(map, "took_ms", task->took_ms);
     return map;
 }
 
@@ -465,13 +460,12 @@ static void add_pair(void *user, const char *from, const char *to, const mu_valu
 {
     cJSON *map = cJSON_CreateObject();
 
-    add_text(map, "from", from);
-    add_text(map, "to", to);
-    add_text(map, "address", cmd_map_text(peer, "address"));
-    add_text(map, "state", cmd_map_text(peer, "state"));
-    add_text(map, "why", why_of(peer));
-    (void)cJSON_AddItemToObject(map, "for_ms",
-                                cmd_json_int(cmd_map_number(peer, "for_ms")));
+    cmd_json_add_text(map, "from", from);
+    cmd_json_add_text(map, "to", to);
+    cmd_json_add_text(map, "address", cmd_map_text(peer, "address"));
+    cmd_json_add_text(map, "state", cmd_map_text(peer, "state"));
+    cmd_json_add_text(map, "why", why_of(peer));
+    cmd_json_add_int(map, "for_ms", cmd_map_number(peer, "for_ms"));
     (void)cJSON_AddItemToArray(user, map);
 }
 
@@ -488,10 +482,10 @@ int check_print_json(const struct check *check)
         is_well = is_well && check->tasks[i].outcome == CHECK_FINE;
     }
     is_well = check_pairs(check, add_pair, pairs) == 0 && is_well;
-    add_text(root, "source", check->source);
+    cmd_json_add_text(root, "source", check->source);
     if (check->own_type[0] != '\0') {
-        add_text(root, "type", check->own_type);
-        (void)cJSON_AddItemToObject(root, "index", cmd_json_int(check->own_index));
+        cmd_json_add_text(root, "type", check->own_type);
+        cmd_json_add_int(root, "index", check->own_index);
     }
     (void)cJSON_AddItemToObject(root, "problems", problems_json(check));
     (void)cJSON_AddItemToObject(root, "tasks", tasks);

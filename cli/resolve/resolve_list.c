@@ -28,29 +28,23 @@ static void print_kind(const struct mu__resolver_kind *kind)
         print_setting(spec);
 }
 
-static void add_text(cJSON *map, const char *key, const char *text)
-{
-    if (text != NULL)
-        (void)cJSON_AddItemToObject(map, key, cmd_json_text(text, strlen(text)));
-}
-
 static cJSON *kind_json(const struct mu__resolver_kind *kind)
 {
     cJSON *map = cJSON_CreateObject();
     cJSON *settings;
 
-    add_text(map, "resolver", kind->name);
-    add_text(map, "summary", kind->summary);
+    cmd_json_add_text(map, "resolver", kind->name);
+    cmd_json_add_text(map, "summary", kind->summary);
     (void)cJSON_AddBoolToObject(map, "detected", kind->detect != NULL);
     settings = cJSON_AddArrayToObject(map, "settings");
     for (const struct mu__setting_spec *spec = kind->settings;
          spec != NULL && spec->name != NULL; spec++) {
         cJSON *setting = cJSON_CreateObject();
 
-        add_text(setting, "setting", spec->name);
-        add_text(setting, "variable", spec->variable);
-        add_text(setting, "default", spec->initial);
-        add_text(setting, "help", spec->help);
+        cmd_json_add_text(setting, "setting", spec->name);
+        cmd_json_add_text(setting, "variable", spec->variable);
+        cmd_json_add_text(setting, "default", spec->initial);
+        cmd_json_add_text(setting, "help", spec->help);
         (void)cJSON_AddItemToArray(settings, setting);
     }
     return map;

@@ -90,11 +90,6 @@ static void print_tried(const mu_value *tried)
 
 /* ---- JSON ---- */
 
-static void add_text(cJSON *map, const char *key, const char *text)
-{
-    (void)cJSON_AddItemToObject(map, key, cmd_json_text(text, strlen(text)));
-}
-
 static cJSON *cluster_json(const mu_cluster *cluster)
 {
     char *text = mu_cluster_to_json(cluster);
@@ -111,9 +106,9 @@ static cJSON *task_json(const mu_resolution *found)
     if (found->task_type[0] == '\0')
         return cJSON_CreateNull();
     map = cJSON_CreateObject();
-    add_text(map, "type", found->task_type);
+    cmd_json_add_text(map, "type", found->task_type);
     if (found->task_index >= 0)
-        (void)cJSON_AddItemToObject(map, "index", cmd_json_int(found->task_index));
+        cmd_json_add_int(map, "index", found->task_index);
     return map;
 }
 
@@ -123,22 +118,22 @@ static cJSON *found_json(const mu_resolution *found)
     char master[MU_MASTER_BYTES];
 
     find_master(found, master);
-    add_text(map, "source", found->source);
+    cmd_json_add_text(map, "source", found->source);
     (void)cJSON_AddItemToObject(map, "cluster", cluster_json(found->cluster));
     (void)cJSON_AddItemToObject(map, "task", task_json(found));
-    add_text(map, "master", master);
-    add_text(map, "rpc_layer", found->rpc_layer);
-    add_text(map, "environment", found->environment);
+    cmd_json_add_text(map, "master", master);
+    cmd_json_add_text(map, "rpc_layer", found->rpc_layer);
+    cmd_json_add_text(map, "environment", found->environment);
     if (found->accelerators >= 0) {
         cJSON *counts = cJSON_AddObjectToObject(map, "accelerators");
 
         (void)cJSON_AddItemToObject(counts, found->accelerator,
                                     cmd_json_int(found->accelerators));
     }
-    add_text(map, "visible_devices", found->visible_devices);
+    cmd_json_add_text(map, "visible_devices", found->visible_devices);
     if (found->partition >= 0)
-        (void)cJSON_AddItemToObject(map, "partition", cmd_json_int(found->partition));
-    add_text(map, "bind_address", found->bind_address);
+        cmd_json_add_int(map, "partition", found->partition);
+    cmd_json_add_text(map, "bind_address", found->bind_address);
     return map;
 }
 
@@ -172,7 +167,7 @@ int resolve_print_failure(const struct resolve *resolve, const mu_error *error)
     if (output != RESOLVE_JSON)
         return 0;
     map = cJSON_CreateObject();
-    add_text(map, "error", error->message);
+    cmd_json_add_text(map, "error", error->message);
     (void)cJSON_AddItemToObject(map, "tried", cmd_json_value(resolve->tried));
     return cmd_json_print(map);
 }
@@ -189,10 +184,10 @@ int resolve_print_tf_config(const struct resolve *resolve)
     if (found->task_type[0] != '\0' && found->task_index >= 0)
         (void)cJSON_AddItemToObject(map, "task", task_json(found));
     if (found->rpc_layer[0] != '\0')
-        add_text(map, "rpc_layer", found->rpc_layer);
+        cmd_json_add_text(map, "rpc_layer", found->rpc_layer);
     if (found->environment[0] != '\0')
-        add_text(map, "environment", found->environment);
+        cmd_json_add_text(map, "environment", found->environment);
     if (found->master[0] != '\0')
-        add_text(map, "session_master", found->master);
+        cmd_json_add_text(map, "session_master", found->master);
     return cmd_json_line(map);
 }

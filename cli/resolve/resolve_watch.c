@@ -93,8 +93,8 @@ static int print_event(const struct resolve *resolve, const char *event,
     map = cJSON_CreateObject();
     (void)cJSON_AddStringToObject(map, "event", event);
     (void)cJSON_AddStringToObject(map, "type", type);
-    (void)cJSON_AddItemToObject(map, "index", cmd_json_int(index));
-    (void)cJSON_AddItemToObject(map, "address", cmd_json_text(address, strlen(address)));
+    cmd_json_add_int(map, "index", index);
+    cmd_json_add_text(map, "address", address);
     return cmd_json_line(map);
 }
 

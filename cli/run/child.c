@@ -1,4 +1,4 @@
-#include "cli/run/child.h"
+#include "cli/run/processes.h"
 
 #include "cli/verbs.h"
 #include "node/supervision_pipe.h"

@@ -1,4 +1,4 @@
-#include "cli/run/children.h"
+#include "cli/run/processes.h"
 
 #include "cli/output/print_json.h"
 #include "resolver/spec/cluster.h"

@@ -1,6 +1,5 @@
-#include "cli/run/launch.h"
+#include "cli/run/processes.h"
 
-#include "cli/run/child.h"
 #include "cli/verbs.h"
 #include "node/supervision_pipe.h"
 

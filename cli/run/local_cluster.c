@@ -1,4 +1,4 @@
-#include "cli/run/local_cluster.h"
+#include "cli/run/processes.h"
 
 #include "actors/worker_types.h"
 #include "cli/resolve/cluster_flags.h"

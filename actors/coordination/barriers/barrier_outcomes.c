@@ -158,9 +158,8 @@ void mu__coord_barrier_say(struct mu__ctx *ctx, struct coordination *c, uint32_t
     body->task = answer->task;
     if (answer->backing != NULL)
         msg->backing = mu__buf_ref(answer->backing);
-    else if (answer->code != 0 &&
-             !mu__coord_back(msg, (struct mu__view *[]){&body->message, &body->task}, 2))
-        body->message.size = body->task.size = 0;
+    else if (answer->code != 0)
+        mu__coord_back(msg, &body->message, &body->task);
     mu__coord_send(ctx, c, node, msg);
 }
 

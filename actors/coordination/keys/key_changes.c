@@ -70,8 +70,7 @@ void mu__coord_key_refuse(struct mu__ctx *ctx, struct coordination *c, uint32_t 
     body->token = token;
     body->code = (uint32_t)-error->code;
     body->message = mu__view_str(error->message);
-    if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
-        body->message.size = 0;
+    mu__coord_back(msg, &body->message, NULL);
     mu__coord_key_send_refusal(ctx, c, node, error->code, msg);
 }
 
@@ -122,7 +121,7 @@ static int write_change(struct mu__ctx *ctx, struct coordination *c,
         .deleted = deleted,
         .owner = entry->owner,
     };
-    return mu__coord_write_record(ctx, c, record);
+    return mu__coord_write(ctx, c, record);
 }
 
 /* A failure is the service's end, until the store has been read again. */
@@ -241,8 +240,7 @@ static void send_result(struct mu__ctx *ctx, struct coordination *c,
     body->number = a->result.number;
     if (a->result.code != 0) {
         body->message = mu__view_str(a->error.message);
-        if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
-            body->message.size = 0;
+        mu__coord_back(msg, &body->message, NULL);
     }
     mu__coord_send(ctx, c, a->node, msg);
 }
@@ -303,7 +301,7 @@ void mu__coord_key_write_result(struct mu__ctx *ctx, struct coordination *c,
         .revision = result->revision,
         .number = result->number,
     };
-    (void)mu__coord_write_record(ctx, c, record);
+    (void)mu__coord_write(ctx, c, record);
 }
 
 /* A refusal says what is in the store: where that is not certain, it waits for a commit,

@@ -90,8 +90,7 @@ void mu__coord_key_refuse_watch(struct mu__ctx *ctx, struct coordination *c,
     body->token = token;
     body->code = (uint32_t)-error->code;
     body->message = mu__view_str(error->message);
-    if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
-        body->message.size = 0;
+    mu__coord_back(msg, &body->message, NULL);
     mu__coord_key_send_refusal(ctx, c, node, error->code, msg);
 }
 
@@ -107,8 +106,7 @@ void mu__coord_key_refuse_list(struct mu__ctx *ctx, struct coordination *c, uint
     body->token = token;
     body->code = (uint32_t)-error->code;
     body->message = mu__view_str(error->message);
-    if (!mu__coord_back(msg, (struct mu__view *[]){&body->message}, 1))
-        body->message.size = 0;
+    mu__coord_back(msg, &body->message, NULL);
     mu__coord_key_send_refusal(ctx, c, node, error->code, msg);
 }
 

@@ -1,12 +1,19 @@
-/* One process of `muster run`: starting it, and the lines that it prints. Plain POSIX: a
- * process that forks must not have threads or sockets of ours. */
-#ifndef MU_NODE_CMD_CHILD_H
-#define MU_NODE_CMD_CHILD_H
+/* The processes of `muster run`: the cluster that they are, how each is started, and the
+ * table of them. Plain POSIX: a process that forks must not have threads or sockets of
+ * ours. */
+#ifndef MU_CLI_PROCESSES_H
+#define MU_CLI_PROCESSES_H
+
+#include "cli/options/flags.h"
+
+#include "muster/cluster.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+/* ---- child.c: one process, and the lines that it prints ---- */
 
 enum { CMD_LINE_BYTES = 16384, CMD_NAME_BYTES = 32 };
 
@@ -59,5 +66,53 @@ void cmd_child_read(struct cmd_child *child, cmd_child_line_fn on_line, void *us
 
 /* It has ended: read what is left, and give the last line even without its end. */
 void cmd_child_drain(struct cmd_child *child, cmd_child_line_fn on_line, void *user);
+
+/* ---- children.c: which there are, and the file that shows them ---- */
+
+/* One row for each task of the cluster, not started, with its policy of --restart. The
+ * caller frees the array, also after a failure. */
+int cmd_children_new(const struct cmd_options *options, const mu_cluster *cluster,
+                     mu_error *ret_error, struct cmd_child **ret_children,
+                     size_t *ret_count);
+
+/* Write --status-file. Returns 0 or an errno. */
+int cmd_children_write(const struct cmd_child *children, size_t count, const char *path);
+
+/* ---- launch.c: their arguments and environment ----
+ *
+ * This command's own, without the variables that would make a child another task. */
+
+enum { CLI_ARGUMENTS_MAX = 256, CLI_RUN_NAME_BYTES = 40 };
+
+/* Borrows from the options and from our own environment. */
+struct cmd_launch {
+    char *arguments[CLI_ARGUMENTS_MAX];
+    char **task;                /* two places among them: --task NAME */
+    char **environment;
+    char **tf_config;           /* the last place of the environment: the task's, too */
+};
+
+int cmd_launch_init(struct cmd_launch *launch, const struct cmd_options *options,
+                    mu_error *ret_error);
+void cmd_launch_done(struct cmd_launch *launch);
+
+/* Log warnings only, unless a log flag was given: lines about tasks that start and end
+ * would hide the program's output. */
+bool cmd_is_quiet(const struct cmd_options *options);
+
+/* ---- local_cluster.c: tasks by the flags, at free addresses of this machine ---- */
+
+enum { CMD_FOLDER_BYTES = 64 };
+
+/* The tasks that --workers, --ps, --counts and so on say, at free ports of 127.0.0.1, or
+ * with --transport ipc at sockets in a fresh folder, whose path is written to
+ * `ret_folder` ("" otherwise). Raises the limit of open files to what they need.
+ * -MU_EINVALID names the flag that makes no sense. The caller frees the cluster, and
+ * removes the folder with cmd_local_cluster_done. */
+int cmd_local_cluster_new(const struct cmd_options *options, mu_error *ret_error,
+                          char *ret_folder, mu_cluster **ret_cluster);
+
+/* Remove the folder and the sockets in it; "" is fine. */
+void cmd_local_cluster_done(const char *folder, const mu_cluster *cluster);
 
 #endif
