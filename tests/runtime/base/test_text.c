@@ -55,11 +55,53 @@ static void test_no_room(void **state)
     assert_string_equal(shown, "\"0123456789...\"");
 }
 
+static void test_decimal(void **state)
+{
+    static const struct {
+        const char *text;
+        int64_t high;
+        int64_t number;
+    } numbers[] = {
+        {"", 9, -1},
+        {"0", 9, 0},
+        {"9", 9, 9},
+        {"10", 9, -1},
+        {"007", 9, 7},
+        {"-1", 9, -1},
+        {"+1", 9, -1},
+        {"1 ", 9, -1},
+        {"65535", 65535, 65535},
+        {"65536", 65535, -1},
+        {"9223372036854775807", INT64_MAX, INT64_MAX},
+        {"9223372036854775808", INT64_MAX, -1},
+        {"99999999999999999999999", INT64_MAX, -1},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        assert_int_equal(
+            mu__decimal(numbers[i].text, strlen(numbers[i].text), numbers[i].high),
+            numbers[i].number);
+    assert_int_equal(mu__decimal("12", 1, 9), 1);
+}
+
+static void test_refuse(void **state)
+{
+    mu_error error;
+
+    (void)state;
+    assert_int_equal(mu__refuse(&error, "a\"b", 3, "%s: expected %d", "x", 7),
+                     -MU_EINVALID);
+    assert_string_equal(error.message, "x: expected 7, got \"a\\\"b\"");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_decimal),
+        cmocka_unit_test(test_refuse),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
