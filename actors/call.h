@@ -24,7 +24,15 @@ struct mu__call {
 
 /* Put a call in front of a list of those that wait; its limit begins: the TIMER message
  * of it has call->timer. */
-void mu__call_hold(struct mu__ctx *ctx, struct mu__call **list, struct mu__call *call);
+static inline void mu__call_hold(struct mu__ctx *ctx, struct mu__call **list,
+                                 struct mu__call *call)
+{
+    call->timer = 0;
+    if (call->timeout_ms >= 0)
+        call->timer = mu__timer_set(ctx, (uint64_t)call->timeout_ms, 0);
+    call->next = *list;
+    *list = call;
+}
 
 static inline void mu__call_complete(struct mu__call *call, int code)
 {

@@ -39,4 +39,30 @@ bool mu__grow_for_one(void **array, uint32_t *room, uint32_t count, size_t size)
 bool mu__grow_zeroed(void **array, uint32_t *count, uint32_t new_count, size_t size);
 void mu__free_array(void *array);
 
+/* ---- Lists of attempts, as RECALL, RECALLED and BEGUN carry them ----
+ *
+ * An entry is two or three numbers of 64 bits: a closure, its attempt, and for how many
+ * milliseconds that has run. */
+
+enum { MU__ATTEMPT_BYTES = 16, MU__ATTEMPT_TIMED_BYTES = 24 };
+
+struct mu__attempt {
+    uint64_t closure;
+    uint32_t attempt;
+    uint64_t for_ms;        /* 0 in lists without times */
+};
+
+/* How many whole entries of `bytes` a view has. */
+static inline uint32_t mu__attempts_count(struct mu__view view, uint32_t bytes)
+{
+    return view.size / bytes;
+}
+
+/* Entry `i` of a list whose entries have `bytes`. An attempt that no closure can have is
+ * read as 0, which none has. */
+struct mu__attempt mu__attempts_at(struct mu__view view, uint32_t bytes, uint32_t i);
+
+/* Write an entry at `at`; returns where the next one goes. */
+uint8_t *mu__attempts_put(uint8_t *at, uint32_t bytes, const struct mu__attempt *attempt);
+
 #endif

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
 """House rules, as a test.
 
-    scripts/tidy.py [ROOT]        check a tree (by default the one this file is in)
-    scripts/tidy.py --all [ROOT]  with the rules that the tree is not mended for yet
-    scripts/tidy.py --self-test   show that every rule catches what it is for
+    scripts/tidy.py [ROOT]       check a tree (by default the one this file is in)
+    scripts/tidy.py --self-test  show that every rule catches what it is for
 
 Each finding is one line: file:line: rule: what is wrong.
 """
@@ -13,13 +12,6 @@ import sys
 
 import tidy_cases
 from tidy_rules import RULES, Source, TEXT_SUFFIXES, TREE_RULES, crowded_folders
-
-# What the tree is not mended for yet: reported with --all alone. To be emptied.
-PENDING = frozenset("""
-    prose-columns file-lines private-header struct-members retired-words file-names
-    struct-names include-rings folder-files
-""".split())
-
 
 # All that the repository's first folder has.
 TOP_LEVEL = frozenset("""
@@ -76,11 +68,8 @@ def main(arguments):
     if arguments == ["--self-test"]:
         return tidy_cases.self_test(
             check, [*RULES, *TREE_RULES, "top-level", "utf-8", "folder-files"])
-    pending = frozenset() if "--all" in arguments else PENDING
-    arguments = [argument for argument in arguments if argument != "--all"]
     root = arguments[0] if arguments else os.path.join(os.path.dirname(__file__), "..")
-    findings = [finding for finding in check(os.path.abspath(root))
-                if finding[2] not in pending]
+    findings = check(os.path.abspath(root))
     for path, line, rule, words in findings:
         print(f"{path}:{line}: {rule}: {words}")
     print(f"tidy: {len(findings)} findings")

@@ -301,17 +301,18 @@ STRUCT = re.compile(r"^(?:typedef )?struct (\w+) \{\s*$")
 
 def structs(source):
     """(line, name, number of members) of each struct that begins a line. What is nested
-    in it counts once."""
-    start, name, members, depth = None, None, 0, 0
+    in it counts once, parameters of a pointer to a function not."""
+    start, name, members, depth, parens = None, None, 0, 0, 0
     for number, line in enumerate(source.code, 1):
         match = STRUCT.match(line)
         if match and start is None:
-            start, name, members, depth = number, match.group(1), 0, 0
+            start, name, members, depth, parens = number, match.group(1), 0, 0, 0
         if start is None:
             continue
-        for part in re.findall(r"[{};,]", re.sub(r"\([^()]*\)", "", line)):
+        for part in re.findall(r"[(){};,]", line):
+            parens += (part == "(") - (part == ")")
             depth += (part == "{") - (part == "}")
-            members += depth == 1 and part in ";,"
+            members += depth == 1 and parens == 0 and part in ";,"
         if depth == 0 and "}" in line:
             yield start, name, members
             start = None
@@ -393,6 +394,10 @@ def library_files(sources):
     return [source for source in sources if source.is_c and source.in_folder(*LIBRARY)]
 
 
+# One of each in a folder: what its files share, and what they call on the whole actor.
+FOLDER_HEADERS = ("internal.h", "actions.h")
+
+
 def tree_file_names(sources):
     first = {}
     for source in library_files(sources):
@@ -400,7 +405,7 @@ def tree_file_names(sources):
         if re.search(r"_(inner|parts|internal)\.h$", name):
             yield source.path, 1, ("one header is what the files of a folder share: "
                                    "internal.h")
-        if name == "internal.h":
+        if name in FOLDER_HEADERS:
             continue
         if name in first:
             yield source.path, 1, (f"the name of {first[name]}, too: name it after what "

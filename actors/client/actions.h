@@ -35,6 +35,10 @@ void mu__client_review(struct mu__ctx *ctx, struct client_actor *c);
 
 bool mu__client_unlist(struct mu__call **list, struct mu__call *call);
 
+/* A timer, by which a map finds `value`; 0: out of memory. */
+uint64_t mu__client_start_timer(struct mu__ctx *ctx, struct mu__map *timers,
+                                uint64_t delay_ms, void *value);
+
 /* Start the call's timeout, or `timeout_ms` instead. False: no memory; the call is
  * completed then. */
 bool mu__client_start_timeout(struct mu__ctx *ctx, struct client_actor *c,
@@ -155,6 +159,19 @@ struct closure_slot mu__client_make_slot(struct mu__schedule *body, uint64_t byt
 /* It is free from now on, wherever its closure waited. */
 struct closure_slot mu__client_take_slot(struct mu__ctx *ctx, struct client_actor *c,
                                          uint64_t token);
+
+/* A closure has ended with an error: it was cancelled, or has failed. */
+void mu__client_ended(struct mu__ctx *ctx, struct client_actor *c,
+                      const struct closure_slot *slot, const mu_error *error);
+
+/* The time that a closure waited here is part of its deadline. */
+static inline void mu__client_shorten_deadline(struct mu__schedule *body,
+                                               uint64_t waited_ms)
+{
+    if (body->deadline_ms > 0)
+        body->deadline_ms = body->deadline_ms > waited_ms ? body->deadline_ms - waited_ms
+                                                          : 1;
+}
 
 /* Whether a closure from the program can go on; if not, it was resolved. */
 bool mu__client_admits(struct mu__ctx *ctx, struct client_actor *c,

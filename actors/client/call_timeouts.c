@@ -23,16 +23,27 @@ void mu__client_complete(struct mu__ctx *ctx, struct client_actor *c,
     mu__call_complete(call, code);
 }
 
+uint64_t mu__client_start_timer(struct mu__ctx *ctx, struct mu__map *timers,
+                                uint64_t delay_ms, void *value)
+{
+    uint64_t timer = mu__timer_set(ctx, delay_ms, 0);
+
+    if (timer == 0 || mu__map_set(timers, timer, value) == 0)
+        return timer;
+    mu__timer_cancel(ctx, timer);
+    return 0;
+}
+
 bool mu__client_start_timeout(struct mu__ctx *ctx, struct client_actor *c,
                               struct mu__call *call, int64_t timeout_ms)
 {
     call->timer = 0;
     if (timeout_ms < 0)
         return true;
-    call->timer = mu__timer_set(ctx, (uint64_t)timeout_ms, 0);
-    if (call->timer != 0 && mu__map_set(&c->calls.timeouts, call->timer, call) == 0)
+    call->timer =
+        mu__client_start_timer(ctx, &c->calls.timeouts, (uint64_t)timeout_ms, call);
+    if (call->timer != 0)
         return true;
-    mu__timer_cancel(ctx, call->timer);
     mu__call_complete(call, mu_error_set(&call->error, -MU_ENOMEM,
                                          "no memory for the limit of a wait"));
     return false;

@@ -338,8 +338,8 @@ static bool read_result(const struct mu__resolved *body, mu_remote_value *future
     return false;
 }
 
-static void fail(struct mu__ctx *ctx, struct client_actor *c,
-                 const struct closure_slot *slot, const mu_error *error)
+void mu__client_ended(struct mu__ctx *ctx, struct client_actor *c,
+                      const struct closure_slot *slot, const mu_error *error)
 {
     if (error->code == -MU_ECANCELLED)
         mu__client_cancelled(ctx, c, slot, error);
@@ -362,11 +362,11 @@ static void on_resolved(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__client_add(&c->session.shared->retried, body->attempt - 1);
     if (body->code != 0) {
         read_error(body, &error);
-        fail(ctx, c, &slot, &error);
+        mu__client_ended(ctx, c, &slot, &error);
     } else if (read_result(body, mu__slot_future(&slot), &error)) {
         finish(ctx, c, &slot, body);
     } else {
-        fail(ctx, c, &slot, &error);
+        mu__client_ended(ctx, c, &slot, &error);
     }
     mu__client_settle(ctx, c);
 }

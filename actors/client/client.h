@@ -100,17 +100,17 @@ struct mu__client_call {
     struct mu__waiter *waiters;     /* FETCH of many: the caller fills in the futures; */
     size_t waiters_count;           /* NULL: of `future` */
     bool until_ready;               /* FETCH: what is kept by a worker may stay there */
-    bool at_once;                   /* RAISE: -MU_EAGAIN instead of waiting; ASK:
+    bool at_once;                   /* RAISE: -MU_EAGAIN instead of waiting; REQUEST:
                                        -MU_EUNAVAILABLE without a chief */
-    const char *late;               /* ASK: how things are at the limit; NULL: the chief
-                                       did not answer */
-    struct mu__msg *request;        /* ASK, and EXPLAIN if it is to be passed on: begins
-                                       with a token; the caller's again if it is not NULL
-                                       afterwards */
+    const char *late;               /* REQUEST: how things are at the limit; NULL: the
+                                       chief did not answer */
+    struct mu__msg *request;        /* REQUEST, and EXPLAIN if it is to be passed on:
+                                       begins with a token; the caller's again if it is
+                                       not NULL afterwards */
     bool explains_timeout;          /* the actor's: the limit has passed, and the chief
                                        is asked whether it is there */
     mu_value *status;               /* STATUS, EXPLAIN: the answer, the caller's */
-    uint64_t input;                 /* ASK of PER_WORKER_MAKE: the answer */
+    uint64_t input;                 /* REQUEST of PER_WORKER_MAKE: the answer */
     uint16_t chief_epoch;           /* and of which chief it is */
     struct mu__waiter one;          /* the actor's, as what follows */
     size_t missing;

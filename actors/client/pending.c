@@ -227,18 +227,6 @@ static void list_numbers(struct client_actor *c, struct mu__pending_closure *clo
         body->inputs = (struct mu__view){closure->numbers, 8 * count};
 }
 
-/* The time that it waited here is part of its deadline. */
-static void shorten_deadline(struct mu__ctx *ctx,
-                             const struct mu__pending_closure *closure)
-{
-    struct mu__schedule *body = mu__body(closure->msg);
-    uint64_t waited_ms = mu__now_ms(ctx) - closure->since_ms;
-
-    if (body->deadline_ms > 0)
-        body->deadline_ms = body->deadline_ms > waited_ms ? body->deadline_ms - waited_ms
-                                                          : 1;
-}
-
 static void count_bytes(struct client_actor *c, struct mu__pending_closure *closure)
 {
     const struct mu__schedule *body = mu__body(closure->msg);
@@ -259,7 +247,7 @@ static void send(struct mu__ctx *ctx, struct client_actor *c,
 
     stop_waiting(ctx, c, closure);
     count_bytes(c, closure);
-    shorten_deadline(ctx, closure);
+    mu__client_shorten_deadline(body, mu__now_ms(ctx) - closure->since_ms);
     body->token = (uint64_t)slot + 1;
     body->drop_result = closure->future == NULL;
     mu_value_free(closure->args);
@@ -274,10 +262,7 @@ static void fail(struct mu__ctx *ctx, struct client_actor *c,
 {
     struct closure_slot slot = mu__client_take_slot(ctx, c, (uint64_t)closure->slot + 1);
 
-    if (error->code == -MU_ECANCELLED)
-        mu__client_cancelled(ctx, c, &slot, error);
-    else
-        mu__client_failed(ctx, c, &slot, error);
+    mu__client_ended(ctx, c, &slot, error);
 }
 
 static void launch(struct mu__ctx *ctx, struct client_actor *c,
@@ -386,14 +371,9 @@ static void begin_deadline(struct mu__ctx *ctx, struct client_actor *c,
     const struct mu__schedule *body = mu__body(closure->msg);
 
     closure->since_ms = mu__now_ms(ctx);
-    if (body->deadline_ms == 0 || closure->missing == 0)
-        return;
-    closure->timer = mu__timer_set(ctx, body->deadline_ms, 0);
-    if (closure->timer == 0 ||
-        mu__map_set(&c->pending.deadlines, closure->timer, closure) == 0)
-        return;
-    mu__timer_cancel(ctx, closure->timer);
-    closure->timer = 0;
+    if (body->deadline_ms != 0 && closure->missing > 0)
+        closure->timer = mu__client_start_timer(ctx, &c->pending.deadlines,
+                                                body->deadline_ms, closure);
 }
 
 /* From the program. */

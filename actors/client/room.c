@@ -127,16 +127,13 @@ static void send(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot,
         mu__client_not_sent(ctx, c, (uint64_t)slot + 1, rv);
 }
 
-/* The time that it waited here is part of its deadline. */
 static void send_waiting(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot)
 {
     uint64_t waited_ms = mu__now_ms(ctx) - c->room.entries[slot].since_ms;
     struct mu__msg *msg = dequeue(ctx, &c->room, slot);
     struct mu__schedule *body = mu__body(msg);
 
-    if (body->deadline_ms > 0)
-        body->deadline_ms = body->deadline_ms > waited_ms ? body->deadline_ms - waited_ms
-                                                          : 1;
+    mu__client_shorten_deadline(body, waited_ms);
     send(ctx, c, slot, msg);
 }
 
@@ -228,14 +225,9 @@ static void begin_deadline(struct mu__ctx *ctx, struct client_actor *c, uint32_t
     struct mu__room_entry *entry = &c->room.entries[slot];
     const struct mu__schedule *body = mu__body(entry->msg);
 
-    if (body->deadline_ms == 0)
-        return;
-    entry->timer = mu__timer_set(ctx, body->deadline_ms, 0);
-    if (entry->timer == 0 || mu__map_set(&c->room.deadlines, entry->timer,
-                                         (void *)((uintptr_t)slot + 1)) == 0)
-        return;
-    mu__timer_cancel(ctx, entry->timer);
-    entry->timer = 0;
+    if (body->deadline_ms != 0)
+        entry->timer = mu__client_start_timer(ctx, &c->room.deadlines, body->deadline_ms,
+                                              (void *)((uintptr_t)slot + 1));
 }
 
 static void wait(struct mu__ctx *ctx, struct client_actor *c, uint32_t slot,

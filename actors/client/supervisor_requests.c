@@ -234,7 +234,6 @@ static const mu_value *first_in_flight(const mu_value *status)
     return mu_value_at(list, 0);
 }
 
-/* Words of the first closure in flight, from a status, and where all of them are. */
 void mu__client_describe_status(const mu_value *status, char *out, size_t size)
 {
     static const char running[] = "closure %" PRId64 " \"%s\" runs on %s for "

@@ -238,7 +238,6 @@ static void leave_batch(struct mu__ctx *ctx, struct effects *e, struct write_bat
         mu__effects_batch_free(e, batch);
 }
 
-/* Ends a run with an error from the batch's server, if it names no other one. */
 void mu__effects_fail_with(struct mu__ctx *ctx, struct effects *e,
                            struct write_batch *batch, const mu_error *error)
 {

@@ -19,7 +19,7 @@
  * window.
  *
  * A batch whose run has failed is abandoned: an active one on its server too,
- * one that flies lands when its answer comes, or its server goes. */
+ * one that is flying ends with its answer, or with its server. */
 #ifndef MU_ACTORS_EFFECTS_INTERNAL_H
 #define MU_ACTORS_EFFECTS_INTERNAL_H
 

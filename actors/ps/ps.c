@@ -379,13 +379,13 @@ static mu_value *dims_value(const struct mu__shape *shape)
     return list;
 }
 
-struct restore_entry {
+struct status_entry {
     const char *key;
     mu_value *value;
 };
 
 /* A map of the entries; takes their values. NULL when out of memory. */
-static mu_value *map_of(const struct restore_entry *entries, size_t count)
+static mu_value *map_of(const struct status_entry *entries, size_t count)
 {
     mu_value *map = mu_value_map();
     bool failed = map == NULL;
@@ -410,7 +410,7 @@ static mu_value *number(uint64_t n)
 
 static mu_value *info_value(const struct mu__store_info *info)
 {
-    const struct restore_entry entries[] = {
+    const struct status_entry entries[] = {
         {"name", mu_value_string(info->name)},
         {"dtype", mu_value_string(mu_dtype_name((int)info->shape->dtype))},
         {"dims", dims_value(info->shape)},
@@ -460,7 +460,7 @@ mu_value *mu__ps_status(const void *ps_state)
         return NULL;
     mu__store_each(ps->store, list_variable, &listing);
     if (listing.left_out > 0) {
-        const struct restore_entry entry = {"left_out", number(listing.left_out)};
+        const struct status_entry entry = {"left_out", number(listing.left_out)};
 
         add_item(&listing, map_of(&entry, 1));
     }

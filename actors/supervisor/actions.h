@@ -137,9 +137,10 @@ bool mu__sup_abandoned_reported(struct mu__ctx *ctx, struct supervisor *s,
                                 uint32_t number, uint64_t closure, uint32_t attempt,
                                 bool returned);
 
-/* Nobody waits for what is under way of a closure: ask its workers to stop. */
-void mu__sup_abandon(struct mu__ctx *ctx, struct supervisor *s,
-                     struct mu__closure *closure);
+/* All attempts of a closure end here: `answered` is the worker that has answered, 0:
+ * none; the others are asked to stop, and are not waited for. */
+void mu__sup_finish_attempts(struct mu__ctx *ctx, struct supervisor *s,
+                             struct mu__closure *closure, uint32_t answered);
 
 /* The next of a closure's times: to be called when one of them has changed. */
 void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure);
@@ -202,6 +203,9 @@ uint32_t mu__sup_waiting(const struct supervisor *s);
 /* A closure in flight, as the status shows it. */
 mu_value *mu__sup_running_value(const struct supervisor *s,
                                 const struct mu__closure *closure, uint64_t now_ms);
+
+/* Answer a STATUS_GET. Takes `map`. */
+void mu__sup_send_status(struct mu__ctx *ctx, mu__pid to, uint64_t token, mu_value *map);
 
 /* ---- explain.c ---- */
 

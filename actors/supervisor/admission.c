@@ -39,11 +39,6 @@ void mu__sup_room_init(struct supervisor *s)
     s->admission.bounds[MU__BOUND_BYTES].max = s->config.queue_bytes_max;
 }
 
-void mu__sup_room_done(struct supervisor *s)
-{
-    mu__free_array(s->admission.list);
-}
-
 /* One that is larger than the bound takes all of it. */
 static uint64_t size_in(const struct supervisor *s, int bound, uint64_t bytes)
 {

@@ -36,7 +36,6 @@ struct mu__client_room {
 };
 
 void mu__sup_room_init(struct supervisor *s);
-void mu__sup_room_done(struct supervisor *s);
 
 /* Whether a client may have one closure more, with so many bytes of arguments. */
 bool mu__sup_room_admits(const struct supervisor *s,

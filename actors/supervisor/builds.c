@@ -330,7 +330,7 @@ static void take_back_users(struct mu__ctx *ctx, struct supervisor *s, uint32_t 
         const struct closure_extra *extra = mu__sup_extra(s, closure);
 
         if (extra != NULL && extra->options.worker == 0 && uses_slow(s, extra, number)) {
-            mu__sup_abandon(ctx, s, closure);
+            mu__sup_finish_attempts(ctx, s, closure, 0);
             s->counts.retried++;
             mu__sup_queue_first(ctx, s, closure);
         } else {

@@ -293,7 +293,7 @@ static uint32_t pick_for(struct supervisor *s, const struct mu__closure *closure
     return pick_suiting(s, extra);
 }
 
-/* False as give(). */
+/* False as assign(). */
 static bool dispatch_constrained(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_CONSTRAINED);
@@ -337,7 +337,7 @@ static inline struct mu__closure *next_queued(struct supervisor *s, uint32_t *re
     return *ret_number == 0 ? NULL : mu__closures_first_queued(&s->closures);
 }
 
-/* False as give(). */
+/* False as assign(). */
 static bool dispatch_queued(struct mu__ctx *ctx, struct supervisor *s)
 {
     struct mu__closure *closure;

@@ -393,20 +393,12 @@ static const struct mu__closure *requested_closure(struct supervisor *s,
 
 void mu__sup_explain(struct mu__ctx *ctx, struct supervisor *s, struct mu__msg *msg)
 {
-    const struct mu__status_get *request = mu__body(msg);
-    const struct mu__closure *closure = requested_closure(s, msg, request);
-    struct mu__msg *reply = mu__msg_new(ctx, MU__STATUS);
-    mu_value *map = closure == NULL ? explanation_of_none(s, request->name)
-                                    : explanation(s, closure, mu__now_ms(ctx));
+    const struct mu__status_get *body = mu__body(msg);
+    const struct mu__closure *closure = requested_closure(s, msg, body);
 
-    if (reply != NULL) {
-        struct mu__status *body = mu__body(reply);
-
-        body->token = request->token;
-        reply->backing = mu__pack_value(map, &body->status);
-    }
-    mu_value_free(map);
-    (void)mu__send(ctx, msg->from, reply);
+    mu__sup_send_status(ctx, msg->from, body->token,
+                        closure == NULL ? explanation_of_none(s, body->name)
+                                        : explanation(s, closure, mu__now_ms(ctx)));
 }
 
 /* ---- Watchdog ---- */

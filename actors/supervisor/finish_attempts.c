@@ -77,10 +77,8 @@ bool mu__sup_abandoned_reported(struct mu__ctx *ctx, struct supervisor *s,
     return true;
 }
 
-/* All attempts of a closure end here: `answered` is the worker that has answered, the
- * others are not waited for. */
-static void finish_attempts(struct mu__ctx *ctx, struct supervisor *s,
-                            struct mu__closure *closure, uint32_t answered)
+void mu__sup_finish_attempts(struct mu__ctx *ctx, struct supervisor *s,
+                             struct mu__closure *closure, uint32_t answered)
 {
     struct closure_extra *extra = mu__sup_extra(s, closure);
     uint32_t number = mu__list_worker(closure->list);
@@ -105,12 +103,6 @@ static void finish_attempts(struct mu__ctx *ctx, struct supervisor *s,
         mu__sup_unload(ctx, s, number, &was);
     else
         abandon(ctx, s, number, &was);
-}
-
-void mu__sup_abandon(struct mu__ctx *ctx, struct supervisor *s,
-                     struct mu__closure *closure)
-{
-    finish_attempts(ctx, s, closure, 0);
 }
 
 /* ---- Times ---- */
@@ -450,7 +442,7 @@ static void take_result(struct mu__ctx *ctx, struct supervisor *s, struct mu__ms
     }
     note_result(ctx, s, closure, worker, body);
     verdict = lost ? LOST : judge(ctx, s, closure, worker, &outcome);
-    finish_attempts(ctx, s, closure, number);
+    mu__sup_finish_attempts(ctx, s, closure, number);
     if (verdict == FINAL)
         settle(ctx, s, closure, &outcome, number);
     else if (verdict == LOST)
@@ -513,7 +505,7 @@ static void give_up_on(struct mu__ctx *ctx, struct supervisor *s,
     uint32_t number = mu__list_worker(closure->list);
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    finish_attempts(ctx, s, closure, 0);
+    mu__sup_finish_attempts(ctx, s, closure, 0);
     if (worker == NULL ||
         s->worker_states.items[number].abandoned_count < mu__member_threads(worker))
         return;

@@ -41,7 +41,6 @@ static int check_items(const struct supervisor *s, const mu_value *values,
     return 0;
 }
 
-/* What a worker is given; NULL: nothing. */
 const mu_value *mu__sup_per_worker_item(const struct supervisor *s,
                                         const mu_value *values,
                                         const struct mu__member_worker *worker)

@@ -109,7 +109,6 @@ static void compute(struct mu__ctx *ctx, struct supervisor *s,
     mu__sup_queue_first(ctx, s, closure);
 }
 
-/* Somebody wants it who cannot have it now. */
 void mu__sup_pinned_request(struct mu__ctx *ctx, struct supervisor *s,
                             struct pinned_result *pinned)
 {
@@ -152,7 +151,7 @@ static void remove_pinned(struct mu__ctx *ctx, struct supervisor *s,
 
     drop_copies(ctx, s, pinned);
     if (pinned->computing) {
-        mu__sup_abandon(ctx, s, closure);
+        mu__sup_finish_attempts(ctx, s, closure, 0);
         s->counts.args_bytes -= mu__closure_bytes(closure);
     }
     mu__sup_drop_extra(ctx, s, closure);

@@ -4,7 +4,6 @@
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/roles.h"
 
-#include "actors/attempts.h"
 enum {
     LOOK_MS = 5,                /* between looks while something may move, */
     LOOK_MAX_MS = 40,           /* and while nothing did */

@@ -17,7 +17,6 @@
 
 struct supervisor;
 
-
 /* Ask a worker for all that it has not begun, but for what may run nowhere else. */
 void mu__sup_recall_all(struct mu__ctx *ctx, struct supervisor *s, uint32_t number);
 

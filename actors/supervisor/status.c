@@ -268,12 +268,25 @@ static mu_value *memory_value(void)
     return map;
 }
 
+void mu__sup_send_status(struct mu__ctx *ctx, mu__pid to, uint64_t token, mu_value *map)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, MU__STATUS);
+
+    if (msg != NULL) {
+        struct mu__status *body = mu__body(msg);
+
+        body->token = token;
+        msg->backing = mu__pack_value(map, &body->status);
+    }
+    mu_value_free(map);
+    (void)mu__send(ctx, to, msg);
+}
+
 static void answer(struct mu__ctx *ctx, struct supervisor *s,
                    struct status_request *request)
 {
     uint64_t now_ms = mu__now_ms(ctx);
     mu_value *map = mu_value_map();
-    struct mu__msg *msg = mu__msg_new(ctx, MU__STATUS);
 
     mu__timer_cancel(ctx, request->timer);
     request->open = false;
@@ -289,14 +302,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
     if (s->config.measure)
         (void)mu_value_set(map, "timers", timers_value(s));
     request->variables = NULL;
-    if (msg != NULL) {
-        struct mu__status *body = mu__body(msg);
-
-        body->token = request->token;
-        msg->backing = mu__pack_value(map, &body->status);
-    }
-    mu_value_free(map);
-    (void)mu__send(ctx, request->requester, msg);
+    mu__sup_send_status(ctx, request->requester, request->token, map);
 }
 
 static struct status_request *status_request_new(struct supervisor *s)
@@ -333,7 +339,7 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
     }
     request = status_request_new(s);
     if (request == NULL) {
-        mu__log(ctx, MU__LOG_WARN, "one question for the status too many was dropped");
+        mu__log(ctx, MU__LOG_WARN, "too many requests for the status: one was dropped");
         return;
     }
     *request = (struct status_request){

@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-    SAME_REPORT_MS = 1000
-}; /* reports of one server by one reporter count once in it */
+enum { SAME_REPORT_MS = 1000 };  /* a reporter's reports of a server count once in it */
 
 /* What it hears. */
 static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
@@ -289,7 +287,7 @@ static void take_defaults(struct mu__supervisor_config *config)
            config->queue_max > 0 && config->window <= MU__WINDOW_MAX);
 }
 
-/* Client 0 is nobody: closures that are run although nobody waits for them are his. */
+/* Client 0: of closures that run although nobody waits for them. */
 static bool init_sentinel_client(struct supervisor *s)
 {
     if (!mu__grow_array((void **)&s->clients.items, 1, sizeof *s->clients.items))
@@ -317,7 +315,7 @@ static void done(struct mu__ctx *ctx, void *state)
         mu__map_done(&s->clients.items[i].tokens);
     }
     mu__free_array(s->clients.items);
-    mu__sup_room_done(s);
+    mu__free_array(s->admission.list);
     mu__live_nodes_done(&s->nodes);
     mu__function_times_done(&s->times);
     mu__backups_done(&s->backups);

@@ -1,8 +1,8 @@
 /* What a handle of a variable and the writes that were made with it share: which variable
  * it is, and by which ids its shards are known. Any thread; the ids change when it had to
  * be reopened (reopen.c), each of them by itself. */
-#ifndef MU_ACTORS_PS_OPENED_VARIABLE_H
-#define MU_ACTORS_PS_OPENED_VARIABLE_H
+#ifndef MU_ACTORS_VARIABLES_OPENED_VARIABLE_H
+#define MU_ACTORS_VARIABLES_OPENED_VARIABLE_H
 
 #include "actors/messages.h"
 #include "actors/ps/shape.h"

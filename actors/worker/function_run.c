@@ -484,8 +484,10 @@ static int call_function(struct mu_run *run)
     return code;
 }
 
-void mu__run_begin(struct mu_run *run)
+void mu__run_begin(struct mu__work *work)
 {
+    struct mu_run *run = (struct mu_run *)work;
+
     run->skipped = mu_run_cancelled(run) != 0;
 }
 
@@ -503,8 +505,10 @@ static int execute(struct mu_run *run)
     return code;
 }
 
-void mu__run_execute(struct mu_run *run)
+void mu__run_execute(struct mu__work *work)
 {
+    struct mu_run *run = (struct mu_run *)work;
+
     run->code = execute(run);
     if (run->code != 0)
         mu__effects_clear(&run->effects);

@@ -110,13 +110,13 @@ static inline bool mu__run_makes(const struct mu_run *run)
     return (mu__run_request(run)->flags & (MU__CLOSURE_KEEP | MU__CLOSURE_BUILD)) != 0;
 }
 
-/* A thread has taken the run. If it is cancelled already, its function will not be
- * called. */
-void mu__run_begin(struct mu_run *run);
+/* A thread has taken the run of this work. If it is cancelled already, its function will
+ * not be called. */
+void mu__run_begin(struct mu__work *work);
 
 /* Unpack the arguments, call the function, pack its result. On the executor thread, or on
  * the loop for inline functions. */
-void mu__run_execute(struct mu_run *run);
+void mu__run_execute(struct mu__work *work);
 
 /* Free what the run holds, but not the run and its message. Nothing of it waits. */
 void mu__run_clear(struct mu_run *run);

@@ -3,7 +3,7 @@
 #ifndef MU_ACTORS_WORKER_RECALLED_H
 #define MU_ACTORS_WORKER_RECALLED_H
 
-#include "actors/attempts.h"
+#include "actors/packing.h"
 #include "actors/worker/function_run.h"
 #include "runtime/kernel/kernel.h"
 

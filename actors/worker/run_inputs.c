@@ -12,7 +12,6 @@
  * travel in pieces, which what is sent later may overtake. */
 enum { LATE_BYTES = 1 << 20 };
 
-/* It does not wait any more. */
 void mu__worker_forget_inputs(struct worker *w, struct mu_run *run)
 {
     struct mu__run_inputs *inputs = run->inputs;
@@ -122,7 +121,6 @@ static int begin_making(struct worker *w, struct mu_run *run)
     return 0;
 }
 
-/* A run that needs or makes what is kept. */
 void mu__worker_prepare(struct worker *w, struct mu_run *run)
 {
     int rv = mu__run_makes(run) ? begin_making(w, run) : 0;
@@ -155,8 +153,6 @@ static mu_error error_of(const struct worker *w, const struct mu_run *run)
     return error;
 }
 
-/* Keep what was made, or that it cannot be; unless it was dropped, begun anew or sent by
- * the chief meanwhile. */
 void mu__worker_settle(struct worker *w, struct mu_run *run)
 {
     bool builds = (mu__run_request(run)->flags & MU__CLOSURE_BUILD) != 0;

@@ -4,7 +4,6 @@
 
 enum { QUICK_US = 10 };     /* a shorter run is reported as one of no time */
 
-/* Send an error that is no function's. */
 int mu__worker_send_refusal(struct mu__ctx *ctx, mu__pid to,
                             const struct mu__run *request, int code, const char *text)
 {

@@ -214,16 +214,6 @@ static void end_or_send(struct mu__ctx *ctx, struct worker *w, struct mu_run *ru
     finish(ctx, w, run);
 }
 
-static void begin_work(struct mu__work *work)
-{
-    mu__run_begin((struct mu_run *)work);
-}
-
-static void execute_work(struct mu__work *work)
-{
-    mu__run_execute((struct mu_run *)work);
-}
-
 /* Look soon which runs take long: but only once after something has changed. */
 static void watch_begun(struct mu__ctx *ctx, struct worker *w)
 {
@@ -245,19 +235,17 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 static void start(struct mu__ctx *ctx, struct worker *w, struct mu_run *run)
 {
     if ((run->registered->flags & MU_FUNCTION_INLINE) != 0) {
-        mu__run_execute(run);
+        mu__run_execute(&run->work);
         end_or_send(ctx, w, run);
         return;
     }
     mu__worker_list_run(&w->running, run);
-    run->work.begin = begin_work;
-    run->work.run = execute_work;
+    run->work.begin = mu__run_begin;
+    run->work.run = mu__run_execute;
     mu__submit(ctx, &run->work);
     watch_begun(ctx, w);
 }
 
-/* At the end of each handler that may have made runs ready: those that end at once may
- * make others so, which join the list. */
 void mu__worker_start_ready(struct mu__ctx *ctx, struct worker *w)
 {
     struct mu_run *run;

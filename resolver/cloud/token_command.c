@@ -1,6 +1,6 @@
 #include "resolver/cloud/token_command.h"
 
-#include "resolver/engine/build.h"
+#include "runtime/base/build.h"
 #include "runtime/base/json.h"
 
 #include <string.h>

@@ -104,7 +104,7 @@ static int begin(struct mu__requests *requests, const struct mu__settings *setti
                               &talk->shape);
 }
 
-static int post(struct talk *talk, const char *path, struct mu__etcd_body *body,
+static int post(struct talk *talk, const char *path, struct mu__build *body,
                 unsigned again, struct mu__etcd_answer **ret_answer)
 {
     int rv = mu__etcd_talk_post(&talk->etcd, path, body, again, ret_answer);
@@ -206,7 +206,7 @@ static int look_for_change(struct talk *talk, struct range *range)
     struct mu__etcd_answer *answer = NULL;
     struct mu__etcd_entries entries;
     struct mu__etcd_entry newest;
-    struct mu__etcd_body body = {0};
+    struct mu__build body = {0};
     int rv;
 
     mu__etcd_range_newest(&body, view_of(range->page.from, range->page.from_size),
@@ -246,7 +246,7 @@ static int read_tasks(struct talk *talk, mu_resolution *resolution)
         talk->etcd.cache_ms = CACHE_MS;
     while (rv == 0 && page->more) {
         struct mu__etcd_answer *answer = NULL;
-        struct mu__etcd_body body = {0};
+        struct mu__build body = {0};
 
         mu__etcd_range(&body, view_of(page->from, page->from_size),
                        view_of(range.end, range.end_size), range.limit);
@@ -326,7 +326,7 @@ static void write_key(struct talk *talk, struct slot *slot, int index)
 static int keep(struct talk *talk, const struct slot *slot, bool *ret_stored)
 {
     struct mu__etcd_answer *answer = NULL;
-    struct mu__etcd_body body = {0};
+    struct mu__build body = {0};
     uint64_t ttl_s = 0;
     int rv;
 
@@ -342,7 +342,7 @@ static int keep(struct talk *talk, const struct slot *slot, bool *ret_stored)
 static int grant(struct talk *talk, const struct slot *slot)
 {
     struct mu__etcd_answer *answer = NULL;
-    struct mu__etcd_body body = {0};
+    struct mu__build body = {0};
     int rv;
 
     mu__etcd_grant(&body, slot->lease, (uint64_t)slot->ttl_s);
@@ -376,7 +376,7 @@ static int request_ttl(struct talk *talk, uint64_t lease, uint64_t *ret_term,
                        uint64_t *ret_ttl_s)
 {
     struct mu__etcd_answer *answer = NULL;
-    struct mu__etcd_body body = {0};
+    struct mu__build body = {0};
     uint64_t id = 0;
     int rv;
 
@@ -437,7 +437,7 @@ static int refuse(struct talk *talk, struct slot *slot, uint64_t lease,
                         slot->key, entry->address, ttl_s);
 }
 
-static void write_take(const struct slot *slot, struct mu__etcd_body *body)
+static void write_take(const struct slot *slot, struct mu__build *body)
 {
     struct mu__view key = mu__view_str(slot->key);
     struct mu__task_entry entry = {.until_s = 0};
@@ -461,7 +461,7 @@ static int try_slot(struct talk *talk, const struct slot *slot, bool *ret_taken,
                     uint64_t *ret_lease, struct mu__task_entry *ret_entry)
 {
     struct mu__etcd_answer *answer = NULL;
-    struct mu__etcd_body body = {0};
+    struct mu__build body = {0};
     int rv;
 
     write_take(slot, &body);
@@ -597,7 +597,7 @@ static int withdraw(struct mu__requests *requests, const struct mu__settings *se
                     const mu_announcement *announcement, mu_error *ret_error, void **own)
 {
     struct mu__etcd_answer *answer = NULL;
-    struct mu__etcd_body body = {0};
+    struct mu__build body = {0};
     struct talk talk;
     int rv = begin(requests, settings, ret_error, &talk);
 

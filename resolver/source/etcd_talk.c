@@ -268,7 +268,7 @@ static int refuse_user(struct mu__etcd_talk *talk, const char *endpoint, int cod
 static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *out)
 {
     static const char *const headers[] = {"Content-Type: application/json", NULL};
-    struct mu__etcd_body body = {0};
+    struct mu__build body = {0};
     struct mu__etcd_answer *answer = NULL;
     struct mu__request request = {
         .again = talk->is_renewed ? RENEWED : 0,
@@ -287,7 +287,7 @@ static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *o
     rv = body.failed
              ? mu_error_set(&inner, -MU_ENOMEM, "out of memory")
              : post(talk, endpoint, MU__ETCD_AUTHENTICATE, &request, &inner, &answer);
-    mu__etcd_body_done(&body);
+    mu__build_done(&body);
     if (rv == MU__LATER || (rv != 0 && mu__etcd_lacks_users(&inner)))
         return rv == MU__LATER ? rv : 0;
     if (rv == 0)
@@ -299,7 +299,7 @@ static int write_token(struct mu__etcd_talk *talk, const char *endpoint, char *o
 }
 
 static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char *path,
-                   const struct mu__etcd_body *body, unsigned again,
+                   const struct mu__build *body, unsigned again,
                    struct mu__etcd_answer **ret_answer)
 {
     char token[TOKEN_BYTES];
@@ -331,7 +331,7 @@ static int post_to(struct mu__etcd_talk *talk, const char *endpoint, const char 
 }
 
 int mu__etcd_talk_post(struct mu__etcd_talk *talk, const char *path,
-                       struct mu__etcd_body *body, unsigned again,
+                       struct mu__build *body, unsigned again,
                        struct mu__etcd_answer **ret_answer)
 {
     unsigned first = talk->first;
@@ -350,6 +350,6 @@ int mu__etcd_talk_post(struct mu__etcd_talk *talk, const char *path,
         if (rv != -MU_EUNAVAILABLE && rv != MU__LATER)
             talk->first = number;
     }
-    mu__etcd_body_done(body);
+    mu__build_done(body);
     return rv;
 }

@@ -68,7 +68,7 @@ int mu__etcd_talk_begin(struct mu__requests *requests,
  * number in `again` asks anew. MU__LATER; -MU_EUNAVAILABLE: none did;
  * -MU_EUNAUTHENTICATED: certificates, or the user; etcd's own codes. */
 int mu__etcd_talk_post(struct mu__etcd_talk *talk, const char *path,
-                       struct mu__etcd_body *body, unsigned again,
+                       struct mu__build *body, unsigned again,
                        struct mu__etcd_answer **ret_answer);
 
 #endif

@@ -9,131 +9,62 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { BODY_FIRST_BYTES = 512, SHOWN_BYTES = 200 };
+enum { SHOWN_BYTES = 200 };
 
 /* ---- Requests ---- */
 
-void mu__etcd_body_done(struct mu__etcd_body *body)
+static void add_base64(struct mu__build *body, const char *before, struct mu__view bytes)
 {
-    free(body->text);
-    *body = (struct mu__etcd_body){0};
+    mu__build_format(body, "%s\"", before);
+    mu__build_base64(body, bytes.data, bytes.size);
+    mu__build_add(body, "\"");
 }
 
-/* Room for `size` bytes behind what there is; NULL when there is no memory. */
-static char *reserve(struct mu__etcd_body *body, size_t size)
+static void add_number(struct mu__build *body, const char *before, uint64_t number)
 {
-    size_t capacity = body->capacity == 0 ? BODY_FIRST_BYTES : body->capacity;
-    char *text;
-
-    if (body->failed)
-        return NULL;
-    while (capacity - body->size < size)
-        capacity *= 2;
-    if (capacity > body->capacity) {
-        text = realloc(body->text, capacity);
-        if (text == NULL) {
-            body->failed = true;
-            return NULL;
-        }
-        body->text = text;
-        body->capacity = capacity;
-    }
-    return body->text + body->size;
-}
-
-static void add(struct mu__etcd_body *body, const char *text)
-{
-    size_t size = strlen(text);
-    char *out = reserve(body, size);
-
-    if (out == NULL)
-        return;
-    memcpy(out, text, size);
-    body->size += size;
-}
-
-static void add_base64(struct mu__etcd_body *body, const char *before,
-                       struct mu__view bytes)
-{
-    size_t size = mu__base64_size(bytes.size);
-    char *out;
-
-    add(body, before);
-    add(body, "\"");
-    out = reserve(body, size);
-    if (out == NULL)
-        return;
-    mu__base64_encode(bytes.data, bytes.size, out);
-    body->size += size;
-    add(body, "\"");
-}
-
-static void add_number(struct mu__etcd_body *body, const char *before, uint64_t number)
-{
-    char text[24];
-
-    add(body, before);
-    (void)snprintf(text, sizeof text, "\"%" PRIu64 "\"", number);
-    add(body, text);
+    mu__build_format(body, "%s\"%" PRIu64 "\"", before, number);
 }
 
 /* A comma before all but the first of a list. */
-static void add_item(struct mu__etcd_body *body)
+static void add_item(struct mu__build *body)
 {
-    if (!body->first)
-        add(body, ",");
-    body->first = false;
+    if (!body->failed && body->text[body->size - 1] != '[')
+        mu__build_add(body, ",");
 }
 
-void mu__etcd_grant(struct mu__etcd_body *body, uint64_t lease, uint64_t ttl_s)
+void mu__etcd_grant(struct mu__build *body, uint64_t lease, uint64_t ttl_s)
 {
     add_number(body, "{\"ID\":", lease);
     add_number(body, ",\"TTL\":", ttl_s);
-    add(body, "}");
+    mu__build_add(body, "}");
 }
 
-void mu__etcd_keep(struct mu__etcd_body *body, uint64_t lease)
+void mu__etcd_keep(struct mu__build *body, uint64_t lease)
 {
     add_number(body, "{\"ID\":", lease);
-    add(body, "}");
+    mu__build_add(body, "}");
 }
 
-void mu__etcd_revoke(struct mu__etcd_body *body, uint64_t lease)
+void mu__etcd_revoke(struct mu__build *body, uint64_t lease)
 {
     mu__etcd_keep(body, lease);
 }
 
-/* In quotes; what is no text in JSON is escaped, byte by byte. */
-static void add_text(struct mu__etcd_body *body, const char *before, struct mu__view text)
+static void add_text(struct mu__build *body, const char *before, struct mu__view text)
 {
-    const uint8_t *bytes = text.data;
-    char *out;
-
-    add(body, before);
-    add(body, "\"");
-    for (uint32_t i = 0; i < text.size; i++) {
-        char escaped[8] = {(char)bytes[i]};
-
-        if (bytes[i] < 0x20 || bytes[i] == '"' || bytes[i] == '\\')
-            (void)snprintf(escaped, sizeof escaped, "\\u%04x", bytes[i]);
-        out = reserve(body, strlen(escaped));
-        if (out == NULL)
-            return;
-        memcpy(out, escaped, strlen(escaped));
-        body->size += strlen(escaped);
-    }
-    add(body, "\"");
+    mu__build_add(body, before);
+    mu__build_json(body, text.data, text.size);
 }
 
-void mu__etcd_authenticate(struct mu__etcd_body *body, struct mu__view user,
+void mu__etcd_authenticate(struct mu__build *body, struct mu__view user,
                            struct mu__view password)
 {
     add_text(body, "{\"name\":", user);
     add_text(body, ",\"password\":", password);
-    add(body, "}");
+    mu__build_add(body, "}");
 }
 
-void mu__etcd_range(struct mu__etcd_body *body, struct mu__view key, struct mu__view end,
+void mu__etcd_range(struct mu__build *body, struct mu__view key, struct mu__view end,
                     uint64_t limit)
 {
     add_base64(body, "{\"key\":", key);
@@ -141,56 +72,51 @@ void mu__etcd_range(struct mu__etcd_body *body, struct mu__view key, struct mu__
         add_base64(body, ",\"range_end\":", end);
     if (limit > 0)
         add_number(body, ",\"limit\":", limit);
-    add(body, "}");
+    mu__build_add(body, "}");
 }
 
-void mu__etcd_range_newest(struct mu__etcd_body *body, struct mu__view key,
+void mu__etcd_range_newest(struct mu__build *body, struct mu__view key,
                            struct mu__view end)
 {
     add_base64(body, "{\"key\":", key);
     add_base64(body, ",\"range_end\":", end);
-    add(body, ",\"limit\":\"1\",\"sort_order\":\"DESCEND\",\"sort_target\":\"MOD\"}");
+    mu__build_add(body,
+                  ",\"limit\":\"1\",\"sort_order\":\"DESCEND\",\"sort_target\":\"MOD\"}");
 }
 
-static void begin_section(struct mu__etcd_body *body, const char *text)
+void mu__etcd_txn_begin(struct mu__build *body)
 {
-    add(body, text);
-    body->first = true;
+    mu__build_add(body, "{\"compare\":[");
 }
 
-void mu__etcd_txn_begin(struct mu__etcd_body *body)
+void mu__etcd_txn_then(struct mu__build *body)
 {
-    begin_section(body, "{\"compare\":[");
+    mu__build_add(body, "],\"success\":[");
 }
 
-void mu__etcd_txn_then(struct mu__etcd_body *body)
+void mu__etcd_txn_else(struct mu__build *body)
 {
-    begin_section(body, "],\"success\":[");
+    mu__build_add(body, "],\"failure\":[");
 }
 
-void mu__etcd_txn_else(struct mu__etcd_body *body)
+void mu__etcd_txn_end(struct mu__build *body)
 {
-    begin_section(body, "],\"failure\":[");
+    mu__build_add(body, "]}");
 }
 
-void mu__etcd_txn_end(struct mu__etcd_body *body)
-{
-    add(body, "]}");
-}
-
-void mu__etcd_txn_compare(struct mu__etcd_body *body, enum mu__etcd_target target,
+void mu__etcd_txn_compare(struct mu__build *body, enum mu__etcd_target target,
                           struct mu__view key, uint64_t number)
 {
     bool create = target == MU__ETCD_CREATE;
 
     add_item(body);
-    add(body, create ? "{\"target\":\"CREATE\"" : "{\"target\":\"VERSION\"");
+    mu__build_add(body, create ? "{\"target\":\"CREATE\"" : "{\"target\":\"VERSION\"");
     add_base64(body, ",\"key\":", key);
     add_number(body, create ? ",\"create_revision\":" : ",\"version\":", number);
-    add(body, "}");
+    mu__build_add(body, "}");
 }
 
-void mu__etcd_txn_put(struct mu__etcd_body *body, struct mu__view key,
+void mu__etcd_txn_put(struct mu__build *body, struct mu__view key,
                       struct mu__view value, uint64_t lease)
 {
     add_item(body);
@@ -198,24 +124,24 @@ void mu__etcd_txn_put(struct mu__etcd_body *body, struct mu__view key,
     add_base64(body, ",\"value\":", value);
     if (lease != 0)
         add_number(body, ",\"lease\":", lease);
-    add(body, "}}");
+    mu__build_add(body, "}}");
 }
 
-void mu__etcd_txn_delete(struct mu__etcd_body *body, struct mu__view key,
+void mu__etcd_txn_delete(struct mu__build *body, struct mu__view key,
                          struct mu__view end)
 {
     add_item(body);
     add_base64(body, "{\"request_delete_range\":{\"key\":", key);
     if (end.size > 0)
         add_base64(body, ",\"range_end\":", end);
-    add(body, "}}");
+    mu__build_add(body, "}}");
 }
 
-void mu__etcd_txn_range(struct mu__etcd_body *body, struct mu__view key)
+void mu__etcd_txn_range(struct mu__build *body, struct mu__view key)
 {
     add_item(body);
     add_base64(body, "{\"request_range\":{\"key\":", key);
-    add(body, "}}");
+    mu__build_add(body, "}}");
 }
 
 /* ---- Answers ---- */
@@ -425,32 +351,15 @@ void mu__etcd_hide(mu_error *error)
 
 /* ---- Reading ---- */
 
-static bool is_blank(const char *at, const char *end)
-{
-    while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
-        at++;
-    return at == end;
-}
-
-static cJSON *parse(const char *text, size_t size)
-{
-    const char *end = text;
-    cJSON *root = cJSON_ParseWithLengthOpts(text, size, &end, 0);
-
-    if (root != NULL && cJSON_IsObject(root) && is_blank(end, text + size))
-        return root;
-    cJSON_Delete(root);
-    return NULL;
-}
-
 int mu__etcd_answer_read(int status, const void *text, size_t size, mu_error *ret_error,
                          struct mu__etcd_answer **ret_answer)
 {
     const char *bytes = size == 0 ? "" : text;
-    cJSON *root = parse(bytes, size);
+    cJSON *root = NULL;
     char shown[MU__QUOTE_BYTES];
     int rv = 0;
 
+    (void)mu__json_parse_large(bytes, size, "", NULL, &root);
     if (status != 200 || find(root, "error") != NULL)
         rv = say_error(status, root, bytes, size, ret_error);
     if (rv == 0 && root == NULL) {

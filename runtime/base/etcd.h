@@ -8,6 +8,7 @@
 #define MU_RESOLVER_ETCD_H
 
 #include "muster/error.h"
+#include "runtime/base/build.h"
 #include "runtime/base/view.h"
 
 #define MU__ETCD_RANGE "/v3/kv/range"
@@ -24,51 +25,39 @@ enum {
 
 /* ---- Requests ---- */
 
-/* The text of one request, which grows. Zeroed memory is an empty one. When memory runs
- * out it stays `failed`, and what is added goes nowhere. */
-struct mu__etcd_body {
-    char *text;
-    size_t size;
-    size_t capacity;
-    bool failed;
-    bool first;             /* in the list that is being written */
-};
-
-void mu__etcd_body_done(struct mu__etcd_body *body);
-
 /* Each makes the whole body. Lease ids are at most INT64_MAX; 0 lets etcd choose. */
-void mu__etcd_grant(struct mu__etcd_body *body, uint64_t lease, uint64_t ttl_s);
-void mu__etcd_keep(struct mu__etcd_body *body, uint64_t lease);
-void mu__etcd_revoke(struct mu__etcd_body *body, uint64_t lease);
-void mu__etcd_authenticate(struct mu__etcd_body *body, struct mu__view user,
+void mu__etcd_grant(struct mu__build *body, uint64_t lease, uint64_t ttl_s);
+void mu__etcd_keep(struct mu__build *body, uint64_t lease);
+void mu__etcd_revoke(struct mu__build *body, uint64_t lease);
+void mu__etcd_authenticate(struct mu__build *body, struct mu__view user,
                            struct mu__view password);
 
 /* The first `limit` (0: all) of the keys from `key` on and before `end`; of `key` alone
  * when `end` is empty. */
-void mu__etcd_range(struct mu__etcd_body *body, struct mu__view key, struct mu__view end,
+void mu__etcd_range(struct mu__build *body, struct mu__view key, struct mu__view end,
                     uint64_t limit);
 
 /* Of the same keys the one that was written last. */
-void mu__etcd_range_newest(struct mu__etcd_body *body, struct mu__view key,
+void mu__etcd_range_newest(struct mu__build *body, struct mu__view key,
                            struct mu__view end);
 
 /* A transaction: begin, comparisons, then what happens when they all hold, and else what
  * happens when one does not, end. */
 enum mu__etcd_target { MU__ETCD_CREATE, MU__ETCD_VERSION };
 
-void mu__etcd_txn_begin(struct mu__etcd_body *body);
-void mu__etcd_txn_compare(struct mu__etcd_body *body, enum mu__etcd_target target,
+void mu__etcd_txn_begin(struct mu__build *body);
+void mu__etcd_txn_compare(struct mu__build *body, enum mu__etcd_target target,
                           struct mu__view key, uint64_t number);
-void mu__etcd_txn_then(struct mu__etcd_body *body);
-void mu__etcd_txn_else(struct mu__etcd_body *body);
-void mu__etcd_txn_end(struct mu__etcd_body *body);
+void mu__etcd_txn_then(struct mu__build *body);
+void mu__etcd_txn_else(struct mu__build *body);
+void mu__etcd_txn_end(struct mu__build *body);
 
 /* Within then and else. No key may be put twice in one of them, or be put and deleted. */
-void mu__etcd_txn_put(struct mu__etcd_body *body, struct mu__view key,
+void mu__etcd_txn_put(struct mu__build *body, struct mu__view key,
                       struct mu__view value, uint64_t lease);
-void mu__etcd_txn_delete(struct mu__etcd_body *body, struct mu__view key,
+void mu__etcd_txn_delete(struct mu__build *body, struct mu__view key,
                          struct mu__view end);
-void mu__etcd_txn_range(struct mu__etcd_body *body, struct mu__view key);
+void mu__etcd_txn_range(struct mu__build *body, struct mu__view key);
 
 /* ---- Answers ---- */
 

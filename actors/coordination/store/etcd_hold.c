@@ -131,7 +131,7 @@ static int granted(struct etcd_store *store, struct mu__ctx *ctx,
 
 static void build_electing(struct etcd_store *store)
 {
-    struct mu__etcd_body *body = &store->main.body;
+    struct mu__build *body = &store->main.body;
     char key[ETCD_KEY_MAX + 1];
     struct mu__view leader = mu__etcd_key(store, "leader", key);
 

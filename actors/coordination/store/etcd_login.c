@@ -17,7 +17,7 @@ static void log_in(struct etcd_store *store, struct mu__ctx *ctx)
 
     if (store->login.flight.busy || mu__now_ms(ctx) < store->login.due_ms)
         return;
-    mu__etcd_body_done(&store->login.flight.body);
+    mu__build_done(&store->login.flight.body);
     mu__etcd_authenticate(&store->login.flight.body, mu__view_str(access->user),
                           (struct mu__view){access->password,
                                             (uint32_t)access->password_size});
@@ -94,7 +94,7 @@ void mu__etcd_on_login(struct etcd_store *store, struct mu__ctx *ctx)
     mu_error error = {.code = 0};
     int rv = mu__etcd_read(&store->login.flight, &error, &answer);
 
-    mu__etcd_body_done(&store->login.flight.body);
+    mu__build_done(&store->login.flight.body);
     if (rv == 0)
         rv = mu__etcd_token(answer, &error, "Authorization: ", store->login.token,
                             sizeof store->login.token);

@@ -124,7 +124,7 @@ static void try_later(struct etcd_store *store, struct mu__ctx *ctx)
 
 void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx)
 {
-    struct mu__etcd_body *body = &store->main.body;
+    struct mu__build *body = &store->main.body;
 
     if (!store->started || store->hearing || store->main.busy ||
         mu__now_ms(ctx) < store->retry.due_ms || !mu__etcd_next(store, ctx) ||
@@ -133,7 +133,7 @@ void mu__etcd_step(struct etcd_store *store, struct mu__ctx *ctx)
     if (body->size == 0)
         mu__etcd_phases[store->phase].build(store);
     if (body->failed) {
-        mu__etcd_body_done(body);
+        mu__build_done(body);
         try_later(store, ctx);
         return;
     }
@@ -147,7 +147,7 @@ static void keep(struct etcd_store *store, struct mu__ctx *ctx)
     if (!has_lease(store) || lease->keeping.busy || mu__now_ms(ctx) < lease->due_ms ||
         !mu__etcd_may_send(store, ctx))
         return;
-    mu__etcd_body_done(&lease->keeping.body);
+    mu__build_done(&lease->keeping.body);
     mu__etcd_keep(&lease->keeping.body, lease->id);
     if (!lease->keeping.body.failed)
         mu__etcd_send(store, ctx, &lease->keeping, MU__ETCD_KEEP);
@@ -177,7 +177,7 @@ static void abandon_flight(struct etcd_flight *flight)
 {
     flight->void_answer = flight->busy;
     if (!flight->busy)
-        mu__etcd_body_done(&flight->body);
+        mu__build_done(&flight->body);
 }
 
 static void abandon(struct etcd_store *store, struct mu__ctx *ctx, const char *reason)
@@ -262,7 +262,7 @@ static void refused(struct etcd_store *store, struct mu__ctx *ctx, const mu_erro
 {
     if (store->phase == ETCD_DROPPING) {
         store->lease.id = 0;       /* there is none any more */
-        mu__etcd_body_done(&store->main.body);
+        mu__build_done(&store->main.body);
         store->phase = ETCD_RESTING;
         store->retry.due_ms = mu__now_ms(ctx) + store->lease_ms / 8;
         return;
@@ -295,7 +295,7 @@ static void main_failed(struct etcd_store *store, struct mu__ctx *ctx, int code,
 {
     if ((code == -MU_EEXHAUSTED || code == -MU_EDEADLINE) && store->main.http.code != 0 &&
         mu__etcd_shrink_pages(store)) {
-        mu__etcd_body_done(&store->main.body);
+        mu__build_done(&store->main.body);
     } else if (store->main.http.code == 0 && is_for_good(code)) {
         refused(store, ctx, error);
         return;
@@ -311,7 +311,7 @@ static void on_main(struct etcd_store *store, struct mu__ctx *ctx)
     int rv = mu__etcd_read(&store->main, &error, &answer);
 
     if (store->main.void_answer) {
-        mu__etcd_body_done(&store->main.body);
+        mu__build_done(&store->main.body);
         mu__etcd_answer_free(answer);
         return;
     }
@@ -325,7 +325,7 @@ static void on_main(struct etcd_store *store, struct mu__ctx *ctx)
         return;
     }
     endpoint_works(store, ctx, &store->main);
-    mu__etcd_body_done(&store->main.body);
+    mu__build_done(&store->main.body);
     store->retry.backoff_ms = BACKOFF_FIRST_MS;
 }
 
@@ -427,7 +427,7 @@ static void flight_done(struct etcd_store *store, struct etcd_flight *flight)
     if (flight->busy)
         store->http->ops->cancel(store->http, &flight->http);
     mu__buf_unref(flight->http.answer);
-    mu__etcd_body_done(&flight->body);
+    mu__build_done(&flight->body);
 }
 
 /* The next holder need not wait for the lease to end. */
@@ -437,7 +437,7 @@ static void let_go(struct etcd_store *store)
     const char *headers[3];
 
     flight->busy = false;
-    mu__etcd_body_done(&flight->body);
+    mu__build_done(&flight->body);
     mu__etcd_revoke(&flight->body, store->lease.id);
     if (flight->body.failed)
         return;
@@ -456,7 +456,7 @@ static void op_close(struct mu__store *base, struct mu__ctx *ctx)
     store->main.http.answer = NULL;
     if (store->lease.id != 0)
         let_go(store);
-    mu__etcd_body_done(&store->main.body);
+    mu__build_done(&store->main.body);
     mu__etcd_queue_forget(&store->queue);
     free(store);
 }

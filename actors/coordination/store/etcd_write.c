@@ -29,7 +29,7 @@ void mu__etcd_leader_value(struct etcd_store *store)
 
 static void begin_fenced(struct etcd_store *store)
 {
-    struct mu__etcd_body *body = &store->main.body;
+    struct mu__build *body = &store->main.body;
     char key[ETCD_KEY_MAX + 1];
     struct mu__view leader = mu__etcd_key(store, "leader", key);
 
@@ -149,7 +149,7 @@ static void build_pointing(struct etcd_store *store)
 
 static void build_clearing(struct etcd_store *store)
 {
-    struct mu__etcd_body *body = &store->main.body;
+    struct mu__build *body = &store->main.body;
     char key[ETCD_KEY_MAX + 1];
     char end[ETCD_KEY_MAX + 1];
 

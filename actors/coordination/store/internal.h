@@ -26,7 +26,7 @@ enum {
 /* One request at a time; its body stays until it has been answered well. */
 struct etcd_flight {
     struct mu__http_request http;
-    struct mu__etcd_body body;
+    struct mu__build body;
     char url[ETCD_URL_MAX + 32];
     size_t endpoint;
     uint64_t sent_ms;

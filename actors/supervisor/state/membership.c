@@ -282,22 +282,17 @@ void mu__membership_set_time(struct mu__membership *members, uint32_t number,
 
 /* ---- joining and leaving ---- */
 
-static bool make_numbers(struct mu__membership *members)
-{
-    uint32_t size = members->workers_size == 0 ? 8 : members->workers_size * 2;
-
-    return mu__grow_zeroed((void **)&members->workers, &members->workers_size, size,
-                           sizeof *members->workers);
-}
-
 /* A number that nobody has, given to a worker that may be away. 0: out of memory. */
 static uint32_t new_number(struct mu__membership *members, struct mu__worker_id id)
 {
     uint32_t number = members->unknown == 0 ? 1 : members->unknown;
+    uint32_t size = members->workers_size == 0 ? 8 : members->workers_size * 2;
 
     while (number < members->workers_size && members->workers[number].known)
         number++;
-    if ((number >= members->workers_size && !make_numbers(members)) ||
+    if ((number >= members->workers_size &&
+         !mu__grow_zeroed((void **)&members->workers, &members->workers_size, size,
+                          sizeof *members->workers)) ||
         map_set(&members->by_id, key_of(id), number) != 0)
         return 0;
     members->unknown = number + 1;
@@ -307,16 +302,11 @@ static uint32_t new_number(struct mu__membership *members, struct mu__worker_id 
     return number;
 }
 
-static bool make_loads(struct mu__load_lists *lists, uint32_t window)
-{
-    return mu__grow_zeroed((void **)&lists->first, &lists->size, window,
-                           sizeof *lists->first);
-}
-
 uint32_t mu__membership_add(struct mu__membership *members, uint32_t node,
                             struct mu__worker_id id, uint32_t threads, uint32_t window)
 {
     uint32_t number = map_get(&members->by_id, key_of(id));
+    struct mu__load_lists *lists = &members->by_role[id.role];
 
     assert(window > 0 && window <= MU__WINDOW_MAX && node != 0);
     assert(id.role < MU__WORKER_TYPES_MAX);
@@ -324,7 +314,9 @@ uint32_t mu__membership_add(struct mu__membership *members, uint32_t node,
         members->roles = id.role + 1;
     if (number == 0 || members->workers[number].present)
         number = new_number(members, id);
-    if (number == 0 || !make_loads(&members->by_role[id.role], window) ||
+    if (number == 0 ||
+        !mu__grow_zeroed((void **)&lists->first, &lists->size, window,
+                         sizeof *lists->first) ||
         map_set(&members->by_node, node, number) != 0)
         return 0;
     members->workers[number] = (struct mu__member_worker){

@@ -134,11 +134,11 @@ static void build_claims(const struct account *account, int64_t now,
     mu__build_add(header, "{\"alg\":\"RS256\",\"typ\":\"JWT\"");
     if (account->key_id != NULL) {
         mu__build_add(header, ",\"kid\":");
-        mu__build_json(header, account->key_id);
+        mu__build_json(header, account->key_id, strlen(account->key_id));
     }
     mu__build_add(header, "}");
     mu__build_add(claims, "{\"iss\":");
-    mu__build_json(claims, account->email);
+    mu__build_json(claims, account->email, strlen(account->email));
     mu__build_add(claims,
                   ",\"scope\":\"" MU__GOOGLE_SCOPE "\",\"aud\":\"" TOKEN_URI "\"");
     mu__build_format(claims, ",\"iat\":%" PRId64 ",\"exp\":%" PRId64 "}", now,

@@ -3,7 +3,7 @@
 #include "resolver/cloud/resolvers.h"
 #include "resolver/cloud/google/gce.h"
 
-#include "resolver/engine/build.h"
+#include "runtime/base/build.h"
 #include "resolver/engine/kind.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"

@@ -6,7 +6,7 @@
  * would be as many requests as there are instances. */
 #include "resolver/cloud/google/gce.h"
 
-#include "resolver/engine/build.h"
+#include "runtime/base/build.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 #include "resolver/cloud/google/metadata.h"
 
-#include "resolver/engine/build.h"
+#include "runtime/base/build.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 

@@ -5,7 +5,7 @@
 #define MU_RESOLVER_GOOGLE_TOKEN_H
 
 #include "resolver/cloud/google/metadata.h"
-#include "resolver/engine/build.h"
+#include "runtime/base/build.h"
 
 #define MU__GOOGLE_SCOPE "https://www.googleapis.com/auth/cloud-platform"
 

@@ -1,7 +1,7 @@
 /* Queued resources of Cloud TPUs: nodes that are asked for, and made when there is
  * room. */
 #include "resolver/cloud/google/tpu.h"
-#include "resolver/engine/build.h"
+#include "runtime/base/build.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 

@@ -1,6 +1,6 @@
 /* Which TPUs are meant, and what the API says of them. */
 #include "resolver/cloud/google/tpu.h"
-#include "resolver/engine/build.h"
+#include "runtime/base/build.h"
 #include "runtime/base/json.h"
 #include "runtime/base/text.h"
 

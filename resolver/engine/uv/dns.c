@@ -36,7 +36,7 @@ struct watched_socket {
     uv_poll_t poll; /* first: handles cast */
     struct mu__dns_channel *channel;
     ares_socket_t fd;
-    struct watched_socket *next;
+    struct mu__list_node node;
 };
 
 struct mu__dns_channel {
@@ -46,10 +46,9 @@ struct mu__dns_channel {
     char *server; /* NULL: the system's */
     bool is_busy; /* answers are given: its end comes later */
     unsigned active;
-    struct dns_look_up *look_ups; /* in order; those that somebody waits for */
-    struct dns_look_up **last;
-    struct watched_socket *sockets;
-    struct mu__dns_channel *next;
+    struct mu__list look_ups; /* in order; those that somebody waits for */
+    struct mu__list sockets;
+    struct mu__list_node node;
 };
 
 struct dns_query {
@@ -71,7 +70,7 @@ struct dns_look_up {
     unsigned waiting; /* queries without an answer */
     unsigned refs;
     struct mu__dns_records records;
-    struct dns_look_up *next;
+    struct mu__list_node node;
 };
 
 static void turn(struct mu__dns_channel *channel);
@@ -100,13 +99,8 @@ static struct mu__exchange *detach(struct dns_look_up *look_up)
 {
     struct mu__dns_channel *channel = look_up->channel;
     struct mu__exchange *exchange = look_up->exchange;
-    struct dns_look_up **at = &channel->look_ups;
 
-    while (*at != look_up)
-        at = &(*at)->next;
-    *at = look_up->next;
-    if (channel->last == &look_up->next)
-        channel->last = at;
+    mu__list_remove(&channel->look_ups, &look_up->node);
     channel->active -= look_up->is_active;
     look_up->channel = NULL;
     look_up->exchange = NULL;
@@ -360,8 +354,7 @@ static struct watched_socket *watch(struct mu__dns_channel *channel, ares_socket
     channel->requester->holds++;
     watched->channel = channel;
     watched->fd = fd;
-    watched->next = channel->sockets;
-    channel->sockets = watched;
+    mu__list_prepend(&channel->sockets, &watched->node);
     return watched;
 }
 
@@ -370,12 +363,11 @@ static struct watched_socket *watch(struct mu__dns_channel *channel, ares_socket
 static void on_socket_state(void *arg, ares_socket_t fd, int readable, int writable)
 {
     struct mu__dns_channel *channel = arg;
-    struct watched_socket **at = &channel->sockets;
-    struct watched_socket *watched;
+    struct watched_socket *watched =
+        MU__LIST_FIRST(&channel->sockets, struct watched_socket, node);
 
-    while (*at != NULL && (*at)->fd != fd)
-        at = &(*at)->next;
-    watched = *at;
+    while (watched != NULL && watched->fd != fd)
+        watched = MU__LIST_NEXT(watched, struct watched_socket, node);
     if (readable || writable) {
         if (watched == NULL)
             watched = watch(channel, fd);
@@ -385,7 +377,7 @@ static void on_socket_state(void *arg, ares_socket_t fd, int readable, int writa
                                     (writable ? UV_WRITABLE : 0),
                                 on_socket);
     } else if (watched != NULL) {
-        *at = watched->next;
+        mu__list_remove(&channel->sockets, &watched->node);
         uv_close((uv_handle_t *)&watched->poll, on_socket_closed);
     }
 }
@@ -410,11 +402,7 @@ static void on_channel_closed(uv_handle_t *handle)
 
 static void channel_close(struct mu__dns_channel *channel)
 {
-    struct mu__dns_channel **at = &channel->requester->dns;
-
-    while (*at != channel)
-        at = &(*at)->next;
-    *at = channel->next;
+    mu__list_remove(&channel->requester->dns, &channel->node);
     ares_destroy(channel->ares);
     uv_close((uv_handle_t *)&channel->timer, on_channel_closed);
 }
@@ -509,7 +497,6 @@ static struct mu__dns_channel *channel_new(struct mu__requester_uv *requester,
     if (channel == NULL)
         return NULL;
     channel->requester = requester;
-    channel->last = &channel->look_ups;
     channel->server = name == NULL ? NULL : strdup(name);
     if ((name != NULL && channel->server == NULL) ||
         (name == NULL ? open_system(channel) : open_server(channel, server)) !=
@@ -522,20 +509,20 @@ static struct mu__dns_channel *channel_new(struct mu__requester_uv *requester,
     }
     (void)uv_timer_init(requester->loop, &channel->timer);
     requester->holds++;
-    channel->next = requester->dns;
-    requester->dns = channel;
+    mu__list_prepend(&requester->dns, &channel->node);
     return channel;
 }
 
 static struct mu__dns_channel *channel_find(struct mu__requester_uv *requester,
                                             const char *server)
 {
-    struct mu__dns_channel *at = requester->dns;
+    struct mu__dns_channel *at =
+        MU__LIST_FIRST(&requester->dns, struct mu__dns_channel, node);
 
     while (at != NULL && (server == NULL || at->server == NULL
                               ? server != at->server
                               : strcmp(server, at->server) != 0))
-        at = at->next;
+        at = MU__LIST_NEXT(at, struct mu__dns_channel, node);
     return at;
 }
 
@@ -561,10 +548,12 @@ static void start(struct mu__dns_channel *channel, struct dns_look_up *look_up)
 /* The next one that is answered, once as many as may be are under way. */
 static struct dns_look_up *next_answered(struct mu__dns_channel *channel)
 {
+    struct dns_look_up *at;
     struct dns_look_up *next;
 
-    for (struct dns_look_up *at = channel->look_ups; at != NULL; at = next) {
-        next = at->next;
+    for (at = MU__LIST_FIRST(&channel->look_ups, struct dns_look_up, node); at != NULL;
+         at = next) {
+        next = MU__LIST_NEXT(at, struct dns_look_up, node);
         if (!at->is_active && channel->active == ACTIVE_MAX)
             return NULL;
         if (!at->is_active)
@@ -587,7 +576,7 @@ static void turn(struct mu__dns_channel *channel)
     while ((look_up = next_answered(channel)) != NULL)
         conclude(channel, look_up);
     channel->is_busy = false;
-    if (channel->look_ups == NULL) {
+    if (mu__list_is_empty(&channel->look_ups)) {
         channel_close(channel);
         return;
     }
@@ -611,8 +600,7 @@ static void enqueue(struct mu__dns_channel *channel, struct dns_look_up *look_up
                                     .exchange = exchange,
                                     .waiting = QUERIES,
                                     .refs = 1};
-    *channel->last = look_up;
-    channel->last = &look_up->next;
+    mu__list_append(&channel->look_ups, &look_up->node);
     exchange->own = look_up;
     requester->holds++;
     uv_update_time(requester->loop);

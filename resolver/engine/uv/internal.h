@@ -1,12 +1,13 @@
 /* What the parts of the requester share; for resolver/engine/uv/ only.
  *
- * A request that is not answered at once is a task of a thread (requester_task_uv.c) or a
- * request over HTTP (requester_http_uv.c). */
+ * A request that is not answered at once is a task of a thread (requester_work.c) or a
+ * request over HTTP (requester_http.c). */
 #ifndef MU_RESOLVER_ENGINE_UV_REQUESTER_INTERNAL_H
 #define MU_RESOLVER_ENGINE_UV_REQUESTER_INTERNAL_H
 
 #include "resolver/engine/answer_cache.h"
 #include "resolver/engine/uv/requester.h"
+#include "runtime/base/list.h"
 #include "runtime/uv/blocking.h"
 
 #include <stdatomic.h>
@@ -15,14 +16,13 @@ struct mu__requester_uv {
     struct mu__requester requester; /* first: operations cast */
     uv_loop_t *loop;
     struct mu__blocking_jobs *blocking_jobs;
-    struct mu__pending_request *jobs; /* that have a task */
+    struct mu__list jobs; /* struct mu__pending_request: those with a task */
     struct mu__http_client *http;   /* NULL until the first request */
     uv_idle_t idle;                   /* runs while `done` has messages */
     struct mu__msg *done;             /* what the door has posted, in order */
     struct mu__msg **done_last;
-    struct mu__flight *waiting; /* requests that wait for others, in order */
-    struct mu__flight **waiting_last;
-    struct mu__dns_channel *dns;    /* servers that are asked */
+    struct mu__list waiting;      /* struct mu__flight: they wait for others, in order */
+    struct mu__list dns;          /* struct mu__dns_channel: servers that are asked */
     unsigned flights;             /* with the door */
     struct mu__answer_cache cache; /* of HTTP and programs */
     uint64_t calls_ms;            /* how long closing waits for calls */

@@ -266,7 +266,7 @@ void mu__requester_release(struct mu__requester_uv *requester)
 void mu__requester_uv_close(struct mu__requester_uv *requester, void (*closed)(void *arg),
                             void *arg)
 {
-    assert(requester->closed == NULL && requester->waiting == NULL);
+    assert(requester->closed == NULL && mu__list_is_empty(&requester->waiting));
     requester->closed = closed;
     requester->closed_arg = arg;
     mu__requester_close_http(requester);

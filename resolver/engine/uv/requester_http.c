@@ -19,7 +19,8 @@ struct mu__flight {
     struct mu__http_request request;
     struct mu__http_tls tls;
     struct mu__exchange *exchange; /* NULL: nobody wants the answer */
-    struct mu__flight *next;       /* of those that wait */
+    struct mu__list_node node;     /* while it waits */
+    bool is_sent;                  /* it is with the door */
     bool posted;                   /* its message is in our queue */
 };
 
@@ -96,12 +97,11 @@ static void send_waiting(struct mu__requester_uv *requester)
 {
     struct mu__http *door = mu__http_client_door(requester->http);
 
-    while (requester->waiting != NULL && requester->flights < FLIGHTS_MAX) {
-        struct mu__flight *flight = requester->waiting;
+    while (!mu__list_is_empty(&requester->waiting) && requester->flights < FLIGHTS_MAX) {
+        struct mu__flight *flight =
+            MU__LIST_ENTRY(mu__list_pop(&requester->waiting), struct mu__flight, node);
 
-        requester->waiting = flight->next;
-        if (requester->waiting == NULL)
-            requester->waiting_last = &requester->waiting;
+        flight->is_sent = true;
         requester->flights++;
         door->ops->send(door, &flight->request);
     }
@@ -201,8 +201,7 @@ void mu__requester_send_http(struct mu__requester_uv *requester,
     flight_fill(flight, &exchange->request);
     flight->exchange = exchange;
     exchange->own = flight;
-    *requester->waiting_last = flight;
-    requester->waiting_last = &flight->next;
+    mu__list_append(&requester->waiting, &flight->node);
     send_waiting(requester);
 }
 
@@ -211,25 +210,19 @@ void mu__requester_cancel_http(struct mu__requester_uv *requester,
 {
     struct mu__http *door = mu__http_client_door(requester->http);
     struct mu__flight *flight = exchange->own;
-    struct mu__flight **at = &requester->waiting;
 
     exchange->own = NULL;
     flight->exchange = NULL;
     if (flight->posted)
         return; /* freed when its message is taken */
-    while (*at != NULL && *at != flight)
-        at = &(*at)->next;
-    if (*at == NULL) {
+    if (flight->is_sent) {
         door->ops->cancel(door, &flight->request);
         requester->flights--;
-        flight_free(flight);
-        send_waiting(requester);
-        return;
+    } else {
+        mu__list_remove(&requester->waiting, &flight->node);
     }
-    *at = flight->next;
-    if (flight->next == NULL)
-        requester->waiting_last = at;
     flight_free(flight);
+    send_waiting(requester);
 }
 
 /* ---- Life ---- */
@@ -237,7 +230,6 @@ void mu__requester_cancel_http(struct mu__requester_uv *requester,
 void mu__requester_init_http(struct mu__requester_uv *requester)
 {
     requester->done_last = &requester->done;
-    requester->waiting_last = &requester->waiting;
     requester->idle.data = requester;
     (void)uv_idle_init(requester->loop, &requester->idle);
     requester->holds++;

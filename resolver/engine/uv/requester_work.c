@@ -29,8 +29,7 @@ struct mu__pending_request {
     struct mu__request_work *task; /* NULL: it has run, or is left to itself */
     bool names_itself;
     bool ends_soon;
-    struct mu__pending_request *next;    /* of those with a task */
-    struct mu__pending_request **before; /* what points here */
+    struct mu__list_node node; /* of those with a task */
 };
 
 /* ---- The thread's side ---- */
@@ -94,16 +93,14 @@ static void on_blocking_closed(void *arg)
 
 static void close_blocking_when_done(struct mu__requester_uv *requester)
 {
-    if (requester->closed != NULL && requester->jobs == NULL)
+    if (requester->closed != NULL && mu__list_is_empty(&requester->jobs))
         mu__blocking_close(requester->blocking_jobs, on_blocking_closed, requester);
 }
 
 /* It has no task any more. */
 static void job_end(struct mu__pending_request *job)
 {
-    *job->before = job->next;
-    if (job->next != NULL)
-        job->next->before = job->before;
+    mu__list_remove(&job->requester->jobs, &job->node);
     job->task = NULL;
     uv_close((uv_handle_t *)&job->timer, on_timer_closed);
     close_blocking_when_done(job->requester);
@@ -235,11 +232,7 @@ static void job_start(struct mu__requester_uv *requester, struct mu__pending_req
     job->requester = requester;
     job->exchange = exchange;
     job->task->job = job;
-    job->next = requester->jobs;
-    job->before = &requester->jobs;
-    if (job->next != NULL)
-        job->next->before = &job->next;
-    requester->jobs = job;
+    mu__list_prepend(&requester->jobs, &job->node);
     requester->holds++;
     uv_update_time(requester->loop);
     (void)uv_timer_init(requester->loop, &job->timer);
@@ -301,8 +294,9 @@ static void on_waited(uv_timer_t *timer)
 void mu__requester_close_work(struct mu__requester_uv *requester)
 {
     uv_update_time(requester->loop);
-    for (struct mu__pending_request *job = requester->jobs; job != NULL;
-         job = job->next) {
+    for (struct mu__pending_request *job =
+             MU__LIST_FIRST(&requester->jobs, struct mu__pending_request, node);
+         job != NULL; job = MU__LIST_NEXT(job, struct mu__pending_request, node)) {
         assert(job->exchange == NULL);
         if (!job->ends_soon)
             (void)uv_timer_start(&job->timer, on_waited, requester->calls_ms, 0);

@@ -1,5 +1,5 @@
 /* What was sent to a worker and has not begun there is still the chief's. */
-#include "actors/attempts.h"
+#include "actors/packing.h"
 #include "tests/support/story.h"
 
 #define SLOW_US (UINT64_C(500) * 1000)

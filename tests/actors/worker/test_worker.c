@@ -1,7 +1,7 @@
 /* What a worker does with runs: calls, lines, cancelling, effects, ends. */
 #include "tests/support/lone_worker.h"
 
-#include "actors/attempts.h"
+#include "actors/packing.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -17,7 +17,7 @@ static struct mu__view view(const char *text)
 
 /* ---- Requests ---- */
 
-static void expect_body(struct mu__etcd_body *body, const char *text)
+static void expect_body(struct mu__build *body, const char *text)
 {
     char *got = calloc(1, body->size + 1);
 
@@ -26,7 +26,7 @@ static void expect_body(struct mu__etcd_body *body, const char *text)
     memcpy(got, body->text, body->size);
     assert_string_equal(got, text);
     free(got);
-    mu__etcd_body_done(body);
+    mu__build_done(body);
     assert_int_equal(body->size, 0);
 }
 
@@ -73,7 +73,7 @@ static void test_hidden_words(void **state)
 
 static void test_leases(void **state)
 {
-    struct mu__etcd_body body = {0};
+    struct mu__build body = {0};
 
     (void)state;
     mu__etcd_grant(&body, 0, 5);
@@ -86,7 +86,7 @@ static void test_leases(void **state)
 
 static void test_ranges(void **state)
 {
-    struct mu__etcd_body body = {0};
+    struct mu__build body = {0};
 
     (void)state;
     mu__etcd_range(&body, view("a"), view(""), 0);
@@ -98,7 +98,7 @@ static void test_ranges(void **state)
 /* The same as rows of the table, which a real etcd took. */
 static void test_transactions(void **state)
 {
-    struct mu__etcd_body body = {0};
+    struct mu__build body = {0};
 
     (void)state;
     mu__etcd_txn_begin(&body);

@@ -1,4 +1,4 @@
-#include "resolver/engine/build.h"
+#include "runtime/base/build.h"
 
 #include "runtime/base/base64.h"
 
@@ -104,7 +104,7 @@ void mu__build_escaped(struct mu__build *build, const char *text)
     }
 }
 
-void mu__build_base64url(struct mu__build *build, const void *data, size_t size)
+void mu__build_base64(struct mu__build *build, const void *data, size_t size)
 {
     size_t count = mu__base64_size(size);
     char *out = reserve(build, count);
@@ -112,30 +112,37 @@ void mu__build_base64url(struct mu__build *build, const void *data, size_t size)
     if (out == NULL)
         return;
     mu__base64_encode(data, size, out);
-    while (count > 0 && out[count - 1] == '=')
-        count--;
-    for (size_t i = 0; i < count; i++) {
-        if (out[i] == '+')
-            out[i] = '-';
-        else if (out[i] == '/')
-            out[i] = '_';
-    }
     out[count] = '\0';
     build->size += count;
 }
 
-void mu__build_json(struct mu__build *build, const char *text)
+void mu__build_base64url(struct mu__build *build, const void *data, size_t size)
 {
-    mu__build_add(build, "\"");
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
+    size_t from = build->size;
 
-        if (c < ' ')
-            mu__build_format(build, "\\u%04x", (unsigned)c);
-        else if (c == '"' || c == '\\')
-            mu__build_format(build, "\\%c", c);
+    mu__build_base64(build, data, size);
+    if (build->failed)
+        return;
+    while (build->size > from && build->text[build->size - 1] == '=')
+        build->text[--build->size] = '\0';
+    for (char *at = build->text + from; *at != '\0'; at++) {
+        if (*at == '+')
+            *at = '-';
+        else if (*at == '/')
+            *at = '_';
+    }
+}
+
+void mu__build_json(struct mu__build *build, const void *data, size_t size)
+{
+    const unsigned char *bytes = data;
+
+    mu__build_add(build, "\"");
+    for (size_t i = 0; i < size; i++) {
+        if (bytes[i] < ' ' || bytes[i] == '"' || bytes[i] == '\\')
+            mu__build_format(build, "\\u%04x", (unsigned)bytes[i]);
         else
-            mu__build_bytes(build, text, 1);
+            mu__build_bytes(build, &bytes[i], 1);
     }
     mu__build_add(build, "\"");
 }

@@ -1,7 +1,7 @@
 /* Texts that are put together: urls, forms, JSON for others. Memory that is short makes
  * the text fail as a whole, which is asked about once, at the end. */
-#ifndef MU_RESOLVER_BUILD_H
-#define MU_RESOLVER_BUILD_H
+#ifndef MU_RUNTIME_BASE_BUILD_H
+#define MU_RUNTIME_BASE_BUILD_H
 
 #include <muster/error.h>
 
@@ -24,11 +24,12 @@ void mu__build_format(struct mu__build *build, const char *format, ...) MU_PRINT
 /* As part of a url or form: all but letters, digits and -._~ becomes %XX. */
 void mu__build_escaped(struct mu__build *build, const char *text);
 
-/* Base64 of the alphabet for urls, without padding. */
+/* Base64; that of the alphabet for urls is without padding. */
+void mu__build_base64(struct mu__build *build, const void *data, size_t size);
 void mu__build_base64url(struct mu__build *build, const void *data, size_t size);
 
 /* As a JSON text, with its quotes. */
-void mu__build_json(struct mu__build *build, const char *text);
+void mu__build_json(struct mu__build *build, const void *data, size_t size);
 
 /* True when all that was added is there; then `text` is not NULL. */
 bool mu__build_whole(struct mu__build *build);
