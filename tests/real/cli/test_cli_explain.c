@@ -261,7 +261,7 @@ static void test_no_chief(void **state)
 
 static void drain_fails(const char *worker, int code, const char *words)
 {
-    cli_start(&asked, NULL, "drain", worker, "--address", address, "--timeout-ms", "100",
+    cli_start(&asked, NULL, "drain", worker, "--address", address, "--timeout-ms", "700",
               NULL);
     cli_expect_code(&asked, code);
     (void)cli_expect(&asked, NULL, words);
@@ -280,7 +280,7 @@ static void test_drain(void **state)
     drain_fails("worker:x", 2, "\"worker:x\": expected a worker");
     for (int i = 0; i < 6; i++) {
         drain_fails("/job:worker/task:0", 4,
-                    "after 100 ms /job:worker/task:0 still has closures to finish; it "
+                    "after 700 ms /job:worker/task:0 still has closures to finish; it "
                     "gets no more, and leaves then");
         from = cli_expect(&run, from, "finishes 1 closure (");
     }
