@@ -7,7 +7,6 @@
 #include "node/checkpoint_file.h"
 #include "runtime/message/arguments.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

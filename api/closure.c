@@ -12,7 +12,6 @@
 #include "runtime/message/value_layout.h"
 
 #include <stddef.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* A closure that is being made. */

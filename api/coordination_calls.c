@@ -47,7 +47,8 @@ void mu__agent_detached_free(struct mu__agent_detached *detached)
     free(detached);
 }
 
-int mu__canonical_tasks(const char *tasks, mu_error *ret_error, char **ret_text)
+/* The canonical text of a set of tasks; NULL is "". The caller frees it with free(). */
+static int canonical_tasks(const char *tasks, mu_error *ret_error, char **ret_text)
 {
     struct mu__task_set set = {0};
     char *text;
@@ -209,7 +210,7 @@ static int request_tasks(mu_node *node, struct mu__agent_call *call, const char 
                      int64_t timeout_ms, mu_error *ret_error)
 {
     char *text = NULL;
-    int rv = mu__canonical_tasks(tasks, ret_error, &text);
+    int rv = canonical_tasks(tasks, ret_error, &text);
 
     if (rv != 0)
         return rv;
@@ -373,7 +374,7 @@ int mu_barrier_wait(mu_node *node, const char *name, const mu_barrier_options *o
     if (options != NULL)
         o = *options;
     if (rv == 0)
-        rv = mu__canonical_tasks(o.tasks, ret_error, &tasks);
+        rv = canonical_tasks(o.tasks, ret_error, &tasks);
     if (rv != 0)
         return rv;
     set_barrier(&call, name, &o, tasks);
@@ -409,7 +410,7 @@ int mu_barrier_wait_async(mu_node *node, const char *name,
     detached = mu__agent_detached_new(MU__AGENT_BARRIER, name);
     if (detached == NULL)
         return -MU_ENOMEM;
-    rv = mu__canonical_tasks(o.tasks, NULL, &detached->tasks);
+    rv = canonical_tasks(o.tasks, NULL, &detached->tasks);
     if (rv == 0) {
         set_barrier(&detached->call, detached->name, &o, detached->tasks);
         detached->done = done;

@@ -6,7 +6,6 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { CLOSE_MS = 5000, DONE_MS = 60000 };
 

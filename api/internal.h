@@ -41,11 +41,6 @@ int mu__coordinator_admit(mu_coordinator *coordinator, uint64_t bytes, bool own_
 int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t timeout_ms,
                     mu_error *ret_error);
 
-/* Ask the chief something; takes `request`, NULL gives -MU_ENOMEM. The answer is in the
- * call. */
-int mu__request_chief(mu_node *node, struct mu__client_call *call,
-                      struct mu__msg *request, int64_t timeout_ms, mu_error *ret_error);
-
 /* Pack arguments (NULL: none) behind a message. *packed has their sizes before. */
 int mu__pack_args(struct mu__msg *msg, const mu_value *args, struct mu__packed *packed,
                   mu_error *ret_error);
@@ -76,9 +71,6 @@ void mu__agent_detached_free(struct mu__agent_detached *detached);
 /* Ask the node's agent and wait for its answer. */
 int mu__agent_call_and_wait(mu_node *node, struct mu__agent_call *call, int operation,
                        int64_t timeout_ms, mu_error *ret_error);
-
-/* The canonical text of a set of tasks; NULL is "". The caller frees it with free(). */
-int mu__canonical_tasks(const char *tasks, mu_error *ret_error, char **ret_text);
 
 /* A key as it travels; `out` has 1024 bytes. */
 int mu__check_key(const char *key, bool may_be_empty, mu_error *ret_error, char *out);

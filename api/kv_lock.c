@@ -8,7 +8,6 @@
 #include "muster/coordination.h"
 #include "runtime/message/arguments.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

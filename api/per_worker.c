@@ -13,8 +13,11 @@
 
 /* ---- requests ---- */
 
-int mu__request_chief(mu_node *node, struct mu__client_call *call,
-                      struct mu__msg *request, int64_t timeout_ms, mu_error *ret_error)
+/* Ask the chief something; takes `request`, NULL gives -MU_ENOMEM. The answer is in the
+ * call. */
+static int request_chief(mu_node *node, struct mu__client_call *call,
+                         struct mu__msg *request, int64_t timeout_ms,
+                         mu_error *ret_error)
 {
     int rv;
 
@@ -40,7 +43,7 @@ static int request_to_make(mu_node *node, struct mu__msg *request, int64_t timeo
         mu__node_drop_msg(request);
         return mu_error_set(ret_error, -MU_ENOMEM, "no memory for a per-worker value");
     }
-    rv = mu__request_chief(node, &call, request, timeout_ms, ret_error);
+    rv = request_chief(node, &call, request, timeout_ms, ret_error);
     if (rv == 0 && (call.input & MU__PER_WORKER_BIT) == 0)
         rv = mu_error_set(ret_error, -MU_EINTERNAL,
                           "the chief gave a per-worker value the number %llu, which is "
@@ -186,7 +189,7 @@ int mu_node_explain(mu_node *node, uint64_t closure, const char *name, int64_t t
         (name == NULL || name[0] == '\0' || strlen(name) > MU__CLOSURE_NAME_MAX))
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a closure's name has 1 to %d bytes", MU__CLOSURE_NAME_MAX);
-    rv = mu__request_chief(node, &call, status_request(closure, closure == 0 ? name : ""),
+    rv = request_chief(node, &call, status_request(closure, closure == 0 ? name : ""),
                        timeout_ms, ret_error);
     if (rv == 0 && !is_known(call.status))
         rv = not_known(closure, name, ret_error);
@@ -255,7 +258,7 @@ static int drain(mu_node *node, const char *type, uint32_t worker, int64_t timeo
         body->worker_type = mu__view_str(type);
         (void)mu__pack_view((uint8_t *)(body + 1), &body->worker_type);
     }
-    return mu__request_chief(node, &call, request, timeout_ms, ret_error);
+    return request_chief(node, &call, request, timeout_ms, ret_error);
 }
 
 int mu_coordinator_drain(mu_coordinator *c, int worker, int64_t timeout_ms,
@@ -299,7 +302,7 @@ int mu_coordinator_forget(mu_coordinator *c, int64_t timeout_ms, mu_error *ret_e
 
     if (node == NULL)
         return -MU_ECLOSED;
-    return mu__request_chief(node, &call,
+    return request_chief(node, &call,
                          mu__msg_heap(MU__FORGET, sizeof(struct mu__forget)), timeout_ms,
                          ret_error);
 }

@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 static int print_agreed(const struct cmd_client *client, const mu_preemption *preemption)
 {

@@ -4,7 +4,6 @@
 #include "cli/service_client.h"
 #include "cli/verbs.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* This task's registration with the service. */
 #include "actors/agent/call_handlers.h"
 
-#include <stdio.h>
 #include <string.h>
 
 void mu__agent_end_session(struct agent *a)

@@ -4,7 +4,6 @@
 #include "actors/agent/call_handlers.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static void set_gate(struct agent *a, enum mu__agent_gate gate)
 {

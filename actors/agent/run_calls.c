@@ -2,7 +2,6 @@
  * of all of them. */
 #include "actors/agent/call_handlers.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- which one ---- */

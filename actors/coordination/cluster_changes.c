@@ -11,7 +11,6 @@
 #include "actors/coordination/roster.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
 /* Everything that counts the coordinated tasks. When there is no memory it counts as it
  * did before, and says so. */

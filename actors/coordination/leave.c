@@ -8,7 +8,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 
 enum { NAMED_MAX = 5 };     /* tasks that are named in a message */
 

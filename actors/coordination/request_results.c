@@ -5,7 +5,6 @@
 #include "runtime/base/map.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdlib.h>
 
 enum { RING_FIRST = 4, RING_RETAINED_MAX = 1 << 12 };

@@ -18,7 +18,6 @@
 
 #include "muster/coordination.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -6,7 +6,6 @@
 #include "resolver/engine/kind.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static void print_setting(const struct mu__setting_spec *spec)
 {

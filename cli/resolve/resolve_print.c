@@ -7,7 +7,6 @@
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* "" when nothing applies, also since the task is not in the cluster. */
 static void find_master(const mu_resolution *found, char *ret_master)

@@ -3,7 +3,6 @@
 #include "cli/verbs.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { TIMEOUT_MS = 10000, MEMBERS_MAX = 16, NAME_BYTES = 64 };

@@ -217,9 +217,4 @@ void mu__coord_key_next_page(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_key_watch(struct mu__ctx *ctx, struct coordination *c,
                          const struct mu__msg *msg);
 
-/* ---- key_reads.c ---- */
-
-void mu__coord_key_list(struct mu__ctx *ctx, struct coordination *c,
-                        const struct mu__msg *msg);
-
 #endif

@@ -106,8 +106,7 @@ static mu_value *list_page(const struct coordination *c, const struct mu__key_li
     return items;
 }
 
-void mu__coord_key_list(struct mu__ctx *ctx, struct coordination *c,
-                        const struct mu__msg *msg)
+static void list(struct mu__ctx *ctx, struct coordination *c, const struct mu__msg *msg)
 {
     const struct mu__key_list *body = (const void *)msg->body;
     struct mu__msg *answer = mu__msg_new(ctx, MU__KEY_LISTED);
@@ -147,7 +146,7 @@ struct read_kind {
 
 static const struct read_kind read_kinds[] = {
     {MU__KEY_GET, false, get, mu__coord_key_refuse},
-    {MU__KEY_LIST, true, mu__coord_key_list, mu__coord_key_refuse_list},
+    {MU__KEY_LIST, true, list, mu__coord_key_refuse_list},
     {MU__KEY_WATCH, true, mu__coord_key_watch, mu__coord_key_refuse_watch},
 };
 

@@ -2,7 +2,6 @@
  * any more, since tokens end and users change. Requests wait for it. */
 #include "actors/coordination/store/internal.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { LOGIN_AGAIN_MS = 1000, LOGIN_NEXT_MS = 100 };
