@@ -73,7 +73,7 @@ RETIRED_EXCEPT = re.compile(
     r"^((uv|ares|curl|CURL\w*|half_life|as_usual)_\w+|\w+_in_place)$")
 
 # Files in such a folder may touch the loop, sockets or HTTP; all others are pure.
-OUTER = re.compile(r"/uv/[^/]*$")
+OUTER = re.compile(r"/(uv|tls)/[^/]*$")
 PURE_FOLDERS = ("actors", "runtime", "transport", "resolver")
 
 OURS = r"^(\.\./)*(%s)/"
@@ -101,8 +101,10 @@ WALLS = [
     (r"^resolver/engine/", (OURS % "resolver/(source|cloud)",), None),
     (r"^resolver/source/", (OURS % "resolver/cloud",), None),
     # What is in libmuster-cloud, which is loaded when it is needed, is nowhere else.
-    (r"^(runtime|actors|transport|resolver|node|api|cli|include)/", (CURL, CRYPTO),
+    (r"^(runtime|actors|transport|resolver|node|api|cli|include)/", (CURL,),
      r"^resolver/cloud/uv/"),
+    (r"^(runtime|actors|transport|resolver|node|api|cli|include)/", (CRYPTO,),
+     r"^(resolver/cloud/uv|transport/wire/tls)/"),
     (r"^(runtime|actors|transport|resolver|node|api|cli|include)/", (YAML,),
      r"^resolver/cloud/kubernetes/yaml\.c$"),
     (r"^node/", (OURS % "api|cli|tests|bench",), None),

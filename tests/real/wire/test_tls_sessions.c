@@ -1,0 +1,526 @@
+/* TLS sessions with both ends in memory: who is let in with what, and what each end says
+ * where it is not. */
+#include "tests/real/nodes.h"
+
+#include "tests/real/certificates.h"
+#include "transport/wire/tls/session.h"
+
+/* Two ends; what one puts out is what the other is given. */
+struct pair {
+    struct mu__tls *client;
+    struct mu__tls *server;
+    int client_rv;
+    int server_rv;
+    char client_heard[64];
+    char server_heard[64];
+    size_t wired;               /* bytes that went over */
+};
+
+static void pair_open(struct pair *pair, struct mu__tls_context *client,
+                      struct mu__tls_context *server, enum mu__right right)
+{
+    *pair = (struct pair){
+        .client = mu__tls_new(client, false, right),
+        .server = mu__tls_new(server, true, MU__RIGHT_ALL),
+    };
+    assert_non_null(pair->client);
+    assert_non_null(pair->server);
+    assert_int_equal(mu__tls_begin(pair->client), 0);
+}
+
+static void pair_close(struct pair *pair)
+{
+    mu__tls_free(pair->client);
+    mu__tls_free(pair->server);
+}
+
+/* Give `to` what `from` has to say, `step` bytes at a time; true when it had something. */
+static bool carry(struct pair *pair, struct mu__tls *from, struct mu__tls *to,
+                  size_t step, int *rv, char heard[64])
+{
+    struct mu__buf *output = mu__tls_output(from);
+
+    if (output == NULL)
+        return false;
+    pair->wired += output->size;
+    for (size_t at = 0; at < output->size && *rv >= 0; at += step) {
+        size_t size = output->size - at < step ? output->size - at : step;
+        size_t used = strlen(heard);
+
+        mu__tls_receive(to, output->data + at, size);
+        while ((*rv = mu__tls_read(to, heard + used, 63 - used)) > 0) {
+            used += (size_t)*rv;
+            heard[used] = '\0';
+        }
+    }
+    mu__buf_unref(output);
+    return true;
+}
+
+static void pump(struct pair *pair, size_t step)
+{
+    bool moved = true;
+
+    while (moved) {
+        moved = carry(pair, pair->client, pair->server, step, &pair->server_rv,
+                      pair->server_heard);
+        moved |= carry(pair, pair->server, pair->client, step, &pair->client_rv,
+                       pair->client_heard);
+    }
+}
+
+static void say(struct mu__tls *tls, const char *words)
+{
+    assert_int_equal(mu__tls_write(tls, words, strlen(words)), 0);
+}
+
+/* Both are let in, and hear each other. */
+static void assert_talks(struct mu__tls_context *client, struct mu__tls_context *server,
+                         enum mu__right right, struct mu__proof *ret_of_client)
+{
+    static const size_t steps[] = {100000, 7, 1};
+
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
+        struct pair pair;
+
+        pair_open(&pair, client, server, right);
+        pump(&pair, steps[i]);
+        assert_true(mu__tls_is_open(pair.client));
+        assert_true(mu__tls_is_open(pair.server));
+        say(pair.client, "a question");
+        say(pair.server, "an answer");
+        pump(&pair, steps[i]);
+        assert_string_equal(pair.server_heard, "a question");
+        assert_string_equal(pair.client_heard, "an answer");
+        mu__tls_proof(pair.server, ret_of_client);
+        pair_close(&pair);
+    }
+}
+
+/* Neither hears anything; each says why. */
+static void assert_refused(struct mu__tls_context *client,
+                           struct mu__tls_context *server, const char *client_why,
+                           const char *server_why)
+{
+    struct pair pair;
+
+    pair_open(&pair, client, server, MU__RIGHT_ALL);
+    pump(&pair, 100000);
+    if (mu__tls_is_open(pair.server) || pair.server_rv >= 0)
+        fail_msg("the server is open: %s", mu__tls_why(pair.server));
+    assert_true(pair.client_rv < 0);
+    assert_string_equal(pair.server_heard, "");
+    assert_string_equal(pair.client_heard, "");
+    if (strstr(mu__tls_why(pair.client), client_why) == NULL ||
+        strstr(mu__tls_why(pair.server), server_why) == NULL)
+        fail_msg("client: \"%s\", server: \"%s\"", mu__tls_why(pair.client),
+                 mu__tls_why(pair.server));
+    pair_close(&pair);
+}
+
+/* ---- keys ---- */
+
+static struct mu__tls_context *of_key(const struct mu__key *key)
+{
+    struct mu__tls_context *context = NULL;
+    mu_error error = {0};
+
+    assert_int_equal(mu__tls_context_of_key(key, &error, &context), 0);
+    return context;
+}
+
+static void test_one_key(void **state)
+{
+    struct mu__key key;
+    struct mu__tls_context *context;
+    struct mu__proof proof;
+
+    (void)state;
+    assert_int_equal(mu__key_new(NULL, &key), 0);
+    context = of_key(&key);
+    assert_talks(context, context, MU__RIGHT_ALL, &proof);
+    assert_int_equal(proof.right, MU__RIGHT_ALL);
+    assert_false(proof.names_task);
+    mu__tls_context_free(context);
+}
+
+/* Who has the cluster key meets those who have a derived one with theirs. */
+static void test_derived_keys(void **state)
+{
+    struct mu__tls_context *whole;
+    struct mu__key key;
+
+    (void)state;
+    assert_int_equal(mu__key_new(NULL, &key), 0);
+    whole = of_key(&key);
+    for (int i = MU__RIGHT_OBSERVE; i < MU__RIGHT_ALL; i++) {
+        enum mu__right right = (enum mu__right)i;
+        struct mu__tls_context *part;
+        struct mu__key derived;
+        struct mu__key again;
+        struct mu__proof proof;
+        char text[MU__KEY_TEXT_BYTES];
+
+        assert_int_equal(mu__key_derive(&key, right, NULL, &derived), 0);
+        mu__key_write(&derived, text);
+        assert_int_equal(mu__key_parse("it", text, strlen(text), NULL, &again), 0);
+        assert_memory_equal(&again, &derived, sizeof again);
+        part = of_key(&again);
+        assert_talks(part, whole, MU__RIGHT_ALL, &proof);
+        assert_int_equal(proof.right, right);
+        assert_talks(whole, part, right, &proof);
+        assert_int_equal(proof.right, right);
+        assert_refused(whole, part, "the peer has another key",
+                       "it has the cluster key");
+        mu__tls_context_free(part);
+    }
+    mu__tls_context_free(whole);
+}
+
+static void test_other_keys(void **state)
+{
+    struct mu__key keys[2];
+    struct mu__tls_context *contexts[2];
+    char words[128];
+
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mu__key_new(NULL, &keys[i]), 0);
+        contexts[i] = of_key(&keys[i]);
+    }
+    (void)snprintf(words, sizeof words,
+                   "it has the cluster key %s, and this node the cluster key %s",
+                   keys[0].fingerprint, keys[1].fingerprint);
+    assert_refused(contexts[0], contexts[1], "the peer has another key", words);
+    /* The same name, and other bytes. */
+    memcpy(keys[1].fingerprint, keys[0].fingerprint, sizeof keys[0].fingerprint);
+    mu__tls_context_free(contexts[1]);
+    contexts[1] = of_key(&keys[1]);
+    assert_refused(contexts[0], contexts[1], "", "");
+    for (int i = 0; i < 2; i++)
+        mu__tls_context_free(contexts[i]);
+}
+
+static void test_bad_keys(void **state)
+{
+    static const char digits[] =
+        "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    static const struct {
+        const char *text;
+        bool is_key;
+    } rows[] = {
+        {"", false},
+        {"muster-key ", false},
+        {"muster-key use 0123456789abcdef %s", true},
+        {"muster-key use 0123456789abcdef %s\n", true},
+        {"muster-key use 0123456789abcdef %s more", false},
+        {"muster-key use 0123456789abcdef %s0", false},
+        {"muster-key use 0123456789ABCDEF %s", false},
+        {"muster-key use 0123456789abcde %s", false},
+        {"muster-key cluster 0123456789abcdef %s", false},
+        {"muster-key everything 0123456789abcdef %s", false},
+        {"muster-key  0123456789abcdef %s", false},
+        {"muster-key use  %s", false},
+        {"%s", false},
+        {"31 bytes are too few for a key.", false},
+        {"33 bytes are too many for a key..", false},
+        {"32 bytes of text are a key, too.", true},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mu__key key;
+        char text[256];
+        mu_error error = {0};
+        int rv;
+
+        (void)snprintf(text, sizeof text, rows[i].text, digits);
+        rv = mu__key_parse("file k", text, strlen(text), &error, &key);
+        if (rv != (rows[i].is_key ? 0 : -MU_EINVALID))
+            fail_msg("\"%s\": %d, %s", text, rv, error.message);
+        if (rv != 0)
+            assert_non_null(strstr(error.message, "file k is no key"));
+        assert_null(strstr(error.message, digits));
+    }
+}
+
+/* ---- certificates ---- */
+
+static struct mu__tls_context *of_identity(const struct identity *ca,
+                                           const struct identity *own, bool any_task)
+{
+    const struct mu__tls_pem pem = {ca->pem, own->pem, own->key_pem, any_task};
+    struct mu__tls_context *context = NULL;
+    mu_error error = {0};
+
+    if (mu__tls_context_of_pem(&pem, &error, &context) != 0)
+        fail_msg("%s", error.message);
+    return context;
+}
+
+static void test_certificates(void **state)
+{
+    static const struct {
+        const char *names;
+        const char *unit;
+        bool any_task;
+        enum mu__right right;   /* MU__RIGHT_NONE: refused */
+        const char *type;
+        uint32_t index;
+    } rows[] = {
+        {"URI:muster:/job:worker/task:3", NULL, false, MU__RIGHT_TASK, "worker", 3},
+        {"DNS:a.example,URI:muster:/job:ps/task:0", NULL, false, MU__RIGHT_TASK, "ps", 0},
+        {"URI:muster:/job:chief/task:0", "Research", false, MU__RIGHT_TASK, "chief", 0},
+        {"DNS:a.example", NULL, true, MU__RIGHT_TASK, "", 0},
+        {"DNS:a.example", NULL, false, MU__RIGHT_NONE, "", 0},
+        {NULL, NULL, true, MU__RIGHT_TASK, "", 0},
+        {NULL, "observe", false, MU__RIGHT_OBSERVE, "", 0},
+        {NULL, "use", false, MU__RIGHT_USE, "", 0},
+        {NULL, "operate", false, MU__RIGHT_OPERATE, "", 0},
+        {NULL, "cluster", true, MU__RIGHT_TASK, "", 0},
+        {"URI:muster:/job:worker/task:3,URI:muster:/job:worker/task:4", NULL, true,
+         MU__RIGHT_NONE, "", 0},
+        {"URI:muster:/job:worker/task:3x", NULL, false, MU__RIGHT_NONE, "", 0},
+    };
+    struct identity ca;
+    struct identity server;
+
+    (void)state;
+    identity_make(&ca, NULL, NULL, NULL, -60, 3600);
+    identity_make(&server, &ca, "URI:muster:/job:chief/task:0", NULL, -60, 3600);
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct mu__tls_context *contexts[2];
+        struct mu__proof proof;
+        struct identity own;
+
+        identity_make(&own, &ca, rows[i].names, rows[i].unit, -60, 3600);
+        contexts[0] = of_identity(&ca, &own, false);
+        contexts[1] = of_identity(&ca, &server, rows[i].any_task);
+        if (rows[i].right == MU__RIGHT_NONE) {
+            struct pair pair;
+
+            pair_open(&pair, contexts[0], contexts[1], MU__RIGHT_ALL);
+            pump(&pair, 100000);
+            assert_false(mu__tls_is_open(pair.server));
+            assert_non_null(strstr(mu__tls_why(pair.server), "names"));
+            pair_close(&pair);
+        } else {
+            assert_talks(contexts[0], contexts[1], MU__RIGHT_ALL, &proof);
+            assert_int_equal(proof.right, rows[i].right);
+            assert_string_equal(proof.task_type, rows[i].type);
+            assert_int_equal(proof.task_index, rows[i].index);
+            assert_int_equal(proof.names_task, rows[i].type[0] != '\0');
+        }
+        mu__tls_context_free(contexts[0]);
+        mu__tls_context_free(contexts[1]);
+        identity_free(&own);
+    }
+    identity_free(&server);
+    identity_free(&ca);
+}
+
+static void test_bad_certificates(void **state)
+{
+    static const char name[] = "URI:muster:/job:worker/task:0";
+    struct identity ca;
+    struct identity other_ca;
+    struct identity good;
+    struct identity expired;
+    struct identity early;
+    struct identity foreign;
+    struct mu__tls_context *server;
+    struct mu__tls_context *client;
+    struct mu__key key;
+
+    (void)state;
+    identity_make(&ca, NULL, NULL, NULL, -60, 3600);
+    identity_make(&other_ca, NULL, NULL, NULL, -60, 3600);
+    identity_make(&good, &ca, name, NULL, -60, 3600);
+    identity_make(&expired, &ca, name, NULL, -3600, -60);
+    identity_make(&early, &ca, name, NULL, 3600, 7200);
+    identity_make(&foreign, &other_ca, name, NULL, -60, 3600);
+    server = of_identity(&ca, &good, false);
+
+    client = of_identity(&ca, &expired, false);
+    assert_refused(client, server, "this node's certificate has expired",
+                   "certificate has expired");
+    mu__tls_context_free(client);
+    client = of_identity(&ca, &early, false);
+    assert_refused(client, server, "", "certificate is not yet valid");
+    mu__tls_context_free(client);
+    client = of_identity(&ca, &foreign, false);
+    assert_refused(client, server, "", "the peer's certificate: ");
+    mu__tls_context_free(client);
+    client = of_identity(&other_ca, &good, false);
+    assert_refused(client, server, "the peer's certificate: ",
+                   "the peer's CA has not signed this node's certificate");
+    mu__tls_context_free(client);
+    assert_int_equal(mu__key_new(NULL, &key), 0);
+    client = of_key(&key);
+    assert_refused(client, server, "", "");
+    assert_refused(server, client, "the peer has another key, or proves itself by",
+                   "the peer proves itself by another key, or by a certificate");
+    mu__tls_context_free(client);
+
+    mu__tls_context_free(server);
+    identity_free(&ca);
+    identity_free(&other_ca);
+    identity_free(&good);
+    identity_free(&expired);
+    identity_free(&early);
+    identity_free(&foreign);
+}
+
+static void test_bad_pem(void **state)
+{
+    struct identity ca;
+    struct identity own;
+    struct identity other;
+
+    (void)state;
+    identity_make(&ca, NULL, NULL, NULL, -60, 3600);
+    identity_make(&own, &ca, NULL, NULL, -60, 3600);
+    identity_make(&other, &ca, NULL, NULL, -60, 3600);
+    {
+        const struct {
+            struct mu__tls_pem pem;
+            const char *words;
+        } rows[] = {
+            {{"", own.pem, own.key_pem, false}, "the CA's text has no certificate"},
+            {{"no PEM", own.pem, own.key_pem, false}, "the CA's text has no certificate"},
+            {{ca.pem, "", own.key_pem, false}, "this node's certificate"},
+            {{ca.pem, own.key_pem, own.key_pem, false}, "this node's certificate"},
+            {{ca.pem, own.pem, "", false}, "this node's private key"},
+            {{ca.pem, own.pem, other.key_pem, false}, "this node's private key"},
+            {{ca.pem, own.pem, NULL, false}, "this node's private key"},
+        };
+
+        for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+            struct mu__tls_context *context = NULL;
+            mu_error error = {0};
+
+            assert_int_equal(mu__tls_context_of_pem(&rows[i].pem, &error, &context),
+                             -MU_EINVALID);
+            assert_non_null(strstr(error.message, rows[i].words));
+        }
+    }
+    identity_free(&ca);
+    identity_free(&own);
+    identity_free(&other);
+}
+
+/* ---- strangers ---- */
+
+/* Whatever comes instead of a handshake ends it, with words; nothing is read. */
+static void test_garbage(void **state)
+{
+    static const char *const said[] = {
+        "GET / HTTP/1.1\r\n\r\n",
+        "\0SP\0\0\x50\0\0 and so on, as without TLS",
+        "\x16\x03\x01\x02\0 a record of garbage                                     ",
+        "\x15\x03\x03\0\x02\x02\x28",
+        "SSH-2.0-OpenSSH_9.2\r\n",
+    };
+    static const size_t sizes[] = {18, 30, 70, 7, 21};
+    struct mu__tls_context *context;
+    struct mu__key key;
+
+    (void)state;
+    assert_int_equal(mu__key_new(NULL, &key), 0);
+    context = of_key(&key);
+    for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
+        struct mu__tls *server = mu__tls_new(context, true, MU__RIGHT_ALL);
+        char heard[64];
+        int rv;
+
+        mu__tls_receive(server, said[i], sizes[i]);
+        rv = mu__tls_read(server, heard, sizeof heard);
+        if (rv >= 0 && i != 2)
+            fail_msg("row %zu: %d", i, rv);
+        assert_false(mu__tls_is_open(server));
+        mu__tls_free(server);
+    }
+    mu__tls_context_free(context);
+}
+
+/* A recorded handshake, played again to the same server, opens nothing. */
+static void test_replay(void **state)
+{
+    struct mu__tls_context *context;
+    struct mu__key key;
+    struct mu__tls *server;
+    struct pair pair;
+    uint8_t recorded[8192];
+    size_t recorded_size = 0;
+    struct mu__buf *output;
+    char heard[64];
+
+    (void)state;
+    assert_int_equal(mu__key_new(NULL, &key), 0);
+    context = of_key(&key);
+    pair_open(&pair, context, context, MU__RIGHT_ALL);
+    for (int round = 0; round < 3; round++) {
+        output = mu__tls_output(pair.client);
+        if (output == NULL)
+            continue;
+        memcpy(recorded + recorded_size, output->data, output->size);
+        recorded_size += output->size;
+        mu__tls_receive(pair.server, output->data, output->size);
+        (void)mu__tls_read(pair.server, heard, sizeof heard);
+        mu__buf_unref(output);
+        (void)carry(&pair, pair.server, pair.client, 100000, &pair.client_rv,
+                    pair.client_heard);
+        if (round == 0)
+            say(pair.client, "pay 100");
+    }
+    assert_true(mu__tls_is_open(pair.server));
+    server = mu__tls_new(context, true, MU__RIGHT_ALL);
+    mu__tls_receive(server, recorded, recorded_size);
+    assert_true(mu__tls_read(server, heard, sizeof heard) < 0);
+    assert_false(mu__tls_is_open(server));
+    mu__tls_free(server);
+    pair_close(&pair);
+    mu__tls_context_free(context);
+}
+
+/* One flipped bit of what was said ends the session; what came before it is heard. */
+static void test_flipped_bit(void **state)
+{
+    struct mu__tls_context *context;
+    struct mu__key key;
+    struct mu__buf *output;
+    struct pair pair;
+    char heard[64];
+
+    (void)state;
+    assert_int_equal(mu__key_new(NULL, &key), 0);
+    context = of_key(&key);
+    pair_open(&pair, context, context, MU__RIGHT_ALL);
+    pump(&pair, 100000);
+    say(pair.client, "as it was");
+    pump(&pair, 100000);
+    assert_string_equal(pair.server_heard, "as it was");
+    say(pair.client, "changed");
+    output = mu__tls_output(pair.client);
+    output->data[output->size - 3] ^= 4;
+    mu__tls_receive(pair.server, output->data, output->size);
+    assert_true(mu__tls_read(pair.server, heard, sizeof heard) < 0);
+    if (strstr(mu__tls_why(pair.server), "bad record mac") == NULL)
+        fail_msg("%s", mu__tls_why(pair.server));
+    mu__buf_unref(output);
+    pair_close(&pair);
+    mu__tls_context_free(context);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_key),      cmocka_unit_test(test_derived_keys),
+        cmocka_unit_test(test_other_keys),   cmocka_unit_test(test_bad_keys),
+        cmocka_unit_test(test_certificates), cmocka_unit_test(test_bad_certificates),
+        cmocka_unit_test(test_bad_pem),      cmocka_unit_test(test_garbage),
+        cmocka_unit_test(test_replay),       cmocka_unit_test(test_flipped_bit),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,22 @@
+#include "transport/wire/rights.h"
+
+#include <string.h>
+
+static const char *const names[MU__RIGHTS_END] = {
+    [MU__RIGHT_NONE] = "nothing", [MU__RIGHT_OBSERVE] = "observe",
+    [MU__RIGHT_USE] = "use",      [MU__RIGHT_OPERATE] = "operate",
+    [MU__RIGHT_TASK] = "task",    [MU__RIGHT_ALL] = "cluster",
+};
+
+const char *mu__right_name(enum mu__right right)
+{
+    return names[right];
+}
+
+enum mu__right mu__right_of(const char *name, unsigned size)
+{
+    for (int right = MU__RIGHT_OBSERVE; right < MU__RIGHTS_END; right++)
+        if (strlen(names[right]) == size && memcmp(names[right], name, size) == 0)
+            return (enum mu__right)right;
+    return MU__RIGHT_NONE;
+}

@@ -1,0 +1,316 @@
+#include "transport/wire/tls/internal.h"
+
+#include <openssl/err.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { OUTPUT_BYTES_MIN = 4 << 10 };
+
+/* ---- the door of OpenSSL: bytes in, bytes out ---- */
+
+static int on_bio_read(BIO *bio, char *out, int size)
+{
+    struct mu__tls *tls = BIO_get_data(bio);
+    size_t taken = tls->input_size < (size_t)size ? tls->input_size : (size_t)size;
+
+    BIO_clear_retry_flags(bio);
+    if (taken == 0) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    memcpy(out, tls->input, taken);
+    tls->input += taken;
+    tls->input_size -= taken;
+    return (int)taken;
+}
+
+/* Room for `size` more bytes of output. */
+static bool reserve(struct mu__tls *tls, size_t size)
+{
+    struct mu__buf *old = tls->output;
+    size_t used = old == NULL ? 0 : old->size;
+    size_t capacity = old == NULL ? OUTPUT_BYTES_MIN : (size_t)old->capacity * 2;
+
+    if (old != NULL && old->capacity - old->size >= size)
+        return true;
+    if (capacity < used + size)
+        capacity = used + size;
+    tls->output = mu__buf_new(capacity);
+    if (tls->output == NULL) {
+        tls->output = old;
+        return false;
+    }
+    if (used > 0)
+        memcpy(tls->output->data, old->data, used);
+    tls->output->size = (uint32_t)used;
+    mu__buf_unref(old);
+    return true;
+}
+
+static int on_bio_write(BIO *bio, const char *data, int size)
+{
+    struct mu__tls *tls = BIO_get_data(bio);
+
+    BIO_clear_retry_flags(bio);
+    if (!reserve(tls, (size_t)size))
+        return -1;
+    memcpy(tls->output->data + tls->output->size, data, (size_t)size);
+    tls->output->size += (uint32_t)size;
+    return size;
+}
+
+static long on_bio_ctrl(BIO *bio, int command, long number, void *data)
+{
+    (void)bio;
+    (void)number;
+    (void)data;
+    return command == BIO_CTRL_FLUSH;
+}
+
+static BIO_METHOD *method;
+
+static void make_method(void)
+{
+    method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "muster");
+    if (method == NULL)
+        return;
+    (void)BIO_meth_set_read(method, on_bio_read);
+    (void)BIO_meth_set_write(method, on_bio_write);
+    (void)BIO_meth_set_ctrl(method, on_bio_ctrl);
+}
+
+static bool open_door(struct mu__tls *tls)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    BIO *bio;
+
+    (void)pthread_once(&once, make_method);
+    bio = method == NULL ? NULL : BIO_new(method);
+    if (bio == NULL)
+        return false;
+    BIO_set_data(bio, tls);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(tls->ssl, bio, bio);
+    return true;
+}
+
+/* ---- life ---- */
+
+struct mu__tls *mu__tls_new(struct mu__tls_context *context, bool listens,
+                            enum mu__right right)
+{
+    struct mu__tls *tls = calloc(1, sizeof *tls);
+
+    if (tls == NULL)
+        return NULL;
+    tls->any_task = context->any_task;
+    tls->key = context->key;
+    if (right != MU__RIGHT_ALL && context->key.right == MU__RIGHT_ALL)
+        (void)mu__key_derive(&context->key, right, NULL, &tls->key);
+    tls->ssl = SSL_new(context->ssl);
+    if (tls->ssl == NULL || SSL_set_app_data(tls->ssl, tls) != 1 || !open_door(tls)) {
+        mu__tls_free(tls);
+        return NULL;
+    }
+    if (listens)
+        SSL_set_accept_state(tls->ssl);
+    else
+        SSL_set_connect_state(tls->ssl);
+    return tls;
+}
+
+void mu__tls_free(struct mu__tls *tls)
+{
+    if (tls == NULL)
+        return;
+    SSL_free(tls->ssl);
+    free(tls->kept);
+    mu__buf_unref(tls->output);
+    mu__key_clear(&tls->key);
+    free(tls);
+}
+
+/* ---- failing ---- */
+
+/* What an alert of the peer, or an error here, means where its own words do not say what
+ * to do. */
+static const struct {
+    int reason;
+    const char *words;
+} meanings[] = {
+    {SSL_R_TLSV1_ALERT_UNKNOWN_PSK_IDENTITY, "the peer has another key"},
+    {SSL_R_SSLV3_ALERT_HANDSHAKE_FAILURE,
+     "the peer has another key, or proves itself by certificates"},
+    {SSL_R_TLSV1_ALERT_DECRYPT_ERROR,
+     "what this node has shown does not fit what the peer has"},
+    {SSL_R_TLSV13_ALERT_CERTIFICATE_REQUIRED, "the peer expects a certificate"},
+    {SSL_R_TLSV1_ALERT_UNKNOWN_CA,
+     "the peer's CA has not signed this node's certificate"},
+    {SSL_R_SSLV3_ALERT_CERTIFICATE_EXPIRED, "this node's certificate has expired"},
+    {SSL_R_TLSV1_ALERT_PROTOCOL_VERSION, "the peer does not speak TLS 1.3"},
+    {SSL_R_WRONG_VERSION_NUMBER, "the peer speaks without TLS"},
+    {SSL_R_HTTP_REQUEST, "the peer speaks HTTP without TLS"},
+    {SSL_R_NO_SUITABLE_SIGNATURE_ALGORITHM,
+     "the peer proves itself by another key, or by a certificate"},
+    {SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE, "the peer shows no certificate"},
+};
+
+static const char *meaning_of(int reason)
+{
+    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
+        if (meanings[i].reason == reason)
+            return meanings[i].words;
+    return NULL;
+}
+
+static void set_why(struct mu__tls *tls)
+{
+    unsigned long code = ERR_peek_error();
+    const char *words = meaning_of(ERR_GET_REASON(code));
+    long verified = SSL_get_verify_result(tls->ssl);
+
+    if (tls->why[0] != '\0')
+        return;
+    if (!tls->is_open && tls->key.right == MU__RIGHT_NONE && verified != X509_V_OK)
+        (void)snprintf(tls->why, sizeof tls->why, "the peer's certificate: %s",
+                       X509_verify_cert_error_string(verified));
+    else if (words == NULL && code != 0)
+        words = ERR_reason_error_string(code);
+    if (tls->why[0] == '\0')
+        (void)snprintf(tls->why, sizeof tls->why, "%s",
+                       words == NULL ? "the TLS session has failed" : words);
+}
+
+/* Of what a call of OpenSSL returned: 0 when it only lacks input. */
+static int result_of(struct mu__tls *tls, int rv)
+{
+    int error = SSL_get_error(tls->ssl, rv);
+
+    if (error == SSL_ERROR_WANT_READ)
+        return 0;
+    if (error == SSL_ERROR_ZERO_RETURN)
+        return -MU_ECANCELLED;
+    set_why(tls);
+    tls->failed = true;
+    ERR_clear_error();
+    return -MU_EPERMISSION;
+}
+
+/* ---- the handshake ---- */
+
+static void prove_by_certificate(struct mu__tls *tls)
+{
+    X509 *certificate = SSL_get1_peer_certificate(tls->ssl);
+
+    if (certificate == NULL ||
+        !mu__tls_proof_of(certificate, tls->any_task, &tls->proof, tls->why,
+                          sizeof tls->why))
+        tls->failed = true;
+    X509_free(certificate);
+}
+
+static int shake(struct mu__tls *tls)
+{
+    int rv;
+
+    if (tls->failed)
+        return -MU_EPERMISSION;
+    if (tls->is_open)
+        return 1;
+    ERR_clear_error();
+    rv = SSL_do_handshake(tls->ssl);
+    if (rv != 1)
+        return result_of(tls, rv);
+    if (tls->key.right == MU__RIGHT_NONE)
+        prove_by_certificate(tls);
+    tls->is_open = !tls->failed;
+    return tls->failed ? -MU_EPERMISSION : 1;
+}
+
+int mu__tls_begin(struct mu__tls *tls)
+{
+    int rv = shake(tls);
+
+    return rv < 0 ? rv : 0;
+}
+
+/* ---- bytes ---- */
+
+void mu__tls_receive(struct mu__tls *tls, const void *data, size_t size)
+{
+    tls->input = data;
+    tls->input_size = size;
+}
+
+bool mu__tls_keep_input(struct mu__tls *tls)
+{
+    uint8_t *kept;
+
+    if (tls->input_size == 0)
+        return true;
+    kept = malloc(tls->input_size);
+    if (kept == NULL)
+        return false;
+    memcpy(kept, tls->input, tls->input_size);
+    free(tls->kept);
+    tls->kept = kept;
+    tls->input = kept;
+    return true;
+}
+
+int mu__tls_read(struct mu__tls *tls, void *out, size_t size)
+{
+    int rv = shake(tls);
+
+    if (rv <= 0)
+        return rv;
+    ERR_clear_error();
+    rv = SSL_read(tls->ssl, out, size > INT32_MAX ? INT32_MAX : (int)size);
+    return rv > 0 ? rv : result_of(tls, rv);
+}
+
+int mu__tls_write(struct mu__tls *tls, const void *data, size_t size)
+{
+    int rv;
+
+    if (!tls->is_open || tls->failed)
+        return -MU_EPERMISSION;
+    if (size == 0)
+        return 0;
+    ERR_clear_error();
+    rv = SSL_write(tls->ssl, data, (int)size);
+    if (rv == (int)size)
+        return 0;
+    rv = result_of(tls, rv);
+    return rv == 0 ? -MU_ENOMEM : rv;
+}
+
+struct mu__buf *mu__tls_output(struct mu__tls *tls)
+{
+    struct mu__buf *output = tls->output;
+
+    tls->output = NULL;
+    return output;
+}
+
+size_t mu__tls_output_bytes(const struct mu__tls *tls)
+{
+    return tls->output == NULL ? 0 : tls->output->size;
+}
+
+bool mu__tls_is_open(const struct mu__tls *tls)
+{
+    return tls->is_open;
+}
+
+void mu__tls_proof(const struct mu__tls *tls, struct mu__proof *ret_proof)
+{
+    *ret_proof = tls->proof;
+}
+
+const char *mu__tls_why(const struct mu__tls *tls)
+{
+    return tls->why;
+}

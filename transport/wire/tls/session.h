@@ -1,0 +1,55 @@
+/* TLS on one connection, without its socket: bytes that came from the peer are given to
+ * it, bytes for the peer are taken from it.
+ *
+ *     receive() -> read() until it gives 0     what came
+ *     write()   -> output()                    what goes
+ *
+ * After each call of any of these there may be output.
+ *
+ * Thread: the loop's. */
+#ifndef MU_TRANSPORT_TLS_SESSION_H
+#define MU_TRANSPORT_TLS_SESSION_H
+
+#include "runtime/message/buf.h"
+#include "transport/wire/tls/context.h"
+
+struct mu__tls;
+
+/* A session of the side that connected, or of the one that listens. `right`: the key of
+ * this right, derived from the context's, is what the connecting side shows;
+ * MU__RIGHT_ALL: the context's own. NULL: out of memory. */
+struct mu__tls *mu__tls_new(struct mu__tls_context *context, bool listens,
+                            enum mu__right right);
+void mu__tls_free(struct mu__tls *tls);
+
+/* Begin, on the side that connected: there is output. */
+int mu__tls_begin(struct mu__tls *tls);
+
+/* Bytes that have come; borrowed until read() has given 0, or keep_input() is called. */
+void mu__tls_receive(struct mu__tls *tls, const void *data, size_t size);
+
+/* Copy what read() has not taken; false when out of memory. */
+bool mu__tls_keep_input(struct mu__tls *tls);
+
+/* Up to `size` bytes of what the peer has said. 0: nothing more for now. Negative: the
+ * session has failed (mu__tls_why), or the peer has ended it (-MU_ECANCELLED). */
+int mu__tls_read(struct mu__tls *tls, void *out, size_t size);
+
+/* Say it. Negative: it has failed, or the handshake is not over. */
+int mu__tls_write(struct mu__tls *tls, const void *data, size_t size);
+
+/* What is to be sent, if anything. The caller owns it. */
+struct mu__buf *mu__tls_output(struct mu__tls *tls);
+
+/* Bytes of output that wait. */
+size_t mu__tls_output_bytes(const struct mu__tls *tls);
+
+/* The handshake is over, and the peer has proven what `proof` says. On the side that
+ * connected, the peer has not accepted this side before it has said something. */
+bool mu__tls_is_open(const struct mu__tls *tls);
+void mu__tls_proof(const struct mu__tls *tls, struct mu__proof *ret_proof);
+
+/* Why it has failed, in words, with what to do. */
+const char *mu__tls_why(const struct mu__tls *tls);
+
+#endif
