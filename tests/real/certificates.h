@@ -13,31 +13,31 @@
 enum { CERTIFICATE_PEM_BYTES = 4096 };
 
 /* An identity: a certificate with its key. */
-struct identity {
+struct certified {
     X509 *certificate;
     EVP_PKEY *key;
-    char pem[CERTIFICATE_PEM_BYTES];        /* of the certificate */
+    char pem[CERTIFICATE_PEM_BYTES]; /* of the certificate */
     char key_pem[CERTIFICATE_PEM_BYTES];
 };
 
-static inline void identity_pem(struct identity *identity)
+static inline void certified_pem(struct certified *certified)
 {
     BIO *bio = BIO_new(BIO_s_mem());
     int size;
 
-    assert_int_equal(PEM_write_bio_X509(bio, identity->certificate), 1);
-    size = BIO_read(bio, identity->pem, sizeof identity->pem - 1);
+    assert_int_equal(PEM_write_bio_X509(bio, certified->certificate), 1);
+    size = BIO_read(bio, certified->pem, sizeof certified->pem - 1);
     assert_true(size > 0);
-    identity->pem[size] = '\0';
+    certified->pem[size] = '\0';
     assert_int_equal(
-        PEM_write_bio_PrivateKey(bio, identity->key, NULL, NULL, 0, NULL, NULL), 1);
-    size = BIO_read(bio, identity->key_pem, sizeof identity->key_pem - 1);
+        PEM_write_bio_PrivateKey(bio, certified->key, NULL, NULL, 0, NULL, NULL), 1);
+    size = BIO_read(bio, certified->key_pem, sizeof certified->key_pem - 1);
     assert_true(size > 0);
-    identity->key_pem[size] = '\0';
+    certified->key_pem[size] = '\0';
     BIO_free(bio);
 }
 
-static inline void identity_add(X509 *certificate, int nid, const char *value)
+static inline void certified_add(X509 *certificate, int nid, const char *value)
 {
     X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, NULL, nid, value);
 
@@ -48,25 +48,25 @@ static inline void identity_add(X509 *certificate, int nid, const char *value)
 
 /* Signed by `ca`, NULL: a CA itself. `names` and `unit` may be NULL. It is valid from
  * `from_s` to `to_s`, from now. */
-static inline void identity_make(struct identity *identity, const struct identity *ca,
-                                 const char *names, const char *unit, long from_s,
-                                 long to_s)
+static inline void certified_make(struct certified *certified, const struct certified *ca,
+                                  const char *names, const char *unit, long from_s,
+                                  long to_s)
 {
-    const struct identity *issuer = ca == NULL ? identity : ca;
+    const struct certified *issuer = ca == NULL ? certified : ca;
     static long serial;
     char common_name[32];
     X509_NAME *name;
 
-    identity->key = EVP_EC_gen("P-256");
-    identity->certificate = X509_new();
-    assert_non_null(identity->key);
-    assert_int_equal(X509_set_version(identity->certificate, 2), 1);
+    certified->key = EVP_EC_gen("P-256");
+    certified->certificate = X509_new();
+    assert_non_null(certified->key);
+    assert_int_equal(X509_set_version(certified->certificate, 2), 1);
     assert_int_equal(
-        ASN1_INTEGER_set(X509_get_serialNumber(identity->certificate), ++serial), 1);
-    assert_non_null(X509_gmtime_adj(X509_getm_notBefore(identity->certificate), from_s));
-    assert_non_null(X509_gmtime_adj(X509_getm_notAfter(identity->certificate), to_s));
-    assert_int_equal(X509_set_pubkey(identity->certificate, identity->key), 1);
-    name = X509_get_subject_name(identity->certificate);
+        ASN1_INTEGER_set(X509_get_serialNumber(certified->certificate), ++serial), 1);
+    assert_non_null(X509_gmtime_adj(X509_getm_notBefore(certified->certificate), from_s));
+    assert_non_null(X509_gmtime_adj(X509_getm_notAfter(certified->certificate), to_s));
+    assert_int_equal(X509_set_pubkey(certified->certificate, certified->key), 1);
+    name = X509_get_subject_name(certified->certificate);
     (void)snprintf(common_name, sizeof common_name, "%s %ld", ca == NULL ? "CA" : "node",
                    serial);
     assert_int_equal(X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC,
@@ -78,22 +78,21 @@ static inline void identity_make(struct identity *identity, const struct identit
                                                     (const unsigned char *)unit, -1, -1,
                                                     0),
                          1);
-    assert_int_equal(
-        X509_set_issuer_name(identity->certificate,
-                             X509_get_subject_name(issuer->certificate)),
-        1);
+    assert_int_equal(X509_set_issuer_name(certified->certificate,
+                                          X509_get_subject_name(issuer->certificate)),
+                     1);
     if (ca == NULL)
-        identity_add(identity->certificate, NID_basic_constraints, "critical,CA:TRUE");
+        certified_add(certified->certificate, NID_basic_constraints, "critical,CA:TRUE");
     if (names != NULL)
-        identity_add(identity->certificate, NID_subject_alt_name, names);
-    assert_true(X509_sign(identity->certificate, issuer->key, EVP_sha256()) > 0);
-    identity_pem(identity);
+        certified_add(certified->certificate, NID_subject_alt_name, names);
+    assert_true(X509_sign(certified->certificate, issuer->key, EVP_sha256()) > 0);
+    certified_pem(certified);
 }
 
-static inline void identity_free(struct identity *identity)
+static inline void certified_free(struct certified *certified)
 {
-    X509_free(identity->certificate);
-    EVP_PKEY_free(identity->key);
+    X509_free(certified->certificate);
+    EVP_PKEY_free(certified->key);
 }
 
 #endif

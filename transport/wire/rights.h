@@ -8,11 +8,11 @@
 /* Each right has all those before it. */
 enum mu__right {
     MU__RIGHT_NONE,
-    MU__RIGHT_OBSERVE,      /* status, metrics, explanations, reading keys */
-    MU__RIGHT_USE,          /* schedule, variables, writing keys */
-    MU__RIGHT_OPERATE,      /* drain, stop, preempt, delete */
-    MU__RIGHT_TASK,         /* be a task of the cluster */
-    MU__RIGHT_ALL,          /* the cluster key itself: make other keys, too */
+    MU__RIGHT_OBSERVE, /* status, metrics, explanations, reading keys */
+    MU__RIGHT_USE,     /* schedule, variables, writing keys */
+    MU__RIGHT_OPERATE, /* drain, stop, preempt, delete */
+    MU__RIGHT_TASK,    /* be a task of the cluster */
+    MU__RIGHT_ALL,     /* the cluster key itself: make other keys, too */
     MU__RIGHTS_END
 };
 
@@ -25,7 +25,7 @@ enum mu__right mu__right_of(const char *name, unsigned size);
 /* Proven by the credentials of a connection. */
 struct mu__proof {
     enum mu__right right;
-    bool names_task;        /* a certificate that names its task: only that one */
+    bool names_task; /* a certificate that names its task: only that one */
     char task_type[16];
     uint32_t task_index;
 };

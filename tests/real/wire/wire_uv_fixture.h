@@ -41,6 +41,7 @@ struct place {
     unsigned open;
     char urls[2][ADDRESS_MAX];
     char directory[64];             /* "" for tcp */
+    struct mu__tls_identity *identities[2]; /* of the wires; NULL: plain */
 };
 
 static inline void on_limit(uv_timer_t *timer)
@@ -108,6 +109,7 @@ static inline struct mu__wire *place_open(void *arg, unsigned which,
 
     if (rv != 0)
         fail_msg("%s", error.message);
+    mu__wire_uv_secure(place->wires[which], place->identities[which]);
     place->open++;
     set_url(place, which, mu__wire_uv_url(place->wires[which]));
     return mu__wire_uv_wire(place->wires[which]);

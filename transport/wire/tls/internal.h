@@ -2,28 +2,28 @@
 #ifndef MU_TRANSPORT_TLS_INTERNAL_H
 #define MU_TRANSPORT_TLS_INTERNAL_H
 
-#include "transport/wire/tls/session.h"
+#include "transport/wire/tls/endpoint.h"
 
 #include <openssl/ssl.h>
 
-struct mu__tls_context {
+struct mu__tls_identity {
     SSL_CTX *ssl;
-    struct mu__key key;         /* right MU__RIGHT_NONE: it proves itself by certificates */
+    struct mu__key key; /* right MU__RIGHT_NONE: it proves itself by certificates */
     bool any_task;
     char name[128];
 };
 
 struct mu__tls {
     SSL *ssl;
-    struct mu__key key;         /* that is shown, or whose peers are accepted */
+    struct mu__key key; /* that is shown, or whose peers are accepted */
     char key_name[MU__KEY_NAME_BYTES];
     bool any_task;
     bool is_open;
     bool failed;
     struct mu__proof proof;
-    const uint8_t *input;       /* borrowed, or `kept` */
+    const uint8_t *input; /* borrowed, or `retained` */
     size_t input_size;
-    uint8_t *kept;
+    uint8_t *retained;
     struct mu__buf *output;
     char why[256];
 };

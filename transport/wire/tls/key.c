@@ -1,10 +1,10 @@
 #include "transport/wire/tls/key.h"
 
+#include <openssl/core_names.h>
 #include <openssl/crypto.h>
 #include <openssl/evp.h>
 #include <openssl/kdf.h>
 #include <openssl/params.h>
-#include <openssl/core_names.h>
 #include <openssl/rand.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,8 +48,8 @@ static int expand(const uint8_t key[MU__KEY_BYTES], const char *info, uint8_t *o
     memcpy(key_copy, key, sizeof key_copy);
     (void)snprintf(info_copy, sizeof info_copy, "%s", info);
     params[0] = OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0);
-    params[1] = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, key_copy,
-                                                  sizeof key_copy);
+    params[1] =
+        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, key_copy, sizeof key_copy);
     params[2] = OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, info_copy,
                                                   strlen(info_copy));
     params[3] = OSSL_PARAM_construct_end();

@@ -4,7 +4,7 @@
  * which proves that right and no other: one way, so that who has a derived key can make
  * neither the cluster key nor the key of another right.
  *
- * In a file, or wherever a key is kept, a cluster key is 32 bytes and nothing else. A
+ * In a file, or wherever a key is retained, a cluster key is 32 bytes and nothing else. A
  * derived key is a line of text that says what it is of:
  *
  *     muster-key observe 6c1f09ab33e0d2f7 <64 hexadecimal digits>
@@ -21,14 +21,14 @@
 
 enum {
     MU__KEY_BYTES = 32,
-    MU__KEY_FINGERPRINT_BYTES = 17,     /* of its text, with the end */
-    MU__KEY_TEXT_BYTES = 128            /* a derived key as text, with the end */
+    MU__KEY_FINGERPRINT_BYTES = 17, /* of its text, with the end */
+    MU__KEY_TEXT_BYTES = 128        /* a derived key as text, with the end */
 };
 
 struct mu__key {
     uint8_t bytes[MU__KEY_BYTES];
-    enum mu__right right;               /* MU__RIGHT_ALL: the cluster key itself */
-    char fingerprint[MU__KEY_FINGERPRINT_BYTES];    /* of the cluster key */
+    enum mu__right right; /* MU__RIGHT_ALL: the cluster key itself */
+    char fingerprint[MU__KEY_FINGERPRINT_BYTES]; /* of the cluster key */
 };
 
 /* A new cluster key, from the system's random numbers. */

@@ -28,7 +28,7 @@ int mu__tls_on_psk_use(SSL *ssl, const EVP_MD *md, const unsigned char **ret_id,
 
     *ret_session = NULL;
     if (md != NULL && EVP_MD_get_type(md) != NID_sha256)
-        return 1;       /* of another hash it has none */
+        return 1; /* of another hash it has none */
     mu__key_name(&tls->key, tls->key_name);
     *ret_id = (const unsigned char *)tls->key_name;
     *ret_id_size = strlen(tls->key_name);

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { RECORDS_BYTES = 4 << 10 };  /* of TLS, read at a time */
+
 /* On its way to a thread and back. */
 struct dial_look_up {
     struct mu__blocking_job job;   /* first: it casts */
@@ -22,6 +24,7 @@ struct dial_look_up {
 struct mu__dialling {
     struct mu__url url;
     struct mu__blocking_jobs *blocking_jobs;
+    struct mu__tls_identity *identity;
     const struct mu__dialling_events *events;
     void *owner;                /* NULL: it is over */
     void *arg;
@@ -53,11 +56,18 @@ static void on_timer_closed(uv_handle_t *handle)
 
 /* ---- connections ---- */
 
+void mu__connection_free(struct mu__connection *connection)
+{
+    mu__tls_free(connection->tls);
+    free(connection->records);
+    free(connection);
+}
+
 static void on_connection_closed(uv_handle_t *handle)
 {
     struct mu__dialling *dialling = handle->data;
 
-    free(handle);
+    mu__connection_free((struct mu__connection *)handle);
     drop(dialling);
 }
 
@@ -119,6 +129,8 @@ static void win(struct mu__dialling *dialling, struct mu__connection *connection
     void *owner = dialling->owner;
 
     (void)uv_read_stop(&connection->stream.stream);
+    free(connection->records);
+    connection->records = NULL;
     connection->dialling = NULL;
     connection->stream.handle.data = NULL;
     try->connection = NULL;
@@ -183,8 +195,11 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
     struct mu__connection *connection = (struct mu__connection *)handle;
 
     (void)suggested;
-    *buf = uv_buf_init((char *)connection->heard + connection->heard_size,
-                       MU__SP_GREETING_BYTES - connection->heard_size);
+    if (connection->tls != NULL)
+        *buf = uv_buf_init((char *)connection->records, RECORDS_BYTES);
+    else
+        *buf = uv_buf_init((char *)connection->heard + connection->heard_size,
+                           MU__SP_GREETING_BYTES - connection->heard_size);
 }
 
 /* What it is by its first bytes, where these are known. */
@@ -196,7 +211,7 @@ static const char *why_other(const struct mu__connection *connection)
     } others[] = {
         {"HTTP/", "what answers there is not muster (it speaks HTTP)"},
         {"SSH-", "what answers there is not muster (it speaks SSH)"},
-        {"\x15\x03", "what answers there is not muster (it speaks TLS)"},
+        {"\x15\x03", "what answers there speaks TLS, and this node does not"},
     };
 
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
@@ -210,17 +225,8 @@ static const char *why_other(const struct mu__connection *connection)
 }
 
 /* A node says its greeting, which begins with a zero, and nothing else. */
-static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+static void hear(struct mu__connection *connection, size_t size)
 {
-    struct mu__connection *connection = (struct mu__connection *)stream;
-
-    (void)buf;
-    if (connection->dialling == NULL || size == 0)
-        return;
-    if (size < 0) {
-        fail(connection, MU__DIAL_ENDED, "the connection broke during the greeting");
-        return;
-    }
     connection->heard_size += (unsigned)size;
     if (connection->heard_size < MU__SP_GREETING_BYTES && connection->heard[0] == 0)
         return;
@@ -231,16 +237,98 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         fail(connection, MU__DIAL_OTHER, why_other(connection));
 }
 
+/* ---- TLS ---- */
+
+static int say_greeting(struct mu__connection *connection);
+
+/* Of the session's own words a copy lives on with the attempt. */
+static void fail_secured(struct mu__connection *connection)
+{
+    struct mu__dial_try *try = &connection->dialling->tries[connection->which];
+
+    (void)mu__tls_flush(connection->tls, &connection->stream.stream);
+    (void)snprintf(try->words, sizeof try->words, "%s", mu__tls_why(connection->tls));
+    fail(connection, MU__DIAL_UNPROVEN, try->words);
+}
+
+/* The greeting is said when the peer has proven itself; it greets when this node has. */
+static void hear_records(struct mu__connection *connection, size_t size)
+{
+    bool was_open = mu__tls_is_open(connection->tls);
+    int heard;
+
+    mu__tls_receive(connection->tls, connection->records, size);
+    heard = mu__tls_read(connection->tls, connection->heard + connection->heard_size,
+                         MU__SP_GREETING_BYTES - connection->heard_size);
+    if (heard < 0) {
+        fail_secured(connection);
+        return;
+    }
+    if ((!was_open && mu__tls_is_open(connection->tls) &&
+         say_greeting(connection) != 0) ||
+        mu__tls_flush(connection->tls, &connection->stream.stream) != 0 ||
+        !mu__tls_keep_input(connection->tls)) {
+        fail(connection, MU__DIAL_NO_WAY, "out of memory");
+        return;
+    }
+    if (heard > 0)
+        hear(connection, (size_t)heard);
+}
+
+static int begin_tls(struct mu__connection *connection)
+{
+    struct mu__dialling *dialling = connection->dialling;
+
+    connection->records = malloc(RECORDS_BYTES);
+    connection->tls = mu__tls_new(dialling->identity, false, MU__RIGHT_ALL);
+    if (connection->records == NULL || connection->tls == NULL ||
+        mu__tls_begin(connection->tls) != 0)
+        return -MU_ENOMEM;
+    return mu__tls_flush(connection->tls, &connection->stream.stream);
+}
+
+/* ---- both ---- */
+
+static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
+{
+    struct mu__connection *connection = (struct mu__connection *)stream;
+
+    (void)buf;
+    if (connection->dialling == NULL || size == 0)
+        return;
+    if (size < 0)
+        fail(connection, MU__DIAL_ENDED,
+             connection->tls != NULL && !mu__tls_is_open(connection->tls)
+                 ? "the connection broke during the handshake of TLS: what answers there "
+                   "is not muster, or speaks without TLS"
+                 : "the connection broke during the greeting");
+    else if (connection->tls != NULL)
+        hear_records(connection, (size_t)size);
+    else
+        hear(connection, (size_t)size);
+}
+
 static void on_greeting_written(uv_write_t *request, int status)
 {
     (void)request;
     (void)status;   /* the reading side sees a broken connection too */
 }
 
+static int say_greeting(struct mu__connection *connection)
+{
+    uv_buf_t buf = uv_buf_init((char *)connection->said, sizeof connection->said);
+
+    mu__greeting_write(connection->said, MU__SP_PUSH);
+    if (connection->tls != NULL)
+        return mu__tls_write(connection->tls, connection->said, sizeof connection->said);
+    return uv_write(&connection->greeting_request, &connection->stream.stream, &buf, 1,
+                    on_greeting_written);
+}
+
 static void on_connected(uv_connect_t *request, int status)
 {
     struct mu__connection *connection = request->data;
-    uv_buf_t buf = uv_buf_init((char *)connection->said, sizeof connection->said);
+    bool is_secured;
 
     if (connection->dialling == NULL)
         return;
@@ -251,9 +339,9 @@ static void on_connected(uv_connect_t *request, int status)
     connection->dialling->tries[connection->which].state = MU__DIAL_CONNECTED;
     if (!connection->dialling->url.ipc)
         (void)uv_tcp_nodelay(&connection->stream.tcp, 1);
-    mu__greeting_write(connection->said, MU__SP_PUSH);
-    if (uv_write(&connection->greeting_request, &connection->stream.stream, &buf, 1,
-                 on_greeting_written) != 0 ||
+    is_secured =
+        !connection->dialling->url.ipc && connection->dialling->identity != NULL;
+    if ((is_secured ? begin_tls(connection) : say_greeting(connection)) != 0 ||
         uv_read_start(&connection->stream.stream, on_alloc, on_read) != 0)
         fail(connection, MU__DIAL_NO_WAY, "out of memory");
 }
@@ -488,6 +576,7 @@ int mu__dialling_start(const struct mu__dial_request *request,
         return -MU_ENOMEM;
     dialling->url = *request->url;
     dialling->blocking_jobs = request->blocking_jobs;
+    dialling->identity = request->identity;
     dialling->events = request->events;
     dialling->owner = request->owner;
     dialling->arg = request->arg;

@@ -10,9 +10,11 @@
 #include "transport/wire/uv/internal.h"
 
 /* A connection to a node, from its first byte on. Whoever is told that it has won owns
- * it: closes `stream` and then frees it. */
+ * it: closes `stream`, then frees it with mu__connection_free. */
 struct mu__connection {
     union mu__stream stream;    /* first: handles cast */
+    struct mu__tls *tls;        /* NULL: it is plain */
+    uint8_t *records;           /* of TLS, as they come, until it has won; else NULL */
     void *owner;                /* for whoever won it; NULL when told */
     struct mu__dialling *dialling;  /* NULL: it has won, or is being closed */
     unsigned which;
@@ -33,6 +35,7 @@ enum mu__dial_state {
     MU__DIAL_MUTE,              /* it is connected, and says nothing */
     MU__DIAL_ENDED,             /* it hangs up instead of a greeting */
     MU__DIAL_OTHER,             /* what answers is not muster */
+    MU__DIAL_UNPROVEN,          /* one end does not accept what the other has shown */
     MU__DIAL_NO_WAY             /* any other failure: `why` has the system's words */
 };
 
@@ -44,7 +47,9 @@ struct mu__dial_try {
         struct sockaddr_in6 v6;
     } address;                  /* a path has none */
     enum mu__dial_state state;
-    const char *why;            /* a constant text, once it has failed; else NULL */
+    const char *why;            /* once it has failed: a constant text, or `words`; else
+                                   NULL */
+    char words[256];
     struct mu__connection *connection;  /* while it is under way */
 };
 
@@ -53,6 +58,8 @@ void mu__dial_name(const struct mu__dial_try *try, char *out, size_t size);
 
 /* The number of its address: the same in each look-up, and never 0. */
 uint32_t mu__dial_address_number(const struct mu__dial_try *try);
+
+void mu__connection_free(struct mu__connection *connection);
 
 struct mu__dialling;
 
@@ -70,6 +77,7 @@ struct mu__dial_request {
     uv_loop_t *loop;
     struct mu__blocking_jobs *blocking_jobs;    /* of the loop: look-ups are theirs */
     const struct mu__url *url;  /* copied */
+    struct mu__tls_identity *identity;  /* borrowed; NULL: tcp is spoken plain */
     const struct mu__dial_tried *tried; /* borrowed; NULL: none */
     uint32_t timeout_ms;          /* of the look-up, and of one address */
     const struct mu__dialling_events *events;   /* outlives it */

@@ -23,6 +23,7 @@ struct mu__in {
     union mu__stream stream;    /* first: handles cast */
     uv_timer_t greeting_limit;
     struct mu__wire_uv *wire;
+    struct mu__tls *tls;        /* NULL: it is plain */
     struct mu__in *next;        /* of all */
     struct mu__in *paused_next;
     uint32_t number;
@@ -50,6 +51,7 @@ static void on_in_closed(uv_handle_t *handle)
 
     if (--in->handles > 0)
         return;
+    mu__tls_free(in->tls);
     mu__buf_unref(in->frame);
     free(in->left);
     free(in);
@@ -93,6 +95,8 @@ static void in_lost(struct mu__in *in, const char *reason)
 
     if (in->closing)
         return;
+    if (in->tls != NULL)
+        (void)mu__tls_flush(in->tls, &in->stream.stream);
     in_close(in);
     if (!greeted)
         return;
@@ -270,18 +274,71 @@ static void keep_left(struct mu__in *in, const uint8_t *data, size_t size)
     in->left_size = size;
 }
 
+/* What a frame lacks is enough to be read straight into it. */
+static bool is_direct(const struct mu__in *in)
+{
+    return in->frame != NULL && in->frame_size - in->frame->size >= DIRECT_BYTES_MIN;
+}
+
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct mu__in *in = (struct mu__in *)handle;
     struct mu__buf *frame = in->frame;
 
     (void)suggested;
-    if (frame != NULL && in->frame_size - frame->size >= DIRECT_BYTES_MIN)
+    if (in->tls == NULL && is_direct(in))
         *buf = uv_buf_init((char *)frame->data + frame->size,
                            in->frame_size - frame->size);
     else
         *buf = uv_buf_init((char *)in->wire->scratch,
-                           in->expects_large ? PEEK_BYTES : sizeof in->wire->scratch);
+                           in->tls == NULL && in->expects_large
+                               ? PEEK_BYTES
+                               : sizeof in->wire->scratch);
+}
+
+/* ---- TLS ---- */
+
+static void send_greeting(struct mu__in *in);
+
+/* The next bytes that the peer has said in its session; false: there are none for now,
+ * none are wanted, or the connection has ended. */
+static bool take_record(struct mu__in *in)
+{
+    bool direct = is_direct(in);
+    uint8_t *at = direct ? in->frame->data + in->frame->size : in->wire->plain;
+    int size = mu__tls_read(in->tls, at,
+                            direct ? in->frame_size - in->frame->size
+                                   : sizeof in->wire->plain);
+    size_t used;
+
+    if (size < 0)
+        in_lost(in, size == -MU_ECANCELLED ? "connection closed" : mu__tls_why(in->tls));
+    if (size <= 0)
+        return false;
+    if (direct) {
+        in->frame->size += (uint32_t)size;
+        (void)consume(in, at, 0);
+    } else {
+        used = consume(in, at, (size_t)size);
+        keep_left(in, at + used, (size_t)size - used);
+    }
+    return !in->closing && !in->paused;
+}
+
+/* Of a connection that has ended, too, what is to be said goes out: why. */
+static void take_records(struct mu__in *in)
+{
+    bool was_open = mu__tls_is_open(in->tls);
+
+    while (take_record(in))
+        continue;
+    if (!was_open && mu__tls_is_open(in->tls) && !in->closing)
+        send_greeting(in);
+    if (in->closing)
+        return;
+    if (mu__tls_flush(in->tls, &in->stream.stream) != 0 ||
+        !mu__tls_keep_input(in->tls))
+        in_lost(in, "out of memory");
 }
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
@@ -294,6 +351,11 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
         return;
     if (size < 0) {
         in_lost(in, size == UV_EOF ? "connection closed" : uv_strerror((int)size));
+        return;
+    }
+    if (in->tls != NULL) {
+        mu__tls_receive(in->tls, data, (size_t)size);
+        take_records(in);
         return;
     }
     if (data == in->wire->scratch) {
@@ -318,6 +380,8 @@ static void in_resume(struct mu__in *in)
     used = consume(in, left, size);
     keep_left(in, left + used, size - used);
     free(left);
+    if (in->tls != NULL && !in->closing && !in->paused)
+        take_records(in);
     if (!in->closing && !in->paused)
         (void)uv_read_start(&in->stream.stream, on_alloc, on_read);
 }
@@ -350,22 +414,36 @@ static void on_greeting_limit(uv_timer_t *timer)
     in_lost(timer->data, "no greeting");
 }
 
-static void greet(struct mu__in *in)
+static void send_greeting(struct mu__in *in)
 {
     uv_buf_t buf = uv_buf_init((char *)in->greeting, sizeof in->greeting);
+    int rv;
 
     mu__greeting_write(in->greeting, MU__SP_PULL);
+    if (in->tls != NULL)
+        rv = mu__tls_write(in->tls, in->greeting, sizeof in->greeting);
+    else
+        rv = uv_write(&in->greeting_request, &in->stream.stream, &buf, 1,
+                      on_greeting_written);
+    if (rv != 0)
+        in_close(in);
+}
+
+/* With TLS the greeting follows when the peer has proven itself. */
+static void greet(struct mu__in *in)
+{
     if (!in->wire->url.ipc)
         (void)uv_tcp_nodelay(&in->stream.tcp, 1);
     (void)uv_timer_start(&in->greeting_limit, on_greeting_limit, GREETING_MS, 0);
-    if (uv_write(&in->greeting_request, &in->stream.stream, &buf, 1,
-                 on_greeting_written) != 0 ||
-        uv_read_start(&in->stream.stream, on_alloc, on_read) != 0)
+    if (in->tls == NULL)
+        send_greeting(in);
+    if (!in->closing && uv_read_start(&in->stream.stream, on_alloc, on_read) != 0)
         in_close(in);
 }
 
 void mu__in_accept(struct mu__wire_uv *wire)
 {
+    bool is_secured = !wire->url.ipc && wire->identity != NULL;
     struct mu__in *in = calloc(1, sizeof *in);
 
     if (in == NULL)
@@ -383,8 +461,11 @@ void mu__in_accept(struct mu__wire_uv *wire)
     in->next = wire->in_first;
     wire->in_first = in;
     mu__wire_uv_hold(wire);
+    if (is_secured)
+        in->tls = mu__tls_new(wire->identity, true, MU__RIGHT_ALL);
     if (mu__map_set(&wire->ins, in->number, in) != 0 ||
-        uv_accept(&wire->listener.stream, &in->stream.stream) != 0)
+        uv_accept(&wire->listener.stream, &in->stream.stream) != 0 ||
+        (is_secured && in->tls == NULL))
         in_close(in);
     else
         greet(in);

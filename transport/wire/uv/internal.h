@@ -3,6 +3,7 @@
 #ifndef MU_TRANSPORT_INNER_UV_H
 #define MU_TRANSPORT_INNER_UV_H
 
+#include "transport/wire/tls/endpoint.h"
 #include "transport/wire/url.h"
 #include "transport/wire/uv/streams.h"
 
@@ -18,7 +19,7 @@ enum {
     MU__SP_HEADROOM = 16        /* before a frame's bytes: room for its header */
 };
 
-enum { MU__WIRE_SCRATCH_BYTES = 256 << 10 };
+enum { MU__WIRE_SCRATCH_BYTES = 256 << 10, MU__WIRE_PLAIN_BYTES = 16 << 10 };
 
 /* A stream of either kind. */
 union mu__stream {
@@ -43,6 +44,7 @@ struct mu__wire_uv {
     uv_prepare_t before_poll;       /* both tell burst_end, once for all that happened */
     uv_check_t after_poll;
     uv_idle_t resume;               /* reads on where a pause was asked for */
+    struct mu__tls_identity *identity;  /* borrowed; NULL: tcp is spoken plain */
     struct mu__map ins;
     struct mu__map outs;
     struct mu__in *in_first;        /* all of them */
@@ -54,6 +56,7 @@ struct mu__wire_uv {
     void (*closed)(void *arg);
     void *closed_arg;
     uint8_t scratch[MU__WIRE_SCRATCH_BYTES];
+    uint8_t plain[MU__WIRE_PLAIN_BYTES];    /* of one record of TLS */
 };
 
 /* The wire's memory goes when the last hold is dropped. */
@@ -65,6 +68,10 @@ int mu__stream_init(uv_loop_t *loop, bool ipc, union mu__stream *stream);
 
 void mu__greeting_write(uint8_t *out, uint8_t protocol);
 bool mu__greeting_is(const uint8_t *greeting, uint8_t protocol);
+
+/* Send what TLS has to say, as much as the system takes; the rest follows. Negative: the
+ * connection can say no more. */
+int mu__tls_flush(struct mu__tls *tls, uv_stream_t *stream);
 
 /* Memory of frames to send: mu__buf with headroom. */
 struct mu__buf *mu__frame_buffer(struct mu__wire *door, size_t capacity);

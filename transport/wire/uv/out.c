@@ -19,7 +19,8 @@ enum {
     STABLE_MS = 1000,           /* what was up for so long is dialled again at once */
     ERROR_BYTES = 1024,
     WAITING_BYTES_MAX = 4 << 20, /* written and not taken by the system: EAGAIN */
-    WAITING_BYTES_LOW = 1 << 20 /* then `writable` comes */
+    WAITING_BYTES_LOW = 1 << 20, /* then `writable` comes */
+    OUTPUT_BYTES = 256 << 10    /* of TLS, given to the system at a time */
 };
 
 struct mu__out {
@@ -51,7 +52,7 @@ static void on_connection_closed(uv_handle_t *handle)
 {
     struct mu__wire_uv *wire = handle->data;
 
-    free(handle);
+    mu__connection_free((struct mu__connection *)handle);
     mu__wire_uv_drop_hold(wire);
 }
 
@@ -114,18 +115,44 @@ static void fail(struct mu__out *out, const char *reason)
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
     struct mu__wire_uv *wire = handle->data;
+    bool is_plain = ((struct mu__connection *)handle)->tls == NULL;
 
     (void)suggested;
-    *buf = uv_buf_init((char *)wire->scratch, 1);
+    *buf = uv_buf_init((char *)wire->scratch, is_plain ? 1 : sizeof wire->scratch);
+}
+
+/* Sessions have something to say to each other now and then; NULL: that was all. */
+static const char *hear_session(struct mu__connection *connection, const void *data,
+                                size_t size)
+{
+    char heard;
+    int rv;
+
+    mu__tls_receive(connection->tls, data, size);
+    rv = mu__tls_read(connection->tls, &heard, 1);
+    if (rv > 0)
+        return "it speaks where it should listen";
+    if (rv < 0)
+        return rv == -MU_ECANCELLED ? "connection lost" : mu__tls_why(connection->tls);
+    if (mu__tls_flush(connection->tls, &connection->stream.stream) != 0 ||
+        !mu__tls_keep_input(connection->tls))
+        return "out of memory";
+    return NULL;
 }
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
-    struct mu__out *out = ((struct mu__connection *)stream)->owner;
+    struct mu__connection *connection = (struct mu__connection *)stream;
+    struct mu__out *out = connection->owner;
+    const char *reason =
+        size < 0 ? "connection lost" : "it speaks where it should listen";
 
-    (void)buf;
-    if (out != NULL && size != 0)
-        fail(out, size < 0 ? "connection lost" : "it speaks where it should listen");
+    if (out == NULL || size == 0)
+        return;
+    if (size > 0 && connection->tls != NULL)
+        reason = hear_session(connection, buf->base, (size_t)size);
+    if (reason != NULL)
+        fail(out, reason);
 }
 
 static void on_won(void *owner, const struct mu__dialling *dialling,
@@ -192,6 +219,7 @@ static void attempt(struct mu__out *out)
         .loop = out->wire->loop,
         .blocking_jobs = out->wire->blocking_jobs,
         .url = &out->url,
+        .identity = out->wire->identity,
         .tried = out->tried,
         .timeout_ms = MU__DIAL_TIMEOUT_MS,
         .events = &events,
@@ -395,28 +423,76 @@ static int write_rest(struct mu__connection *connection, struct mu__buf *frame,
     return -MU_ENOMEM;
 }
 
-/* What the system does not take at once is written later, in order. Takes `frame` when 0
- * is returned. */
-static int write_frame(struct mu__out *out, struct mu__buf *frame)
+/* What the system does not take at once is written later, in order. Takes `owner`, whose
+ * bytes these are, when 0 is returned. */
+static int write_gathered(struct mu__out *out, struct mu__buf *owner,
+                          struct gathered *gathered)
 {
-    struct gathered gathered;
-    int written;
+    int written = uv_try_write(&out->connection->stream.stream, gathered->bufs,
+                               gathered->count);
 
-    gather(frame, write_header(out, frame), &gathered);
-    written = uv_try_write(&out->connection->stream.stream, gathered.bufs,
-                           gathered.count);
     if (written < 0)
         written = 0;    /* full, or broken, which the reading side will see */
-    if ((size_t)written == gathered.bytes) {
-        mu__buf_unref(frame);
+    if ((size_t)written == gathered->bytes) {
+        mu__buf_unref(owner);
         return 0;
     }
-    gather_skip(&gathered, (size_t)written);
-    if (write_rest(out->connection, frame, &gathered) == 0)
+    gather_skip(gathered, (size_t)written);
+    if (write_rest(out->connection, owner, gathered) == 0)
         return 0;
     /* Half a frame may be on its way: this connection has ended. */
     (void)uv_timer_start(&out->timer, on_out_of_memory, 0, 0);
     return -MU_ENOMEM;
+}
+
+static int write_output(struct mu__out *out)
+{
+    struct mu__buf *output = mu__tls_output(out->connection->tls);
+    struct gathered gathered = {.count = 0};
+    int rv;
+
+    if (output == NULL)
+        return 0;
+    gather_add(&gathered, output->data, output->size);
+    rv = write_gathered(out, output, &gathered);
+    if (rv != 0)
+        mu__buf_unref(output);
+    return rv;
+}
+
+/* Through the session, and to the system some records at a time. */
+static int write_secured(struct mu__out *out, const struct gathered *gathered)
+{
+    struct mu__tls *tls = out->connection->tls;
+
+    for (unsigned i = 0; i < gathered->count; i++)
+        for (size_t at = 0; at < gathered->bufs[i].len; at += OUTPUT_BYTES) {
+            size_t left = gathered->bufs[i].len - at;
+            int rv = mu__tls_write(tls, gathered->bufs[i].base + at,
+                                   left < OUTPUT_BYTES ? left : OUTPUT_BYTES);
+
+            if (rv == 0 && mu__tls_output_bytes(tls) >= OUTPUT_BYTES)
+                rv = write_output(out);
+            if (rv != 0)
+                return rv;
+        }
+    return write_output(out);
+}
+
+/* Takes `frame` when 0 is returned. */
+static int write_frame(struct mu__out *out, struct mu__buf *frame)
+{
+    struct gathered gathered;
+
+    gather(frame, write_header(out, frame), &gathered);
+    if (out->connection->tls == NULL)
+        return write_gathered(out, frame, &gathered);
+    if (write_secured(out, &gathered) != 0) {
+        (void)uv_timer_start(&out->timer, on_out_of_memory, 0, 0);
+        return -MU_ENOMEM;
+    }
+    mu__buf_unref(frame);
+    return 0;
 }
 
 int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame)

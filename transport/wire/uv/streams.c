@@ -25,6 +25,11 @@ const char *mu__wire_uv_url(const struct mu__wire_uv *wire)
     return wire->text;
 }
 
+void mu__wire_uv_secure(struct mu__wire_uv *wire, struct mu__tls_identity *identity)
+{
+    wire->identity = identity;
+}
+
 /* ---- holds ---- */
 
 void mu__wire_uv_hold(struct mu__wire_uv *wire)

@@ -7,18 +7,18 @@
  * After each call of any of these there may be output.
  *
  * Thread: the loop's. */
-#ifndef MU_TRANSPORT_TLS_SESSION_H
-#define MU_TRANSPORT_TLS_SESSION_H
+#ifndef MU_TRANSPORT_TLS_ENDPOINT_H
+#define MU_TRANSPORT_TLS_ENDPOINT_H
 
 #include "runtime/message/buf.h"
-#include "transport/wire/tls/context.h"
+#include "transport/wire/tls/tls_identity.h"
 
 struct mu__tls;
 
 /* A session of the side that connected, or of the one that listens. `right`: the key of
- * this right, derived from the context's, is what the connecting side shows;
- * MU__RIGHT_ALL: the context's own. NULL: out of memory. */
-struct mu__tls *mu__tls_new(struct mu__tls_context *context, bool listens,
+ * this right, derived from the identity's, is what the connecting side shows;
+ * MU__RIGHT_ALL: the identity's own. NULL: out of memory. */
+struct mu__tls *mu__tls_new(struct mu__tls_identity *identity, bool listens,
                             enum mu__right right);
 void mu__tls_free(struct mu__tls *tls);
 

@@ -3,7 +3,7 @@
 #include "tests/real/nodes.h"
 
 #include "tests/real/certificates.h"
-#include "transport/wire/tls/session.h"
+#include "transport/wire/tls/endpoint.h"
 
 /* Two ends; what one puts out is what the other is given. */
 struct pair {
@@ -13,11 +13,11 @@ struct pair {
     int server_rv;
     char client_heard[64];
     char server_heard[64];
-    size_t wired;               /* bytes that went over */
+    size_t wired; /* bytes that went over */
 };
 
-static void pair_open(struct pair *pair, struct mu__tls_context *client,
-                      struct mu__tls_context *server, enum mu__right right)
+static void pair_open(struct pair *pair, struct mu__tls_identity *client,
+                      struct mu__tls_identity *server, enum mu__right right)
 {
     *pair = (struct pair){
         .client = mu__tls_new(client, false, right),
@@ -34,7 +34,7 @@ static void pair_close(struct pair *pair)
     mu__tls_free(pair->server);
 }
 
-/* Give `to` what `from` has to say, `step` bytes at a time; true when it had something. */
+/* Give `to` what `from` has to say, `step` bytes at a time; true: it had something. */
 static bool carry(struct pair *pair, struct mu__tls *from, struct mu__tls *to,
                   size_t step, int *rv, char heard[64])
 {
@@ -75,7 +75,7 @@ static void say(struct mu__tls *tls, const char *words)
 }
 
 /* Both are let in, and hear each other. */
-static void assert_talks(struct mu__tls_context *client, struct mu__tls_context *server,
+static void assert_talks(struct mu__tls_identity *client, struct mu__tls_identity *server,
                          enum mu__right right, struct mu__proof *ret_of_client)
 {
     static const size_t steps[] = {100000, 7, 1};
@@ -98,8 +98,8 @@ static void assert_talks(struct mu__tls_context *client, struct mu__tls_context 
 }
 
 /* Neither hears anything; each says why. */
-static void assert_refused(struct mu__tls_context *client,
-                           struct mu__tls_context *server, const char *client_why,
+static void assert_refused(struct mu__tls_identity *client,
+                           struct mu__tls_identity *server, const char *client_why,
                            const char *server_why)
 {
     struct pair pair;
@@ -120,34 +120,34 @@ static void assert_refused(struct mu__tls_context *client,
 
 /* ---- keys ---- */
 
-static struct mu__tls_context *of_key(const struct mu__key *key)
+static struct mu__tls_identity *of_key(const struct mu__key *key)
 {
-    struct mu__tls_context *context = NULL;
+    struct mu__tls_identity *identity = NULL;
     mu_error error = {0};
 
-    assert_int_equal(mu__tls_context_of_key(key, &error, &context), 0);
-    return context;
+    assert_int_equal(mu__tls_identity_of_key(key, &error, &identity), 0);
+    return identity;
 }
 
 static void test_one_key(void **state)
 {
     struct mu__key key;
-    struct mu__tls_context *context;
+    struct mu__tls_identity *identity;
     struct mu__proof proof;
 
     (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
-    context = of_key(&key);
-    assert_talks(context, context, MU__RIGHT_ALL, &proof);
+    identity = of_key(&key);
+    assert_talks(identity, identity, MU__RIGHT_ALL, &proof);
     assert_int_equal(proof.right, MU__RIGHT_ALL);
     assert_false(proof.names_task);
-    mu__tls_context_free(context);
+    mu__tls_identity_free(identity);
 }
 
 /* Who has the cluster key meets those who have a derived one with theirs. */
 static void test_derived_keys(void **state)
 {
-    struct mu__tls_context *whole;
+    struct mu__tls_identity *whole;
     struct mu__key key;
 
     (void)state;
@@ -155,7 +155,7 @@ static void test_derived_keys(void **state)
     whole = of_key(&key);
     for (int i = MU__RIGHT_OBSERVE; i < MU__RIGHT_ALL; i++) {
         enum mu__right right = (enum mu__right)i;
-        struct mu__tls_context *part;
+        struct mu__tls_identity *part;
         struct mu__key derived;
         struct mu__key again;
         struct mu__proof proof;
@@ -170,35 +170,34 @@ static void test_derived_keys(void **state)
         assert_int_equal(proof.right, right);
         assert_talks(whole, part, right, &proof);
         assert_int_equal(proof.right, right);
-        assert_refused(whole, part, "the peer has another key",
-                       "it has the cluster key");
-        mu__tls_context_free(part);
+        assert_refused(whole, part, "the peer has another key", "it has the cluster key");
+        mu__tls_identity_free(part);
     }
-    mu__tls_context_free(whole);
+    mu__tls_identity_free(whole);
 }
 
 static void test_other_keys(void **state)
 {
     struct mu__key keys[2];
-    struct mu__tls_context *contexts[2];
+    struct mu__tls_identity *identities[2];
     char words[128];
 
     (void)state;
     for (int i = 0; i < 2; i++) {
         assert_int_equal(mu__key_new(NULL, &keys[i]), 0);
-        contexts[i] = of_key(&keys[i]);
+        identities[i] = of_key(&keys[i]);
     }
     (void)snprintf(words, sizeof words,
                    "it has the cluster key %s, and this node the cluster key %s",
                    keys[0].fingerprint, keys[1].fingerprint);
-    assert_refused(contexts[0], contexts[1], "the peer has another key", words);
+    assert_refused(identities[0], identities[1], "the peer has another key", words);
     /* The same name, and other bytes. */
     memcpy(keys[1].fingerprint, keys[0].fingerprint, sizeof keys[0].fingerprint);
-    mu__tls_context_free(contexts[1]);
-    contexts[1] = of_key(&keys[1]);
-    assert_refused(contexts[0], contexts[1], "", "");
+    mu__tls_identity_free(identities[1]);
+    identities[1] = of_key(&keys[1]);
+    assert_refused(identities[0], identities[1], "", "");
     for (int i = 0; i < 2; i++)
-        mu__tls_context_free(contexts[i]);
+        mu__tls_identity_free(identities[i]);
 }
 
 static void test_bad_keys(void **state)
@@ -246,16 +245,16 @@ static void test_bad_keys(void **state)
 
 /* ---- certificates ---- */
 
-static struct mu__tls_context *of_identity(const struct identity *ca,
-                                           const struct identity *own, bool any_task)
+static struct mu__tls_identity *of_certified(const struct certified *ca,
+                                             const struct certified *own, bool any_task)
 {
     const struct mu__tls_pem pem = {ca->pem, own->pem, own->key_pem, any_task};
-    struct mu__tls_context *context = NULL;
+    struct mu__tls_identity *identity = NULL;
     mu_error error = {0};
 
-    if (mu__tls_context_of_pem(&pem, &error, &context) != 0)
+    if (mu__tls_identity_of_pem(&pem, &error, &identity) != 0)
         fail_msg("%s", error.message);
-    return context;
+    return identity;
 }
 
 static void test_certificates(void **state)
@@ -264,7 +263,7 @@ static void test_certificates(void **state)
         const char *names;
         const char *unit;
         bool any_task;
-        enum mu__right right;   /* MU__RIGHT_NONE: refused */
+        enum mu__right right; /* MU__RIGHT_NONE: refused */
         const char *type;
         uint32_t index;
     } rows[] = {
@@ -282,105 +281,105 @@ static void test_certificates(void **state)
          MU__RIGHT_NONE, "", 0},
         {"URI:muster:/job:worker/task:3x", NULL, false, MU__RIGHT_NONE, "", 0},
     };
-    struct identity ca;
-    struct identity server;
+    struct certified ca;
+    struct certified server;
 
     (void)state;
-    identity_make(&ca, NULL, NULL, NULL, -60, 3600);
-    identity_make(&server, &ca, "URI:muster:/job:chief/task:0", NULL, -60, 3600);
+    certified_make(&ca, NULL, NULL, NULL, -60, 3600);
+    certified_make(&server, &ca, "URI:muster:/job:chief/task:0", NULL, -60, 3600);
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        struct mu__tls_context *contexts[2];
+        struct mu__tls_identity *identities[2];
         struct mu__proof proof;
-        struct identity own;
+        struct certified own;
 
-        identity_make(&own, &ca, rows[i].names, rows[i].unit, -60, 3600);
-        contexts[0] = of_identity(&ca, &own, false);
-        contexts[1] = of_identity(&ca, &server, rows[i].any_task);
+        certified_make(&own, &ca, rows[i].names, rows[i].unit, -60, 3600);
+        identities[0] = of_certified(&ca, &own, false);
+        identities[1] = of_certified(&ca, &server, rows[i].any_task);
         if (rows[i].right == MU__RIGHT_NONE) {
             struct pair pair;
 
-            pair_open(&pair, contexts[0], contexts[1], MU__RIGHT_ALL);
+            pair_open(&pair, identities[0], identities[1], MU__RIGHT_ALL);
             pump(&pair, 100000);
             assert_false(mu__tls_is_open(pair.server));
             assert_non_null(strstr(mu__tls_why(pair.server), "names"));
             pair_close(&pair);
         } else {
-            assert_talks(contexts[0], contexts[1], MU__RIGHT_ALL, &proof);
+            assert_talks(identities[0], identities[1], MU__RIGHT_ALL, &proof);
             assert_int_equal(proof.right, rows[i].right);
             assert_string_equal(proof.task_type, rows[i].type);
             assert_int_equal(proof.task_index, rows[i].index);
             assert_int_equal(proof.names_task, rows[i].type[0] != '\0');
         }
-        mu__tls_context_free(contexts[0]);
-        mu__tls_context_free(contexts[1]);
-        identity_free(&own);
+        mu__tls_identity_free(identities[0]);
+        mu__tls_identity_free(identities[1]);
+        certified_free(&own);
     }
-    identity_free(&server);
-    identity_free(&ca);
+    certified_free(&server);
+    certified_free(&ca);
 }
 
 static void test_bad_certificates(void **state)
 {
     static const char name[] = "URI:muster:/job:worker/task:0";
-    struct identity ca;
-    struct identity other_ca;
-    struct identity good;
-    struct identity expired;
-    struct identity early;
-    struct identity foreign;
-    struct mu__tls_context *server;
-    struct mu__tls_context *client;
+    struct certified ca;
+    struct certified other_ca;
+    struct certified good;
+    struct certified expired;
+    struct certified early;
+    struct certified foreign;
+    struct mu__tls_identity *server;
+    struct mu__tls_identity *client;
     struct mu__key key;
 
     (void)state;
-    identity_make(&ca, NULL, NULL, NULL, -60, 3600);
-    identity_make(&other_ca, NULL, NULL, NULL, -60, 3600);
-    identity_make(&good, &ca, name, NULL, -60, 3600);
-    identity_make(&expired, &ca, name, NULL, -3600, -60);
-    identity_make(&early, &ca, name, NULL, 3600, 7200);
-    identity_make(&foreign, &other_ca, name, NULL, -60, 3600);
-    server = of_identity(&ca, &good, false);
+    certified_make(&ca, NULL, NULL, NULL, -60, 3600);
+    certified_make(&other_ca, NULL, NULL, NULL, -60, 3600);
+    certified_make(&good, &ca, name, NULL, -60, 3600);
+    certified_make(&expired, &ca, name, NULL, -3600, -60);
+    certified_make(&early, &ca, name, NULL, 3600, 7200);
+    certified_make(&foreign, &other_ca, name, NULL, -60, 3600);
+    server = of_certified(&ca, &good, false);
 
-    client = of_identity(&ca, &expired, false);
+    client = of_certified(&ca, &expired, false);
     assert_refused(client, server, "this node's certificate has expired",
                    "certificate has expired");
-    mu__tls_context_free(client);
-    client = of_identity(&ca, &early, false);
+    mu__tls_identity_free(client);
+    client = of_certified(&ca, &early, false);
     assert_refused(client, server, "", "certificate is not yet valid");
-    mu__tls_context_free(client);
-    client = of_identity(&ca, &foreign, false);
+    mu__tls_identity_free(client);
+    client = of_certified(&ca, &foreign, false);
     assert_refused(client, server, "", "the peer's certificate: ");
-    mu__tls_context_free(client);
-    client = of_identity(&other_ca, &good, false);
+    mu__tls_identity_free(client);
+    client = of_certified(&other_ca, &good, false);
     assert_refused(client, server, "the peer's certificate: ",
                    "the peer's CA has not signed this node's certificate");
-    mu__tls_context_free(client);
+    mu__tls_identity_free(client);
     assert_int_equal(mu__key_new(NULL, &key), 0);
     client = of_key(&key);
     assert_refused(client, server, "", "");
     assert_refused(server, client, "the peer has another key, or proves itself by",
                    "the peer proves itself by another key, or by a certificate");
-    mu__tls_context_free(client);
+    mu__tls_identity_free(client);
 
-    mu__tls_context_free(server);
-    identity_free(&ca);
-    identity_free(&other_ca);
-    identity_free(&good);
-    identity_free(&expired);
-    identity_free(&early);
-    identity_free(&foreign);
+    mu__tls_identity_free(server);
+    certified_free(&ca);
+    certified_free(&other_ca);
+    certified_free(&good);
+    certified_free(&expired);
+    certified_free(&early);
+    certified_free(&foreign);
 }
 
 static void test_bad_pem(void **state)
 {
-    struct identity ca;
-    struct identity own;
-    struct identity other;
+    struct certified ca;
+    struct certified own;
+    struct certified other;
 
     (void)state;
-    identity_make(&ca, NULL, NULL, NULL, -60, 3600);
-    identity_make(&own, &ca, NULL, NULL, -60, 3600);
-    identity_make(&other, &ca, NULL, NULL, -60, 3600);
+    certified_make(&ca, NULL, NULL, NULL, -60, 3600);
+    certified_make(&own, &ca, NULL, NULL, -60, 3600);
+    certified_make(&other, &ca, NULL, NULL, -60, 3600);
     {
         const struct {
             struct mu__tls_pem pem;
@@ -396,17 +395,17 @@ static void test_bad_pem(void **state)
         };
 
         for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-            struct mu__tls_context *context = NULL;
+            struct mu__tls_identity *identity = NULL;
             mu_error error = {0};
 
-            assert_int_equal(mu__tls_context_of_pem(&rows[i].pem, &error, &context),
+            assert_int_equal(mu__tls_identity_of_pem(&rows[i].pem, &error, &identity),
                              -MU_EINVALID);
             assert_non_null(strstr(error.message, rows[i].words));
         }
     }
-    identity_free(&ca);
-    identity_free(&own);
-    identity_free(&other);
+    certified_free(&ca);
+    certified_free(&own);
+    certified_free(&other);
 }
 
 /* ---- strangers ---- */
@@ -422,14 +421,14 @@ static void test_garbage(void **state)
         "SSH-2.0-OpenSSH_9.2\r\n",
     };
     static const size_t sizes[] = {18, 30, 70, 7, 21};
-    struct mu__tls_context *context;
+    struct mu__tls_identity *identity;
     struct mu__key key;
 
     (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
-    context = of_key(&key);
+    identity = of_key(&key);
     for (size_t i = 0; i < sizeof said / sizeof said[0]; i++) {
-        struct mu__tls *server = mu__tls_new(context, true, MU__RIGHT_ALL);
+        struct mu__tls *server = mu__tls_new(identity, true, MU__RIGHT_ALL);
         char heard[64];
         int rv;
 
@@ -440,13 +439,13 @@ static void test_garbage(void **state)
         assert_false(mu__tls_is_open(server));
         mu__tls_free(server);
     }
-    mu__tls_context_free(context);
+    mu__tls_identity_free(identity);
 }
 
 /* A recorded handshake, played again to the same server, opens nothing. */
 static void test_replay(void **state)
 {
-    struct mu__tls_context *context;
+    struct mu__tls_identity *identity;
     struct mu__key key;
     struct mu__tls *server;
     struct pair pair;
@@ -457,8 +456,8 @@ static void test_replay(void **state)
 
     (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
-    context = of_key(&key);
-    pair_open(&pair, context, context, MU__RIGHT_ALL);
+    identity = of_key(&key);
+    pair_open(&pair, identity, identity, MU__RIGHT_ALL);
     for (int round = 0; round < 3; round++) {
         output = mu__tls_output(pair.client);
         if (output == NULL)
@@ -474,19 +473,19 @@ static void test_replay(void **state)
             say(pair.client, "pay 100");
     }
     assert_true(mu__tls_is_open(pair.server));
-    server = mu__tls_new(context, true, MU__RIGHT_ALL);
+    server = mu__tls_new(identity, true, MU__RIGHT_ALL);
     mu__tls_receive(server, recorded, recorded_size);
     assert_true(mu__tls_read(server, heard, sizeof heard) < 0);
     assert_false(mu__tls_is_open(server));
     mu__tls_free(server);
     pair_close(&pair);
-    mu__tls_context_free(context);
+    mu__tls_identity_free(identity);
 }
 
 /* One flipped bit of what was said ends the session; what came before it is heard. */
 static void test_flipped_bit(void **state)
 {
-    struct mu__tls_context *context;
+    struct mu__tls_identity *identity;
     struct mu__key key;
     struct mu__buf *output;
     struct pair pair;
@@ -494,8 +493,8 @@ static void test_flipped_bit(void **state)
 
     (void)state;
     assert_int_equal(mu__key_new(NULL, &key), 0);
-    context = of_key(&key);
-    pair_open(&pair, context, context, MU__RIGHT_ALL);
+    identity = of_key(&key);
+    pair_open(&pair, identity, identity, MU__RIGHT_ALL);
     pump(&pair, 100000);
     say(pair.client, "as it was");
     pump(&pair, 100000);
@@ -509,7 +508,7 @@ static void test_flipped_bit(void **state)
         fail_msg("%s", mu__tls_why(pair.server));
     mu__buf_unref(output);
     pair_close(&pair);
-    mu__tls_context_free(context);
+    mu__tls_identity_free(identity);
 }
 
 int main(void)

@@ -98,18 +98,18 @@ static bool open_door(struct mu__tls *tls)
 
 /* ---- life ---- */
 
-struct mu__tls *mu__tls_new(struct mu__tls_context *context, bool listens,
+struct mu__tls *mu__tls_new(struct mu__tls_identity *identity, bool listens,
                             enum mu__right right)
 {
     struct mu__tls *tls = calloc(1, sizeof *tls);
 
     if (tls == NULL)
         return NULL;
-    tls->any_task = context->any_task;
-    tls->key = context->key;
-    if (right != MU__RIGHT_ALL && context->key.right == MU__RIGHT_ALL)
-        (void)mu__key_derive(&context->key, right, NULL, &tls->key);
-    tls->ssl = SSL_new(context->ssl);
+    tls->any_task = identity->any_task;
+    tls->key = identity->key;
+    if (right != MU__RIGHT_ALL && identity->key.right == MU__RIGHT_ALL)
+        (void)mu__key_derive(&identity->key, right, NULL, &tls->key);
+    tls->ssl = SSL_new(identity->ssl);
     if (tls->ssl == NULL || SSL_set_app_data(tls->ssl, tls) != 1 || !open_door(tls)) {
         mu__tls_free(tls);
         return NULL;
@@ -126,7 +126,7 @@ void mu__tls_free(struct mu__tls *tls)
     if (tls == NULL)
         return;
     SSL_free(tls->ssl);
-    free(tls->kept);
+    free(tls->retained);
     mu__buf_unref(tls->output);
     mu__key_clear(&tls->key);
     free(tls);
@@ -183,6 +183,19 @@ static void set_why(struct mu__tls *tls)
                        words == NULL ? "the TLS session has failed" : words);
 }
 
+/* To a peer that speaks without TLS, OpenSSL says nothing; a node of muster knows an alert
+ * (protocol_version) when it sees one, and can say what is wrong. */
+static void say_alert(struct mu__tls *tls)
+{
+    static const uint8_t alert[] = {0x15, 3, 3, 0, 2, 2, 70};
+
+    if (tls->is_open || tls->output != NULL || !SSL_is_server(tls->ssl) ||
+        !reserve(tls, sizeof alert))
+        return;
+    memcpy(tls->output->data, alert, sizeof alert);
+    tls->output->size = sizeof alert;
+}
+
 /* Of what a call of OpenSSL returned: 0 when it only lacks input. */
 static int result_of(struct mu__tls *tls, int rv)
 {
@@ -194,6 +207,7 @@ static int result_of(struct mu__tls *tls, int rv)
         return -MU_ECANCELLED;
     set_why(tls);
     tls->failed = true;
+    say_alert(tls);
     ERR_clear_error();
     return -MU_EPERMISSION;
 }
@@ -204,9 +218,8 @@ static void prove_by_certificate(struct mu__tls *tls)
 {
     X509 *certificate = SSL_get1_peer_certificate(tls->ssl);
 
-    if (certificate == NULL ||
-        !mu__tls_proof_of(certificate, tls->any_task, &tls->proof, tls->why,
-                          sizeof tls->why))
+    if (certificate == NULL || !mu__tls_proof_of(certificate, tls->any_task, &tls->proof,
+                                                 tls->why, sizeof tls->why))
         tls->failed = true;
     X509_free(certificate);
 }
@@ -246,17 +259,17 @@ void mu__tls_receive(struct mu__tls *tls, const void *data, size_t size)
 
 bool mu__tls_keep_input(struct mu__tls *tls)
 {
-    uint8_t *kept;
+    uint8_t *retained;
 
     if (tls->input_size == 0)
         return true;
-    kept = malloc(tls->input_size);
-    if (kept == NULL)
+    retained = malloc(tls->input_size);
+    if (retained == NULL)
         return false;
-    memcpy(kept, tls->input, tls->input_size);
-    free(tls->kept);
-    tls->kept = kept;
-    tls->input = kept;
+    memcpy(retained, tls->input, tls->input_size);
+    free(tls->retained);
+    tls->retained = retained;
+    tls->input = retained;
     return true;
 }
 
