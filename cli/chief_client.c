@@ -120,7 +120,7 @@ static mu_node_options options_of(struct cmd_client *client, const char *route)
 
     mu_node_options_init(&options);
     options.cluster = client->targets;
-    options.cluster_name = cmd_text(client->options, CMD_FLAG_CLUSTER_NAME);
+    cmd_peer_options(client->options, &options);
     options.service_hosts = client->hosts == NULL ? "none" : client->hosts;
     options.task_type = "client";
     options.task_index = client->own_index;

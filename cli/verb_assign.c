@@ -119,6 +119,7 @@ static void assign_one(struct assigning *o, const char *type, int index)
     const char *bind = cmd_text(o->options, CMD_FLAG_BIND);
     char route[MU__ROUTE_BYTES];
     mu_server_assignment offer;
+    mu_node_options peer;
     mu_error error = {0};
     char task[64];
     int rv;
@@ -127,7 +128,10 @@ static void assign_one(struct assigning *o, const char *type, int index)
     mu__task_name(task, sizeof task, type, index);
     mu_server_assignment_init(&offer);
     offer.cluster = o->cluster;
-    offer.cluster_name = cmd_text(o->options, CMD_FLAG_CLUSTER_NAME);
+    mu_node_options_init(&peer);
+    cmd_peer_options(o->options, &peer);
+    offer.cluster_name = peer.cluster_name;
+    offer.tls = peer.tls;
     offer.task_type = type;
     offer.task_index = index;
     offer.bind_address = bind != NULL ? bind : route[0] == '\0' ? NULL : route;

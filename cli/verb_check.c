@@ -189,7 +189,9 @@ static int probe(struct check *check)
         task->probe->url = task->url;
     }
     return mu__probe_all(check->probes, count,
-                         cmd_number(check->options, CMD_FLAG_WAIT_MS));
+                         cmd_number(check->options, CMD_FLAG_WAIT_MS),
+                         check->proof == NULL ? NULL
+                                              : mu__own_proof_source(check->proof));
 }
 
 /* Where it greets, whatever name led there. Tasks at one place share a link: two would
@@ -301,12 +303,31 @@ static int code_of(const struct check *check)
 
 /* ---- all of it ---- */
 
+/* A check is over before a file changes. */
+static void ignore_change(void *owner, const char *line)
+{
+    (void)owner;
+    (void)line;
+}
+
+static int open_proof(struct check *check, mu_error *error)
+{
+    static const struct mu__own_proof_log log = {ignore_change, NULL};
+    mu_node_options options;
+
+    mu_node_options_init(&options);
+    cmd_peer_options(check->options, &options);
+    return mu__own_proof_open(&options.tls, &log, error, &check->proof);
+}
+
 static int check_all(struct check *check, mu_error *error)
 {
     int rv = read_configuration(check, error);
 
     if (rv != 0)
         return rv == -MU_EUNAVAILABLE || rv == -MU_EDEADLINE ? CMD_UNREACHED : CMD_USAGE;
+    if (open_proof(check, error) != 0)
+        return CMD_USAGE;
     if (look_at_tasks(check, error) != 0)
         return CMD_FAILED;
     error->message[0] = '\0';
@@ -320,6 +341,7 @@ static int check_all(struct check *check, mu_error *error)
 static void done(struct check *check)
 {
     mu__problems_done(&check->problems);
+    mu__own_proof_close(check->proof);
     mu_cluster_free(check->cluster);
     mu_value_free(check->peers);
     free(check->hosts);

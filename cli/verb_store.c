@@ -164,7 +164,7 @@ static int open_store(struct cmd_client *client, mu_error *error)
 
     mu_node_options_init(&options);
     options.cluster = alone;
-    options.cluster_name = cmd_text(client->options, CMD_FLAG_CLUSTER_NAME);
+    cmd_peer_options(client->options, &options);
     options.service_hosts = "chief:0";
     options.store = cmd_text(client->options, CMD_FLAG_STORE);
     options.task_type = "chief";

@@ -79,6 +79,7 @@ void mu__node_free(mu_node *node)
     mu__coordinator_drop(node->unclosed_coordinator);
     free(node->program.distribute);
     free(node->journal.path);
+    mu__own_proof_close(node->network.proof);
     mu__service_host_done(&node->service_host);
     mu_cluster_free(node->cluster.now);
     uv_mutex_destroy(&node->cluster.lock);
@@ -185,7 +186,7 @@ void mu__node_teardown(mu_node *node)
     mu__world_uv_close(node->world, part_closed, node);
     if (busy)
         mu__world_uv_abandon(node->world);
-    mu__wire_uv_close(node->wire, part_closed, node);
+    mu__wire_uv_close(node->network.wire, part_closed, node);
     uv_close((uv_handle_t *)&node->lifecycle.timer, handle_closed);
     uv_close((uv_handle_t *)&node->lifecycle.stop, handle_closed);
 }

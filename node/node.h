@@ -8,6 +8,7 @@
 #include "node/discovery/discover.h"
 #include "node/member/member.h"
 #include "node/member/offer_check.h"
+#include "node/own_proof.h"
 #include "node/service_host.h"
 #include "runtime/uv/file_storage.h"
 #include "runtime/uv/loop_world.h"
@@ -119,11 +120,16 @@ struct mu__node_extra {
     bool only_looks;            /* its service shows and clears what a store has */
 };
 
+struct mu__node_network {
+    struct mu__wire_uv *wire;
+    struct mu__own_proof *proof;    /* NULL: tcp is spoken plain */
+};
+
 struct mu_node {
     struct mu__member member;
     struct mu__future_owner future_owner;   /* of remote and per-worker values */
     struct mu__world_uv *world;
-    struct mu__wire_uv *wire;
+    struct mu__node_network network;
     uv_loop_t *loop;                /* `own_loop`, or the program's */
     uv_loop_t own_loop;
     uv_thread_t thread;             /* that runs the loop */

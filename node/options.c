@@ -170,6 +170,22 @@ const struct mu__option mu__options[MU__OPTIONS_COUNT] = {
         FIELD(worker_types), .variable = "MUSTER_WORKER_TYPES",
         .kind = MU__OPTION_TEXT, .initial_words = MU__WORKER_TYPES,
     },
+    [MU__OPTION_KEY_FILE] = {
+        FIELD(tls.key_file), .variable = "MUSTER_KEY_FILE", .kind = MU__OPTION_TEXT,
+    },
+    [MU__OPTION_TLS_CA] = {
+        FIELD(tls.ca), .variable = "MUSTER_TLS_CA", .kind = MU__OPTION_TEXT,
+    },
+    [MU__OPTION_TLS_CERTIFICATE] = {
+        FIELD(tls.certificate), .variable = "MUSTER_TLS_CERTIFICATE",
+        .kind = MU__OPTION_TEXT,
+    },
+    [MU__OPTION_TLS_PRIVATE_KEY] = {
+        FIELD(tls.private_key), .variable = "MUSTER_TLS_PRIVATE_KEY", .kind = MU__OPTION_TEXT,
+    },
+    [MU__OPTION_TLS_ANY_TASK] = {
+        FIELD(tls.any_task), .variable = "MUSTER_TLS_ANY_TASK", .high = 1,
+    },
     [MU__OPTION_RESTART_EXIT_CODE] = {
         .name = "restart_exit_code", .variable = "MUSTER_RESTART_EXIT_CODE",
         .tensorflow = "TF_CLIENT_NON_FATAL_RESTART_EXIT_CODE",

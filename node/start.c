@@ -132,13 +132,13 @@ static void set_address(mu_node *node, const mu_node_options *o)
     const char *words = NULL;
 
     if (o->advertise_address != NULL || url == NULL || has_free_port(url))
-        words = mu__advertised(mu__wire_uv_url(node->wire), o->advertise_address,
+        words = mu__advertised(mu__wire_uv_url(node->network.wire), o->advertise_address,
                                node->address);
     else
         (void)snprintf(node->address, sizeof node->address, "%s", url);
     if (words != NULL)
         on_log(node, MU__LOG_WARN, "node", words);
-    node->offer.urls = (struct mu__offer_urls){mu__wire_uv_url(node->wire),
+    node->offer.urls = (struct mu__offer_urls){mu__wire_uv_url(node->network.wire),
                                                  node->address};
 }
 
@@ -151,7 +151,7 @@ struct process_names {
 /* The port of the socket; where that listens everywhere, at the host that others use. */
 static void write_listens(const mu_node *node, char *out)
 {
-    const char *url = mu__wire_uv_url(node->wire);
+    const char *url = mu__wire_uv_url(node->network.wire);
     const char *colon = strrchr(node->address, ':');
     bool is_any = strstr(url, "//0.0.0.0:") != NULL || strstr(url, "//[::]:") != NULL ||
                   strstr(url, "//*:") != NULL;
@@ -210,7 +210,7 @@ static int start_member(mu_node *node, const mu_node_options *o,
         config.coordination.only_looks = extra->only_looks;
     }
     return mu__member_start(&node->member, &config, mu__world_uv_world(node->world),
-                            mu__wire_uv_wire(node->wire), ret_error);
+                            mu__wire_uv_wire(node->network.wire), ret_error);
 }
 
 static void nothing(void *arg)
@@ -241,15 +241,36 @@ static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_err
     return rv;
 }
 
+static void log_proof(void *owner, const char *line)
+{
+    const mu_node *node = owner;
+
+    node->log.write(node->log.user, MU_LOG_WARN, node->member.task, "wire", line);
+}
+
 /* Where this task was told to be, a socket listens already. */
-static int open_wire(mu_node *node, const mu_node_options *o,
+static int listen_on_wire(mu_node *node, const mu_node_options *o,
                      struct mu__discovered *found, mu_error *ret_error)
 {
     if (found->listening.fd >= 0)
         return mu__wire_uv_adopt(node->loop, &found->listening, &mu__member_events,
-                                 &node->member, ret_error, &node->wire);
+                                 &node->member, ret_error, &node->network.wire);
     return mu__wire_uv_open(node->loop, bind_url(o), &mu__member_events, &node->member,
-                            ret_error, &node->wire);
+                            ret_error, &node->network.wire);
+}
+
+static int open_wire(mu_node *node, const mu_node_options *o,
+                     struct mu__discovered *found, mu_error *ret_error)
+{
+    const struct mu__own_proof_log log = {log_proof, node};
+    int rv = mu__own_proof_open(&o->tls, &log, ret_error, &node->network.proof);
+
+    if (rv == 0)
+        rv = listen_on_wire(node, o, found, ret_error);
+    if (rv == 0 && node->network.proof != NULL)
+        mu__wire_uv_secure(node->network.wire,
+                           mu__own_proof_source(node->network.proof));
+    return rv;
 }
 
 static int post_to_world(void *world, struct mu__msg *msg)
@@ -298,7 +319,7 @@ err_discovery:
 err_member:
     mu__member_stop(&node->member);
 err_wire:
-    mu__wire_uv_close(node->wire, nothing, NULL);
+    mu__wire_uv_close(node->network.wire, nothing, NULL);
 err_http:
     (void)mu__service_host_close_http(&node->service_host, nothing, NULL);
 err_world:

@@ -176,6 +176,7 @@ static int open_offering(const mu_server_assignment *assignment, const char *url
     mu_node_options_init(&options);
     options.cluster = none;
     options.cluster_name = assignment->cluster_name;
+    options.tls = assignment->tls;
     options.task_type = MU__OFFER_TYPE;
     options.task_index = random_index();
     options.service_hosts = "none";

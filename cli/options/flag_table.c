@@ -13,6 +13,7 @@
     (STORE_VERBS | KV_VERBS | TASK_VERBS | CMD_BARRIER | CMD_TASKS | CMD_DEVICES |     \
      CMD_PREEMPT | CMD_LOCK)
 #define CLIENTS (CHIEF_CLIENTS | SERVICE_CLIENTS)
+#define PEERS (NODES | CLIENTS | CMD_ASSIGN | CMD_CHECK)
 #define JOURNALS (CMD_JOURNAL_CHECK | CMD_JOURNAL_REPAIR)
 #define CLUSTER_VERBS (CMD_NODE | CLIENTS | CMD_ASSIGN | CMD_RESOLVE | CMD_CHECK)
 
@@ -72,6 +73,17 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
          "where to listen, \"tcp://0.0.0.0:4000\"; without it the task's own address"),
     TEXT(ADVERTISE, "advertise", "MUSTER_ADVERTISE", CMD_NODE | CLIENTS | CMD_CHECK,
          "URL", NULL, "where the others reach this task, if that is not its own address"),
+    OPTION(KEY_FILE, "key-file", TEXT, PEERS, "FILE",
+           "TLS over tcp: the file of the cluster's key, or of one derived from it "
+           "(`muster key`), the same key for all nodes"),
+    OPTION(TLS_CA, "tls-ca", TEXT, PEERS, "FILE",
+           "TLS with certificates instead of a key: the CA's certificate, in PEM"),
+    OPTION(TLS_CERTIFICATE, "tls-certificate", TEXT, PEERS, "FILE",
+           "this node's certificate, signed by the CA"),
+    OPTION(TLS_PRIVATE_KEY, "tls-private-key", TEXT, PEERS, "FILE",
+           "this node's private key; without it, it stands with the certificate"),
+    OPTION(TLS_ANY_TASK, "tls-any-task", NUMBER, PEERS, "0|1",
+           "whether a peer whose certificate names no task may be any task"),
     OPTION(THREADS, "threads", NUMBER, NODES, "N",
            "functions that a worker runs at the same time"),
     NUMBER(PROCESSES, "processes", "MUSTER_PROCESSES", NODES, "N", "0", 0, 1024,

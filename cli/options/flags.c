@@ -42,9 +42,10 @@ const char *cmd_initial(enum cmd_flag flag, char *out, size_t size)
     return out;
 }
 
-void cmd_node_options(const struct cmd_options *options, mu_node_options *node_options)
+static void store_options(const struct cmd_options *options, int first, int last,
+                          mu_node_options *node_options)
 {
-    for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
+    for (int flag = first; flag <= last; flag++) {
         const struct cmd_value *value = &options->values[flag];
         const struct mu__option_value given = {
             .text = value->text,
@@ -54,6 +55,16 @@ void cmd_node_options(const struct cmd_options *options, mu_node_options *node_o
         if (cmd_flags[flag].option != NULL && value->source != CMD_FROM_DEFAULT)
             mu__option_store(cmd_flags[flag].option, &given, node_options);
     }
+}
+
+void cmd_node_options(const struct cmd_options *options, mu_node_options *node_options)
+{
+    store_options(options, 0, CMD_FLAGS_COUNT - 1, node_options);
+}
+
+void cmd_peer_options(const struct cmd_options *options, mu_node_options *node_options)
+{
+    store_options(options, CMD_FLAG_CLUSTER_NAME, CMD_FLAG_TLS_ANY_TASK, node_options);
 }
 
 const char *cmd_origin(const struct cmd_options *options, enum cmd_flag flag, char *out,

@@ -19,6 +19,11 @@ enum cmd_flag {
     CMD_FLAG_RESOLVER_SET,
     CMD_FLAG_RESOLVE_MS,
     CMD_FLAG_CLUSTER_NAME,
+    CMD_FLAG_KEY_FILE,
+    CMD_FLAG_TLS_CA,
+    CMD_FLAG_TLS_CERTIFICATE,
+    CMD_FLAG_TLS_PRIVATE_KEY,
+    CMD_FLAG_TLS_ANY_TASK,
     CMD_FLAG_BIND,
     CMD_FLAG_ADVERTISE,
     CMD_FLAG_THREADS,
@@ -168,6 +173,9 @@ const char *cmd_variable(enum cmd_flag flag);
 const char *cmd_initial(enum cmd_flag flag, char *out, size_t size);
 
 /* Put all that are options of a node where they belong. */
+/* The name of the cluster, and what a node proves itself with. */
+void cmd_peer_options(const struct cmd_options *options, mu_node_options *node_options);
+
 void cmd_node_options(const struct cmd_options *options, mu_node_options *node_options);
 
 /* How a person gave the value: "--threads" or "MUSTER_THREADS". */

@@ -3,6 +3,7 @@
 #define MU_NODE_CMD_CHECK_H
 
 #include "actors/worker_types.h"
+#include "node/own_proof.h"
 #include "cli/output/log.h"
 #include "resolver/spec/problems.h"
 #include "transport/wire/uv/probe.h"
@@ -10,7 +11,7 @@
 #include "muster/node.h"
 #include "muster/value.h"
 
-enum { CHECK_WORDS_BYTES = 420, CHECK_NAME_BYTES = 64, CHECK_URL_BYTES = 128 };
+enum { CHECK_WORDS_BYTES = 600, CHECK_NAME_BYTES = 64, CHECK_URL_BYTES = 128 };
 
 enum check_outcome {
     CHECK_FINE,     /* the right task answers */
@@ -47,6 +48,7 @@ struct check {
     const struct cmd_options *options;
     struct cmd_log log;
     struct mu__problems problems;
+    struct mu__own_proof *proof;    /* NULL: tcp is spoken plain */
     mu_cluster *cluster;            /* NULL: there is none */
     bool is_incomplete;             /* others are expected, who are not there */
     char source[64];

@@ -55,7 +55,7 @@ static mu_node_options options_of(struct check *check, const mu_cluster *none,
 
     mu_node_options_init(&options);
     options.cluster = none;
-    options.cluster_name = cmd_text(check->options, CMD_FLAG_CLUSTER_NAME);
+    cmd_peer_options(check->options, &options);
     options.service_hosts = "none";
     options.task_type = "client";
     options.task_index = INDEX_FIRST + (int)(getpid() % INDEX_COUNT);

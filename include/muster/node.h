@@ -32,6 +32,23 @@ typedef void (*mu_log_fn)(void *user, int level, const char *task, const char *w
 /* A tenth of the workers that the cluster has, rounded down: none below ten. */
 #define MU_TIMEOUTS_OF_WORKERS ((unsigned)-1)
 
+/* TLS 1.3 over tcp, with a key or with certificates; all 0: tcp is spoken plain. All
+ * nodes of a cluster have to have the same key, or certificates of the same CA. Files are
+ * read again when they change, for the connections from then on. Unix sockets do without:
+ * who may reach one is said by the mode of its folder. */
+typedef struct mu_tls_options {
+    const char *key_file;       /* file of the cluster's key, or of a key derived from it
+                                   (`muster key`), which others may not be able to read */
+    const char *ca;             /* instead of it, each the name of a file in PEM, or the
+                                   PEM text itself: the certificate of the CA, */
+    const char *certificate;    /* that of this node and those between, */
+    const char *private_key;    /* and its private key; NULL: it stands with the
+                                   certificate */
+    unsigned any_task;          /* 1: a peer's certificate that names no task (by a URI
+                                   "muster:/job:TYPE/task:N" among its names) may be any
+                                   task; default 0: it is refused */
+} mu_tls_options;
+
 typedef struct mu_node_options {
     const mu_cluster *cluster;  /* copied; required where there is no resolver */
     const char *cluster_name;   /* nodes of another name are refused; default "muster" */
@@ -147,6 +164,7 @@ typedef struct mu_node_options {
                                    a task whose type it does not list gets none, which
                                    both log. Without "worker" in it tasks of that type
                                    run no closures */
+    mu_tls_options tls;         /* how nodes prove themselves to each other over tcp */
     mu_log_fn log;              /* default NULL: text on standard error */
     void *log_user;
     int log_level;              /* default MU_LOG_INFO */

@@ -110,7 +110,8 @@ typedef struct mu_server_assignment {
     mu_session_config config;
     const char *bind_address;   /* of the client, where the server answers to; default: a
                                    free port on loopback */
-    mu_log_fn log;              /* as of mu_node_options */
+    mu_tls_options tls;         /* as of mu_node_options */
+    mu_log_fn log;              /* the same */
     void *log_user;
     int log_level;              /* default MU_LOG_WARN */
 } mu_server_assignment;

@@ -371,10 +371,18 @@ static int read_offer(PyObject *args, PyObject **ret_timeout,
 {
     const char *cluster_name;
     const char *bind_address;
+    mu_node_options options;
+    mu_error error;
     PyObject *spec;
     PyObject *config;
 
     mu_server_assignment_init(&request->offer);
+    mu_node_options_init(&options);
+    if (mu_node_options_from_environment(&options, &error) != 0) {
+        (void)mupy_raise(&error, NULL);
+        return -1;
+    }
+    request->offer.tls = options.tls;
     if (!PyArg_ParseTuple(args, "OsizzOO:offer_cluster", &spec, &request->offer.task_type,
                           &request->offer.task_index, &cluster_name, &bind_address,
                           &config, ret_timeout) ||

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "transport/wire/tls/tls_identity.h"
 #include "transport/wire/uv/streams.h"
 
 #include "tests/support/contract/wire.h"
@@ -42,7 +43,13 @@ struct place {
     char urls[2][ADDRESS_MAX];
     char directory[64];             /* "" for tcp */
     struct mu__tls_identity *identities[2]; /* of the wires; NULL: plain */
+    struct mu__tls_source sources[2];
 };
+
+static inline struct mu__tls_identity *identity_now(void *owner)
+{
+    return *(struct mu__tls_identity **)owner;
+}
 
 static inline void on_limit(uv_timer_t *timer)
 {
@@ -109,7 +116,10 @@ static inline struct mu__wire *place_open(void *arg, unsigned which,
 
     if (rv != 0)
         fail_msg("%s", error.message);
-    mu__wire_uv_secure(place->wires[which], place->identities[which]);
+    place->sources[which] =
+        (struct mu__tls_source){identity_now, &place->identities[which]};
+    if (place->identities[which] != NULL)
+        mu__wire_uv_secure(place->wires[which], &place->sources[which]);
     place->open++;
     set_url(place, which, mu__wire_uv_url(place->wires[which]));
     return mu__wire_uv_wire(place->wires[which]);

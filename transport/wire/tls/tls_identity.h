@@ -30,6 +30,12 @@ int mu__tls_identity_of_key(const struct mu__key *key, mu_error *ret_error,
 int mu__tls_identity_of_pem(const struct mu__tls_pem *pem, mu_error *ret_error,
                             struct mu__tls_identity **ret_identity);
 
+/* Where a wire gets the identity for its next connection: valid until the next call. */
+struct mu__tls_source {
+    struct mu__tls_identity *(*now)(void *owner);
+    void *owner;
+};
+
 void mu__tls_identity_free(struct mu__tls_identity *identity);
 
 /* "key 6c1f09ab33e0d2f7", "certificate of CN=worker-3": for messages. */

@@ -24,7 +24,7 @@ struct dial_look_up {
 struct mu__dialling {
     struct mu__url url;
     struct mu__blocking_jobs *blocking_jobs;
-    struct mu__tls_identity *identity;
+    const struct mu__tls_source *tls;
     const struct mu__dialling_events *events;
     void *owner;                /* NULL: it is over */
     void *arg;
@@ -277,10 +277,10 @@ static void hear_records(struct mu__connection *connection, size_t size)
 
 static int begin_tls(struct mu__connection *connection)
 {
-    struct mu__dialling *dialling = connection->dialling;
+    const struct mu__tls_source *source = connection->dialling->tls;
 
     connection->records = malloc(RECORDS_BYTES);
-    connection->tls = mu__tls_new(dialling->identity, false, MU__RIGHT_ALL);
+    connection->tls = mu__tls_new(source->now(source->owner), false, MU__RIGHT_ALL);
     if (connection->records == NULL || connection->tls == NULL ||
         mu__tls_begin(connection->tls) != 0)
         return -MU_ENOMEM;
@@ -340,7 +340,7 @@ static void on_connected(uv_connect_t *request, int status)
     if (!connection->dialling->url.ipc)
         (void)uv_tcp_nodelay(&connection->stream.tcp, 1);
     is_secured =
-        !connection->dialling->url.ipc && connection->dialling->identity != NULL;
+        !connection->dialling->url.ipc && connection->dialling->tls != NULL;
     if ((is_secured ? begin_tls(connection) : say_greeting(connection)) != 0 ||
         uv_read_start(&connection->stream.stream, on_alloc, on_read) != 0)
         fail(connection, MU__DIAL_NO_WAY, "out of memory");
@@ -576,7 +576,7 @@ int mu__dialling_start(const struct mu__dial_request *request,
         return -MU_ENOMEM;
     dialling->url = *request->url;
     dialling->blocking_jobs = request->blocking_jobs;
-    dialling->identity = request->identity;
+    dialling->tls = request->tls;
     dialling->events = request->events;
     dialling->owner = request->owner;
     dialling->arg = request->arg;

@@ -77,7 +77,7 @@ struct mu__dial_request {
     uv_loop_t *loop;
     struct mu__blocking_jobs *blocking_jobs;    /* of the loop: look-ups are theirs */
     const struct mu__url *url;  /* copied */
-    struct mu__tls_identity *identity;  /* borrowed; NULL: tcp is spoken plain */
+    const struct mu__tls_source *tls;   /* borrowed; NULL: tcp is spoken plain */
     const struct mu__dial_tried *tried; /* borrowed; NULL: none */
     uint32_t timeout_ms;          /* of the look-up, and of one address */
     const struct mu__dialling_events *events;   /* outlives it */

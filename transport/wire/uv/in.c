@@ -443,7 +443,7 @@ static void greet(struct mu__in *in)
 
 void mu__in_accept(struct mu__wire_uv *wire)
 {
-    bool is_secured = !wire->url.ipc && wire->identity != NULL;
+    bool is_secured = !wire->url.ipc && wire->tls != NULL;
     struct mu__in *in = calloc(1, sizeof *in);
 
     if (in == NULL)
@@ -462,7 +462,7 @@ void mu__in_accept(struct mu__wire_uv *wire)
     wire->in_first = in;
     mu__wire_uv_hold(wire);
     if (is_secured)
-        in->tls = mu__tls_new(wire->identity, true, MU__RIGHT_ALL);
+        in->tls = mu__tls_new(wire->tls->now(wire->tls->owner), true, MU__RIGHT_ALL);
     if (mu__map_set(&wire->ins, in->number, in) != 0 ||
         uv_accept(&wire->listener.stream, &in->stream.stream) != 0 ||
         (is_secured && in->tls == NULL))

@@ -44,7 +44,7 @@ struct mu__wire_uv {
     uv_prepare_t before_poll;       /* both tell burst_end, once for all that happened */
     uv_check_t after_poll;
     uv_idle_t resume;               /* reads on where a pause was asked for */
-    struct mu__tls_identity *identity;  /* borrowed; NULL: tcp is spoken plain */
+    const struct mu__tls_source *tls;   /* borrowed; NULL: tcp is spoken plain */
     struct mu__map ins;
     struct mu__map outs;
     struct mu__in *in_first;        /* all of them */

@@ -219,7 +219,7 @@ static void attempt(struct mu__out *out)
         .loop = out->wire->loop,
         .blocking_jobs = out->wire->blocking_jobs,
         .url = &out->url,
-        .identity = out->wire->identity,
+        .tls = out->wire->tls,
         .tried = out->tried,
         .timeout_ms = MU__DIAL_TIMEOUT_MS,
         .events = &events,

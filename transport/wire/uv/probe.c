@@ -18,6 +18,7 @@ struct probe_run {
     size_t under_way;
     bool filling;
     unsigned timeout_ms;
+    const struct mu__tls_source *tls;
 };
 
 /* One attempt. Its memory goes when its timer has been closed; the dialling takes care of
@@ -75,6 +76,7 @@ static const struct outcome {
     [MU__DIAL_MUTE] = {MU__PROBE_MUTE, 4, "connected, but it says nothing"},
     [MU__DIAL_ENDED] = {MU__PROBE_OTHER, 5, NULL},
     [MU__DIAL_OTHER] = {MU__PROBE_OTHER, 5, NULL},
+    [MU__DIAL_UNPROVEN] = {MU__PROBE_OTHER, 5, NULL},
     [MU__DIAL_NO_WAY] = {MU__PROBE_NO_WAY, 1, NULL},
 };
 
@@ -167,7 +169,7 @@ static void on_limit(uv_timer_t *timer)
 
 static void on_stream_closed(uv_handle_t *handle)
 {
-    free(handle);
+    mu__connection_free((struct mu__connection *)handle);
 }
 
 static void on_won(void *owner, const struct mu__dialling *dialling,
@@ -198,6 +200,7 @@ static void dial(struct attempt *attempt)
         .loop = &attempt->run->loop,
         .blocking_jobs = attempt->run->blocking_jobs,
         .url = &attempt->url,
+        .tls = attempt->run->tls,
         .timeout_ms = attempt->run->timeout_ms,
         .events = &events,
         .owner = attempt,
@@ -252,9 +255,11 @@ static void on_blocking_closed(void *arg)
     (void)arg;
 }
 
-int mu__probe_all(struct mu__probe *probes, size_t count, unsigned timeout_ms)
+int mu__probe_all(struct mu__probe *probes, size_t count, unsigned timeout_ms,
+                  const struct mu__tls_source *tls)
 {
-    struct probe_run run = {.probes = probes, .count = count, .timeout_ms = timeout_ms};
+    struct probe_run run = {
+        .probes = probes, .count = count, .timeout_ms = timeout_ms, .tls = tls};
 
     if (uv_loop_init(&run.loop) != 0)
         return -MU_ENOMEM;

@@ -26,7 +26,7 @@ struct mu__probe {
                                    of their turns. "" for a path */
     char at[80];                /* where a node greets, "10.0.0.7:4000", or a path; else
                                    where somebody answered, or the first of all */
-    char why[128];
+    char why[256];
     char others[512];           /* the other addresses that did not answer as a node, and
                                    why, "10.0.0.8, ::1: no answer"; "": there are none */
     uint32_t took_ms;
@@ -34,8 +34,11 @@ struct mu__probe {
 
 enum { MU__PROBES_AT_ONCE = 64 };   /* more wait for their turn */
 
-/* Try all, each within `timeout_ms` of its begin. A look-up that hangs is left to its
- * thread. -MU_ENOMEM: the loop could not be made. */
-int mu__probe_all(struct mu__probe *probes, size_t count, unsigned timeout_ms);
+/* Try all, each within `timeout_ms` of its begin, with TLS over tcp where `tls` is not
+ * NULL. A look-up that hangs is left to its thread. -MU_ENOMEM: the loop could not be
+ * made. */
+struct mu__tls_source;
+int mu__probe_all(struct mu__probe *probes, size_t count, unsigned timeout_ms,
+                  const struct mu__tls_source *tls);
 
 #endif

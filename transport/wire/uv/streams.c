@@ -25,9 +25,9 @@ const char *mu__wire_uv_url(const struct mu__wire_uv *wire)
     return wire->text;
 }
 
-void mu__wire_uv_secure(struct mu__wire_uv *wire, struct mu__tls_identity *identity)
+void mu__wire_uv_secure(struct mu__wire_uv *wire, const struct mu__tls_source *source)
 {
-    wire->identity = identity;
+    wire->tls = source;
 }
 
 /* ---- holds ---- */

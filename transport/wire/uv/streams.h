@@ -36,12 +36,11 @@ int mu__wire_uv_adopt(uv_loop_t *loop, struct mu__listening *listening,
                       const struct mu__wire_events *events, void *owner,
                       mu_error *ret_error, struct mu__wire_uv **ret_wire);
 
-/* Over tcp, connections that are made from now on, and those that are accepted, speak TLS
- * with this identity; NULL: plain, as in the beginning. It is borrowed until another one
- * is set, or the wire is closed. Unix sockets are plain always: the system says who is at
- * the other end. */
-struct mu__tls_identity;
-void mu__wire_uv_secure(struct mu__wire_uv *wire, struct mu__tls_identity *identity);
+/* Over tcp, connections that are made or accepted from now on speak TLS with the identity
+ * that `source` has then; NULL: plain, as in the beginning. It is borrowed until the wire
+ * is closed. Unix sockets are plain always: the system says who is at the other end. */
+struct mu__tls_source;
+void mu__wire_uv_secure(struct mu__wire_uv *wire, const struct mu__tls_source *source);
 
 /* The door. Valid until the wire is closed. */
 struct mu__wire *mu__wire_uv_wire(struct mu__wire_uv *wire);

@@ -1,0 +1,271 @@
+#define _DEFAULT_SOURCE /* explicit_bzero */
+#include "node/own_proof.h"
+
+#include "node/files.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <uv.h>
+
+enum {
+    PROOF_BYTES_MAX = 1 << 20,
+    READ_MS = 5000,
+    LOOK_AGAIN_MS = 1000,       /* the least between two looks at the files */
+    FILES = 4
+};
+
+enum which { KEY_FILE, CA, CERTIFICATE, PRIVATE_KEY };
+
+/* A file, or the text itself. */
+struct part {
+    char *text;                 /* NULL: there is none */
+    bool is_file;
+    bool is_secret;
+    struct timespec changed;    /* of the file, when it was read */
+};
+
+struct mu__own_proof {
+    struct mu__tls_source source;
+    struct part parts[FILES];
+    bool any_task;
+    struct mu__own_proof_log log;
+    struct mu__tls_identity *now;
+    uint64_t looked_ms;
+};
+
+/* ---- files ---- */
+
+/* The owner may read it, and a group that it was given to; others may not. */
+static int check_secret(const char *path, const struct stat *status, mu_error *ret_error)
+{
+    if ((status->st_mode & (S_IWGRP | S_IRWXO)) == 0)
+        return 0;
+    return mu_error_set(ret_error, -MU_EPERMISSION,
+                        "\"%s\" has a secret that others may read or change (mode %04o): "
+                        "chmod 600 it",
+                        path, (unsigned)(status->st_mode & 07777));
+}
+
+/* The caller frees *ret_text. */
+static int read_part(struct part *part, mu_error *ret_error, char **ret_text,
+                     size_t *ret_size)
+{
+    struct stat status;
+
+    if (!part->is_file) {
+        *ret_text = strdup(part->text);
+        *ret_size = strlen(part->text);
+        return *ret_text != NULL ? 0
+                                 : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    }
+    if (stat(part->text, &status) != 0)
+        return mu__file_error(part->text, "read", errno, ret_error);
+    part->changed = status.st_mtim;
+    if (part->is_secret && check_secret(part->text, &status, ret_error) != 0)
+        return -MU_EPERMISSION;
+    return mu__file_read(part->text, PROOF_BYTES_MAX, READ_MS, ret_error, ret_text,
+                         ret_size);
+}
+
+static void free_secret(char *text, size_t size)
+{
+    if (text == NULL)
+        return;
+    explicit_bzero(text, size);
+    free(text);
+}
+
+int mu__key_file_read(const char *path, mu_error *ret_error, struct mu__key *ret_key)
+{
+    struct part part = {.text = (char *)(uintptr_t)path, .is_file = true,
+                        .is_secret = true};
+    char name[300];
+    char *text = NULL;
+    size_t size = 0;
+    int rv = read_part(&part, ret_error, &text, &size);
+
+    if (rv != 0)
+        return rv;
+    (void)snprintf(name, sizeof name, "file \"%s\"", path);
+    rv = mu__key_parse(name, text, size, ret_error, ret_key);
+    free_secret(text, size);
+    return rv;
+}
+
+/* ---- what they make ---- */
+
+static int make_of_key(struct mu__own_proof *proof, mu_error *ret_error,
+                       struct mu__tls_identity **ret_identity)
+{
+    struct part *part = &proof->parts[KEY_FILE];
+    struct stat status;
+    struct mu__key key;
+    int rv = mu__key_file_read(part->text, ret_error, &key);
+
+    if (stat(part->text, &status) == 0)
+        part->changed = status.st_mtim;
+    if (rv != 0)
+        return rv;
+    rv = mu__tls_identity_of_key(&key, ret_error, ret_identity);
+    mu__key_clear(&key);
+    return rv;
+}
+
+static int make_of_certificates(struct mu__own_proof *proof, mu_error *ret_error,
+                                struct mu__tls_identity **ret_identity)
+{
+    char *texts[FILES] = {NULL};
+    size_t sizes[FILES] = {0};
+    int rv = 0;
+
+    for (int i = CA; i < FILES && rv == 0; i++)
+        if (proof->parts[i].text != NULL)
+            rv = read_part(&proof->parts[i], ret_error, &texts[i], &sizes[i]);
+    if (rv == 0) {
+        const struct mu__tls_pem pem = {
+            .ca = texts[CA],
+            .certificate = texts[CERTIFICATE],
+            .key = texts[PRIVATE_KEY],
+            .any_task = proof->any_task,
+        };
+
+        rv = mu__tls_identity_of_pem(&pem, ret_error, ret_identity);
+    }
+    for (int i = CA; i < FILES; i++)
+        free_secret(texts[i], sizes[i]);
+    return rv;
+}
+
+static int make(struct mu__own_proof *proof, mu_error *ret_error,
+                struct mu__tls_identity **ret_identity)
+{
+    return proof->parts[KEY_FILE].text != NULL
+               ? make_of_key(proof, ret_error, ret_identity)
+               : make_of_certificates(proof, ret_error, ret_identity);
+}
+
+/* ---- changes ---- */
+
+static bool has_changed(const struct part *part)
+{
+    struct stat status;
+
+    return part->text != NULL && part->is_file && stat(part->text, &status) == 0 &&
+           (status.st_mtim.tv_sec != part->changed.tv_sec ||
+            status.st_mtim.tv_nsec != part->changed.tv_nsec);
+}
+
+static void look_again(struct mu__own_proof *proof)
+{
+    struct mu__tls_identity *identity;
+    bool changed = false;
+    char line[600];
+    mu_error error;
+
+    for (int i = 0; i < FILES; i++)
+        changed = changed || has_changed(&proof->parts[i]);
+    if (!changed)
+        return;
+    if (make(proof, &error, &identity) == 0) {
+        mu__tls_identity_free(proof->now);
+        proof->now = identity;
+        (void)snprintf(line, sizeof line, "new connections use the %s, which was read "
+                       "again", mu__tls_identity_name(identity));
+    } else {
+        (void)snprintf(line, sizeof line, "the %s stays in use, though its file has "
+                       "changed: %s", mu__tls_identity_name(proof->now), error.message);
+    }
+    proof->log.write(proof->log.owner, line);
+}
+
+static struct mu__tls_identity *identity_now(void *owner)
+{
+    struct mu__own_proof *proof = owner;
+    uint64_t now_ms = uv_hrtime() / 1000000;
+
+    if (now_ms - proof->looked_ms >= LOOK_AGAIN_MS) {
+        proof->looked_ms = now_ms;
+        look_again(proof);
+    }
+    return proof->now;
+}
+
+const struct mu__tls_source *mu__own_proof_source(const struct mu__own_proof *proof)
+{
+    return &proof->source;
+}
+
+/* ---- life ---- */
+
+static int check_options(const mu_tls_options *o, mu_error *ret_error)
+{
+    bool has_certificates =
+        o->ca != NULL || o->certificate != NULL || o->private_key != NULL;
+
+    if (o->key_file != NULL && has_certificates)
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "options tls: expected a key file or certificates, got both");
+    if (has_certificates && (o->ca == NULL || o->certificate == NULL))
+        return mu_error_set(ret_error, -MU_EINVALID,
+                            "option tls.%s is missing: certificates need the CA's, this "
+                            "node's, and its private key where that does not stand with "
+                            "its certificate",
+                            o->ca == NULL ? "ca" : "certificate");
+    return 0;
+}
+
+/* What is PEM is no path. */
+static bool set_part(struct part *part, const char *text, bool is_secret)
+{
+    if (text == NULL || text[0] == '\0')
+        return true;
+    part->text = strdup(text);
+    part->is_file = strstr(text, "-----BEGIN ") == NULL;
+    part->is_secret = is_secret;
+    return part->text != NULL;
+}
+
+void mu__own_proof_close(struct mu__own_proof *proof)
+{
+    if (proof == NULL)
+        return;
+    for (int i = 0; i < FILES; i++)
+        if (proof->parts[i].text != NULL)
+            free_secret(proof->parts[i].text, strlen(proof->parts[i].text));
+    mu__tls_identity_free(proof->now);
+    free(proof);
+}
+
+int mu__own_proof_open(const mu_tls_options *o, const struct mu__own_proof_log *log,
+                       mu_error *ret_error, struct mu__own_proof **ret_proof)
+{
+    struct mu__own_proof *proof;
+    int rv = check_options(o, ret_error);
+
+    *ret_proof = NULL;
+    if (rv != 0 || (o->key_file == NULL && o->ca == NULL))
+        return rv;
+    proof = calloc(1, sizeof *proof);
+    if (proof == NULL ||
+        !set_part(&proof->parts[KEY_FILE], o->key_file, true) ||
+        !set_part(&proof->parts[CA], o->ca, false) ||
+        !set_part(&proof->parts[CERTIFICATE], o->certificate, o->private_key == NULL) ||
+        !set_part(&proof->parts[PRIVATE_KEY], o->private_key, true)) {
+        mu__own_proof_close(proof);
+        return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
+    }
+    proof->source = (struct mu__tls_source){identity_now, proof};
+    proof->any_task = o->any_task != 0;
+    proof->log = *log;
+    proof->looked_ms = uv_hrtime() / 1000000;
+    rv = make(proof, ret_error, &proof->now);
+    if (rv != 0)
+        mu__own_proof_close(proof);
+    else
+        *ret_proof = proof;
+    return rv;
+}

@@ -1,0 +1,32 @@
+/* What this node proves itself with over TLS: a key file, or certificates, as its options
+ * say. Files are read again when they have changed, for the connections from then on. */
+#ifndef MU_NODE_OWN_PROOF_H
+#define MU_NODE_OWN_PROOF_H
+
+#include "muster/node.h"
+#include "transport/wire/tls/tls_identity.h"
+
+struct mu__own_proof;
+
+/* Told when files that have changed cannot be used: what was read before stays. */
+struct mu__own_proof_log {
+    void (*write)(void *owner, const char *line);
+    void *owner;
+};
+
+/* *ret_proof is NULL where the options name neither key nor certificates. The texts are
+ * copied. -MU_EINVALID: options that do not go together, or files that hold something
+ * else; -MU_EPERMISSION: a file with a secret that others may read; and as mu__file_read
+ * says. */
+int mu__own_proof_open(const mu_tls_options *options,
+                       const struct mu__own_proof_log *log, mu_error *ret_error,
+                       struct mu__own_proof **ret_proof);
+void mu__own_proof_close(struct mu__own_proof *proof);
+
+/* Valid as long as the proof. */
+const struct mu__tls_source *mu__own_proof_source(const struct mu__own_proof *proof);
+
+/* Read a key file; -MU_EPERMISSION: others may read it. */
+int mu__key_file_read(const char *path, mu_error *ret_error, struct mu__key *ret_key);
+
+#endif
