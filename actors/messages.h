@@ -1,7 +1,7 @@
-/* Every message that travels: number, name, fields in wire order. Numbers are never
- * reused; fields are only ever added at the end. The struct, the codec, the trace and the
- * fuzzer all come from this table. Messages that stay in the process are in
- * local_messages.h. */
+/* Every message that travels: number, name, the right that its sender needs
+ * (runtime/message/rights.h), fields in wire order. Numbers are never reused; fields are
+ * only ever added at the end. The struct, the codec, the trace and the fuzzer all come
+ * from this table. Messages that stay in the process are in local_messages.h. */
 #ifndef MU_ACTORS_MESSAGES_H
 #define MU_ACTORS_MESSAGES_H
 
@@ -12,103 +12,103 @@
 
 /* Numbers that are not used any more: 41, 42, 48, 53, 58, 91, 95 to 98, 120, 121. */
 #define MU__MESSAGES(M)                                                     \
-    M(16, REGISTER, register, MU__REGISTER_FIELDS)                          \
-    M(17, RUN, run, MU__RUN_FIELDS)                                         \
-    M(18, RESULT, result, MU__RESULT_FIELDS)                                \
-    M(19, CANCEL, cancel, MU__CANCEL_FIELDS)                                \
-    M(20, SCHEDULE, schedule, MU__SCHEDULE_FIELDS)                          \
-    M(21, RESOLVED, resolved, MU__RESOLVED_FIELDS)                          \
-    M(22, CANCEL_ALL, cancel_all, MU__CANCEL_ALL_FIELDS)                    \
-    M(23, STATUS_GET, status_get, MU__STATUS_GET_FIELDS)                    \
-    M(24, STATUS, status, MU__STATUS_FIELDS)                                \
-    M(25, REPORT, report, MU__REPORT_FIELDS)                                \
-    M(26, JOB_DONE, job_done, MU__JOB_DONE_FIELDS)                          \
-    M(27, CANCEL_CLOSURE, cancel_closure, MU__CANCEL_CLOSURE_FIELDS)        \
-    M(28, FETCH, fetch, MU__FETCH_FIELDS)                                   \
-    M(29, FETCHED, fetched, MU__FETCHED_FIELDS)                             \
-    M(30, RELEASE, release, MU__RELEASE_FIELDS)                             \
-    M(31, FAULT, fault, MU__FAULT_FIELDS)                                   \
-    M(32, VAR_OPEN, var_open, MU__VAR_OPEN_FIELDS)                          \
-    M(33, VAR_OPENED, var_opened, MU__VAR_OPENED_FIELDS)                    \
-    M(34, VAR_READ, var_read, MU__VAR_READ_FIELDS)                          \
-    M(35, VAR_DATA, var_data, MU__VAR_DATA_FIELDS)                          \
-    M(36, VAR_WRITE, var_write, MU__VAR_WRITE_FIELDS)                       \
-    M(37, VAR_WRITTEN, var_written, MU__VAR_WRITTEN_FIELDS)                 \
-    M(38, EFFECT_WRITE, effect_write, MU__EFFECT_WRITE_FIELDS)              \
-    M(39, EFFECT_WRITTEN, effect_written, MU__EFFECT_WRITTEN_FIELDS)        \
-    M(40, FENCE, fence, MU__FENCE_FIELDS)                                   \
-    M(43, PER_WORKER_MAKE, per_worker_make, MU__PER_WORKER_MAKE_FIELDS)     \
-    M(44, PER_WORKER_MADE, per_worker_made, MU__PER_WORKER_MADE_FIELDS)     \
-    M(45, INPUT, input, MU__INPUT_FIELDS)                                   \
-    M(46, DROP, drop, MU__DROP_FIELDS)                                      \
-    M(47, PULL, pull, MU__PULL_FIELDS)                                      \
-    M(49, PULLED, pulled, MU__PULLED_FIELDS)                                \
-    M(50, DRAIN, drain, MU__DRAIN_FIELDS)                                   \
-    M(51, DRAINED, drained, MU__DRAINED_FIELDS)                             \
-    M(52, FORGET, forget, MU__FORGET_FIELDS)                                \
-    M(54, JOURNAL_BEGIN, journal_begin, MU__JOURNAL_BEGIN_FIELDS)           \
-    M(55, JOURNAL_SCHEDULED, journal_scheduled, MU__JOURNAL_SCHEDULED_FIELDS)\
-    M(56, JOURNAL_FINISHED, journal_finished, MU__JOURNAL_FINISHED_FIELDS)  \
-    M(57, JOURNAL_REMOVED, journal_removed, MU__JOURNAL_REMOVED_FIELDS)     \
-    M(59, SERVICE_HERE, service_here, MU__SERVICE_HERE_FIELDS)              \
-    M(60, TASK_REGISTER, task_register, MU__TASK_REGISTER_FIELDS)           \
-    M(61, TASK_HEARTBEAT, task_heartbeat, MU__TASK_HEARTBEAT_FIELDS)        \
-    M(62, TASK_HEARD, task_heard, MU__TASK_HEARD_FIELDS)                    \
-    M(63, TASK_REPORT, task_report, MU__TASK_REPORT_FIELDS)                 \
-    M(64, TASK_RESET, task_reset, MU__TASK_RESET_FIELDS)                    \
-    M(65, TASK_LEAVE, task_leave, MU__TASK_LEAVE_FIELDS)                    \
-    M(66, TASKS_GET, tasks_get, MU__TASKS_GET_FIELDS)                       \
-    M(67, TASKS_ANSWER, tasks_answer, MU__TASKS_ANSWER_FIELDS)              \
-    M(68, TASK_ERROR, task_error, MU__TASK_ERROR_FIELDS)                    \
-    M(69, BARRIER_ARRIVE, barrier_arrive, MU__BARRIER_ARRIVE_FIELDS)        \
-    M(70, BARRIER_CANCEL, barrier_cancel, MU__BARRIER_CANCEL_FIELDS)        \
-    M(71, BARRIER_PASSED, barrier_passed, MU__BARRIER_PASSED_FIELDS)        \
-    M(72, PREEMPT_NOTICE, preempt_notice, MU__PREEMPT_NOTICE_FIELDS)        \
-    M(73, PREEMPT_REQUEST, preempt_request, MU__PREEMPT_REQUEST_FIELDS)                 \
-    M(74, PREEMPT_STEP, preempt_step, MU__PREEMPT_STEP_FIELDS)              \
-    M(75, PREEMPT_STOP, preempt_stop, MU__PREEMPT_STOP_FIELDS)              \
-    M(76, KEY_PUT, key_put, MU__KEY_PUT_FIELDS)                             \
-    M(77, KEY_GET, key_get, MU__KEY_GET_FIELDS)                             \
-    M(78, KEY_INCREMENT, key_increment, MU__KEY_INCREMENT_FIELDS)           \
-    M(79, KEY_DELETE, key_delete, MU__KEY_DELETE_FIELDS)                    \
-    M(80, KEY_DONE, key_done, MU__KEY_DONE_FIELDS)                          \
-    M(81, KEY_CANCEL, key_cancel, MU__KEY_CANCEL_FIELDS)                    \
-    M(82, KEY_LIST, key_list, MU__KEY_LIST_FIELDS)                          \
-    M(83, KEY_LISTED, key_listed, MU__KEY_LISTED_FIELDS)                    \
-    M(84, KEY_WATCH, key_watch, MU__KEY_WATCH_FIELDS)                       \
-    M(85, KEY_UNWATCH, key_unwatch, MU__KEY_UNWATCH_FIELDS)                 \
-    M(86, KEY_EVENT, key_event, MU__KEY_EVENT_FIELDS)                       \
-    M(87, STORE_BEGIN, store_begin, MU__STORE_BEGIN_FIELDS)                 \
-    M(88, STORE_CHANGE, store_change, MU__STORE_CHANGE_FIELDS)              \
-    M(89, STORE_RESULT, store_result, MU__STORE_RESULT_FIELDS)              \
-    M(90, STORE_COMMIT, store_commit, MU__STORE_COMMIT_FIELDS)              \
-    M(92, SERVER_STOP, server_stop, MU__SERVER_STOP_FIELDS)                 \
-    M(93, SERVER_STOPPED, server_stopped, MU__SERVER_STOPPED_FIELDS)        \
-    M(94, CLUSTER_OFFER, cluster_offer, MU__CLUSTER_OFFER_FIELDS)           \
-    M(100, PEERS_GET, peers_get, MU__PEERS_GET_FIELDS)                      \
-    M(101, PEERS_REPORT, peers_report, MU__PEERS_REPORT_FIELDS)                   \
-    M(102, ROOM_ALLOW, room_allow, MU__ROOM_ALLOW_FIELDS)                   \
-    M(103, ROOM_REQUEST, room_request, MU__ROOM_REQUEST_FIELDS)                         \
-    M(110, RECALL, recall, MU__RECALL_FIELDS)                               \
-    M(111, RECALLED, recalled, MU__RECALLED_FIELDS)                         \
-    M(112, BEGUN, begun, MU__BEGUN_FIELDS)                                  \
-    M(135, RUN_END, run_end, MU__RUN_END_FIELDS)                            \
-    M(136, RUNS_GET, runs_get, MU__RUNS_GET_FIELDS)                         \
-    M(137, RUNS_CLEAR, runs_clear, MU__RUNS_CLEAR_FIELDS)                   \
-    M(140, WAIT_NOTE, wait_note, MU__WAIT_NOTE_FIELDS)                      \
-    M(145, REGISTER_REFUSED, register_refused, MU__REGISTER_REFUSED_FIELDS) \
-    M(150, KEY_TXN, key_txn, MU__KEY_TXN_FIELDS)                            \
-    M(160, TASK_MARK, task_mark, MU__TASK_MARK_FIELDS)                      \
-    M(161, TASK_CLEARED, task_cleared, MU__TASK_CLEARED_FIELDS)
+    M(16, REGISTER, register, TASK, MU__REGISTER_FIELDS)                        \
+    M(17, RUN, run, TASK, MU__RUN_FIELDS)                                       \
+    M(18, RESULT, result, TASK, MU__RESULT_FIELDS)                              \
+    M(19, CANCEL, cancel, TASK, MU__CANCEL_FIELDS)                              \
+    M(20, SCHEDULE, schedule, USE, MU__SCHEDULE_FIELDS)                         \
+    M(21, RESOLVED, resolved, TASK, MU__RESOLVED_FIELDS)                        \
+    M(22, CANCEL_ALL, cancel_all, USE, MU__CANCEL_ALL_FIELDS)                   \
+    M(23, STATUS_GET, status_get, OBSERVE, MU__STATUS_GET_FIELDS)               \
+    M(24, STATUS, status, TASK, MU__STATUS_FIELDS)                              \
+    M(25, REPORT, report, USE, MU__REPORT_FIELDS)                               \
+    M(26, JOB_DONE, job_done, OPERATE, MU__JOB_DONE_FIELDS)                     \
+    M(27, CANCEL_CLOSURE, cancel_closure, USE, MU__CANCEL_CLOSURE_FIELDS)       \
+    M(28, FETCH, fetch, USE, MU__FETCH_FIELDS)                                  \
+    M(29, FETCHED, fetched, TASK, MU__FETCHED_FIELDS)                           \
+    M(30, RELEASE, release, USE, MU__RELEASE_FIELDS)                            \
+    M(31, FAULT, fault, USE, MU__FAULT_FIELDS)                                  \
+    M(32, VAR_OPEN, var_open, USE, MU__VAR_OPEN_FIELDS)                         \
+    M(33, VAR_OPENED, var_opened, TASK, MU__VAR_OPENED_FIELDS)                  \
+    M(34, VAR_READ, var_read, USE, MU__VAR_READ_FIELDS)                         \
+    M(35, VAR_DATA, var_data, TASK, MU__VAR_DATA_FIELDS)                        \
+    M(36, VAR_WRITE, var_write, USE, MU__VAR_WRITE_FIELDS)                      \
+    M(37, VAR_WRITTEN, var_written, TASK, MU__VAR_WRITTEN_FIELDS)               \
+    M(38, EFFECT_WRITE, effect_write, TASK, MU__EFFECT_WRITE_FIELDS)            \
+    M(39, EFFECT_WRITTEN, effect_written, TASK, MU__EFFECT_WRITTEN_FIELDS)      \
+    M(40, FENCE, fence, TASK, MU__FENCE_FIELDS)                                 \
+    M(43, PER_WORKER_MAKE, per_worker_make, TASK, MU__PER_WORKER_MAKE_FIELDS)   \
+    M(44, PER_WORKER_MADE, per_worker_made, TASK, MU__PER_WORKER_MADE_FIELDS)   \
+    M(45, INPUT, input, TASK, MU__INPUT_FIELDS)                                 \
+    M(46, DROP, drop, TASK, MU__DROP_FIELDS)                                    \
+    M(47, PULL, pull, TASK, MU__PULL_FIELDS)                                    \
+    M(49, PULLED, pulled, TASK, MU__PULLED_FIELDS)                              \
+    M(50, DRAIN, drain, OPERATE, MU__DRAIN_FIELDS)                              \
+    M(51, DRAINED, drained, TASK, MU__DRAINED_FIELDS)                           \
+    M(52, FORGET, forget, USE, MU__FORGET_FIELDS)                               \
+    M(54, JOURNAL_BEGIN, journal_begin, NOBODY, MU__JOURNAL_BEGIN_FIELDS)       \
+    M(55, JOURNAL_SCHEDULED, journal_scheduled, NOBODY, MU__JOURNAL_SCHEDULED_FIELDS) \
+    M(56, JOURNAL_FINISHED, journal_finished, NOBODY, MU__JOURNAL_FINISHED_FIELDS) \
+    M(57, JOURNAL_REMOVED, journal_removed, NOBODY, MU__JOURNAL_REMOVED_FIELDS) \
+    M(59, SERVICE_HERE, service_here, TASK, MU__SERVICE_HERE_FIELDS)            \
+    M(60, TASK_REGISTER, task_register, OBSERVE, MU__TASK_REGISTER_FIELDS)      \
+    M(61, TASK_HEARTBEAT, task_heartbeat, OBSERVE, MU__TASK_HEARTBEAT_FIELDS)   \
+    M(62, TASK_HEARD, task_heard, TASK, MU__TASK_HEARD_FIELDS)                  \
+    M(63, TASK_REPORT, task_report, USE, MU__TASK_REPORT_FIELDS)                \
+    M(64, TASK_RESET, task_reset, USE, MU__TASK_RESET_FIELDS)                   \
+    M(65, TASK_LEAVE, task_leave, OBSERVE, MU__TASK_LEAVE_FIELDS)               \
+    M(66, TASKS_GET, tasks_get, OBSERVE, MU__TASKS_GET_FIELDS)                  \
+    M(67, TASKS_ANSWER, tasks_answer, TASK, MU__TASKS_ANSWER_FIELDS)            \
+    M(68, TASK_ERROR, task_error, TASK, MU__TASK_ERROR_FIELDS)                  \
+    M(69, BARRIER_ARRIVE, barrier_arrive, USE, MU__BARRIER_ARRIVE_FIELDS)       \
+    M(70, BARRIER_CANCEL, barrier_cancel, USE, MU__BARRIER_CANCEL_FIELDS)       \
+    M(71, BARRIER_PASSED, barrier_passed, TASK, MU__BARRIER_PASSED_FIELDS)      \
+    M(72, PREEMPT_NOTICE, preempt_notice, OPERATE, MU__PREEMPT_NOTICE_FIELDS)   \
+    M(73, PREEMPT_REQUEST, preempt_request, TASK, MU__PREEMPT_REQUEST_FIELDS)   \
+    M(74, PREEMPT_STEP, preempt_step, USE, MU__PREEMPT_STEP_FIELDS)             \
+    M(75, PREEMPT_STOP, preempt_stop, TASK, MU__PREEMPT_STOP_FIELDS)            \
+    M(76, KEY_PUT, key_put, USE, MU__KEY_PUT_FIELDS)                            \
+    M(77, KEY_GET, key_get, OBSERVE, MU__KEY_GET_FIELDS)                        \
+    M(78, KEY_INCREMENT, key_increment, USE, MU__KEY_INCREMENT_FIELDS)          \
+    M(79, KEY_DELETE, key_delete, USE, MU__KEY_DELETE_FIELDS)                   \
+    M(80, KEY_DONE, key_done, TASK, MU__KEY_DONE_FIELDS)                        \
+    M(81, KEY_CANCEL, key_cancel, OBSERVE, MU__KEY_CANCEL_FIELDS)               \
+    M(82, KEY_LIST, key_list, OBSERVE, MU__KEY_LIST_FIELDS)                     \
+    M(83, KEY_LISTED, key_listed, TASK, MU__KEY_LISTED_FIELDS)                  \
+    M(84, KEY_WATCH, key_watch, OBSERVE, MU__KEY_WATCH_FIELDS)                  \
+    M(85, KEY_UNWATCH, key_unwatch, OBSERVE, MU__KEY_UNWATCH_FIELDS)            \
+    M(86, KEY_EVENT, key_event, TASK, MU__KEY_EVENT_FIELDS)                     \
+    M(87, STORE_BEGIN, store_begin, NOBODY, MU__STORE_BEGIN_FIELDS)             \
+    M(88, STORE_CHANGE, store_change, NOBODY, MU__STORE_CHANGE_FIELDS)          \
+    M(89, STORE_RESULT, store_result, NOBODY, MU__STORE_RESULT_FIELDS)          \
+    M(90, STORE_COMMIT, store_commit, NOBODY, MU__STORE_COMMIT_FIELDS)          \
+    M(92, SERVER_STOP, server_stop, OPERATE, MU__SERVER_STOP_FIELDS)            \
+    M(93, SERVER_STOPPED, server_stopped, TASK, MU__SERVER_STOPPED_FIELDS)      \
+    M(94, CLUSTER_OFFER, cluster_offer, OPERATE, MU__CLUSTER_OFFER_FIELDS)      \
+    M(100, PEERS_GET, peers_get, OBSERVE, MU__PEERS_GET_FIELDS)                 \
+    M(101, PEERS_REPORT, peers_report, TASK, MU__PEERS_REPORT_FIELDS)           \
+    M(102, ROOM_ALLOW, room_allow, TASK, MU__ROOM_ALLOW_FIELDS)                 \
+    M(103, ROOM_REQUEST, room_request, USE, MU__ROOM_REQUEST_FIELDS)            \
+    M(110, RECALL, recall, TASK, MU__RECALL_FIELDS)                             \
+    M(111, RECALLED, recalled, TASK, MU__RECALLED_FIELDS)                       \
+    M(112, BEGUN, begun, TASK, MU__BEGUN_FIELDS)                                \
+    M(135, RUN_END, run_end, OPERATE, MU__RUN_END_FIELDS)                       \
+    M(136, RUNS_GET, runs_get, OBSERVE, MU__RUNS_GET_FIELDS)                    \
+    M(137, RUNS_CLEAR, runs_clear, OPERATE, MU__RUNS_CLEAR_FIELDS)              \
+    M(140, WAIT_NOTE, wait_note, TASK, MU__WAIT_NOTE_FIELDS)                    \
+    M(145, REGISTER_REFUSED, register_refused, TASK, MU__REGISTER_REFUSED_FIELDS) \
+    M(150, KEY_TXN, key_txn, USE, MU__KEY_TXN_FIELDS)                           \
+    M(160, TASK_MARK, task_mark, OPERATE, MU__TASK_MARK_FIELDS)                 \
+    M(161, TASK_CLEARED, task_cleared, TASK, MU__TASK_CLEARED_FIELDS)
 
 enum mu__kind {
-#define MU__KIND(number, NAME, name, FIELDS) MU__##NAME = number,
+#define MU__KIND(number, NAME, name, RIGHT, FIELDS) MU__##NAME = number,
     MU__MESSAGES(MU__KIND)
 #undef MU__KIND
     MU__KINDS_END = MU__LOCAL_KINDS_BEGIN
 };
 
-#define MU__BODY(number, NAME, name, FIELDS) MU__MESSAGE_STRUCT(name, FIELDS)
+#define MU__BODY(number, NAME, name, RIGHT, FIELDS) MU__MESSAGE_STRUCT(name, FIELDS)
 MU__MESSAGES(MU__BODY)
 #undef MU__BODY
 

@@ -161,6 +161,11 @@ static void in_down(void *owner, uint32_t in, const char *reason)
     mu__links_in_down(((struct mu__member *)owner)->links, in, reason);
 }
 
+static void refused(void *owner, const char *address, const char *reason)
+{
+    mu__links_refused(((struct mu__member *)owner)->links, address, reason);
+}
+
 const struct mu__wire_events mu__member_events = {
     .out_up = out_up,
     .out_down = out_down,
@@ -168,6 +173,7 @@ const struct mu__wire_events mu__member_events = {
     .frame = frame,
     .in_down = in_down,
     .burst_end = turn,
+    .refused = refused,
 };
 
 /* ---- news of the links ---- */

@@ -1,8 +1,10 @@
 /* Messages: the header every message has, the types a field may have, and the macros
  * that make structs and descriptions from a message table.
  *
- * Messages that travel are rows M(number, NAME, name, FIELDS) of a table, where FIELDS is
- * a macro (F, S) that lists F(S, need, type, field, bound):
+ * Messages that travel are rows M(number, NAME, name, RIGHT, FIELDS) of a table. RIGHT is
+ * what a peer must have proven for its message to be taken: OBSERVE, USE, OPERATE, TASK;
+ * NOBODY: it is no message, but a record in a file. FIELDS is a macro (F, S) that lists
+ * F(S, need, type, field, bound):
  *   need   REQUIRED or OPTIONAL. Fields are appended only; a message that lacks one that
  *          is required is refused, an absent optional one is zero.
  *   type   one of the C types below.
@@ -18,6 +20,7 @@
 #include "runtime/base/view.h"
 #include "runtime/kernel/pid.h"
 #include "runtime/message/buf.h"
+#include "runtime/message/rights.h"
 
 #include <stdalign.h>
 #include <stdbool.h>
@@ -73,6 +76,7 @@ struct mu__row {
     uint16_t fields_count;
     uint16_t required_count;    /* of these; they come first */
     uint16_t body_size;
+    uint8_t right;          /* enum mu__right that its sender needs */
 };
 
 /* One local message. */
@@ -144,13 +148,13 @@ struct mu__msg {
     {#field, (uint32_t)offsetof(struct mu__##name, field), (uint32_t)(bound), \
      MU__FIELD_##type, MU__NEED_##need},
 #define MU__COUNT_REQUIRED(name, need, type, field, bound) +(MU__NEED_##need != 0)
-#define MU__DESCRIBE_FIELDS(number, NAME, name, FIELDS)                     \
+#define MU__DESCRIBE_FIELDS(number, NAME, name, RIGHT, FIELDS)              \
     static const struct mu__field name##_fields[] = {FIELDS(MU__DESCRIBE_FIELD, name)};
-#define MU__DESCRIBE_ROW(number, NAME, name, FIELDS)                        \
+#define MU__DESCRIBE_ROW(number, NAME, name, RIGHT, FIELDS)                 \
     [number] = {#name, name##_fields,                                       \
                 sizeof name##_fields / sizeof name##_fields[0],             \
                 0 FIELDS(MU__COUNT_REQUIRED, name),                         \
-                sizeof(struct mu__##name)},
+                sizeof(struct mu__##name), MU__RIGHT_##RIGHT},
 #define MU__DESCRIBE_LOCAL(number, NAME, name)                              \
     [(number) - MU__LOCAL_KINDS_BEGIN] = {#name, sizeof(struct mu__##name)},
 

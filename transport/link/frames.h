@@ -78,10 +78,10 @@ enum { MU__LINK_PIECE_BYTES = 1 << 20 };
     F(S, REQUIRED, raw, data, MU__LINK_PIECE_BYTES)
 
 #define MU__FRAME_MESSAGES(M)                                               \
-    M(1, HELLO, hello, MU__HELLO_FIELDS)                                    \
-    M(2, REFUSE, refuse, MU__REFUSE_FIELDS)                                 \
-    M(5, PIECE, piece, MU__PIECE_FIELDS)                                    \
-    M(6, BYE, bye, MU__BYE_FIELDS)
+    M(1, HELLO, hello, NONE, MU__HELLO_FIELDS)                                    \
+    M(2, REFUSE, refuse, NONE, MU__REFUSE_FIELDS)                                 \
+    M(5, PIECE, piece, NONE, MU__PIECE_FIELDS)                                    \
+    M(6, BYE, bye, NONE, MU__BYE_FIELDS)
 
 MU__MESSAGE_STRUCT(hello, MU__HELLO_FIELDS)
 MU__MESSAGE_STRUCT(refuse, MU__REFUSE_FIELDS)

@@ -57,6 +57,7 @@ struct mu__links {
     struct mu__links_index index;
     struct mu__barred barred;
     struct mu__log_limit dropped_log;
+    struct mu__proof proof;         /* of the connection whose HELLO is looked at */
     struct mu__log_limit greeting_log;
     uint32_t links_count;       /* without those that are REFUSING */
     uint32_t refusing_count;

@@ -44,6 +44,7 @@ struct mu__link_peer {
     uint64_t pid;               /* the same; 0: not said */
     uint64_t incarnation;       /* once heard, or refused */
     uint32_t epoch;             /* of its side, once heard */
+    enum mu__right right;       /* that it has proven, once heard */
 };
 
 /* When each last happened. */

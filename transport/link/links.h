@@ -67,6 +67,7 @@ struct mu__links_counters {
     uint64_t messages_in;
     uint64_t bytes_out;
     uint64_t bytes_in;
+    uint64_t forbidden;         /* messages whose sender lacks the right to them */
     uint64_t stale_frames;      /* for a former incarnation, or of a link that is down */
     uint32_t links_up;
 };
@@ -96,6 +97,7 @@ void mu__links_out_down(struct mu__links *links, uint32_t out, const char *reaso
 void mu__links_writable(struct mu__links *links, uint32_t out);
 void mu__links_frame(struct mu__links *links, uint32_t in, struct mu__buf *frame);
 void mu__links_in_down(struct mu__links *links, uint32_t in, const char *reason);
+void mu__links_refused(struct mu__links *links, const char *address, const char *reason);
 
 /* Keep a link to this task from now on. No link of it is there yet. */
 int mu__links_dial(struct mu__links *links, const char *type, uint32_t index,

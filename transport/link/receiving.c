@@ -8,15 +8,11 @@
 #include <string.h>
 
 /* Any peer can cause this as often as it likes. */
-static void note_dropped(struct mu__links *links, uint32_t in, const char *why)
+void mu__links_refused(struct mu__links *links, const char *address, const char *why)
 {
-    const struct mu__wire_ops *ops = links->wire->ops;
-    char address[MU__LOG_LIMIT_BYTES] = "";
     char more[96] = "";
     uint64_t hidden = 0;
 
-    if (ops->peer != NULL)
-        ops->peer(links->wire, in, address, sizeof address);
     if (!mu__log_limit_show(&links->dropped_log, address, mu__links_now(links), &hidden))
         return;
     if (hidden > 0)
@@ -24,6 +20,16 @@ static void note_dropped(struct mu__links *links, uint32_t in, const char *why)
                        "last line)", hidden);
     mu__links_log(links, MU__LOG_WARN, "dropped a connection%s%s: %s%s",
                   address[0] == '\0' ? "" : " from ", address, why, more);
+}
+
+static void note_dropped(struct mu__links *links, uint32_t in, const char *why)
+{
+    const struct mu__wire_ops *ops = links->wire->ops;
+    char address[MU__LOG_LIMIT_BYTES] = "";
+
+    if (ops->peer != NULL)
+        ops->peer(links->wire, in, address, sizeof address);
+    mu__links_refused(links, address, why);
 }
 
 static void bad_frame(struct mu__links *links, uint32_t in, const char *what)
@@ -41,6 +47,24 @@ static void bad_frame(struct mu__links *links, uint32_t in, const char *what)
 }
 
 /* ---- records ---- */
+
+/* The peer has not proven the right that the message needs. */
+static bool is_forbidden(struct mu__links *links, const struct mu__link *link,
+                         const struct mu__msg *msg)
+{
+    enum mu__right needed = links->config.schema->rows[msg->kind].right;
+
+    if (link->peer.right >= needed)
+        return false;
+    links->counters.forbidden++;
+    mu__links_log_limited(links, MU__LOG_WARN,
+                          "/job:%s/task:%" PRIu32 " has sent %s, which needs the right to "
+                          "%s, and has proven %s: it is dropped",
+                          link->type, link->index,
+                          mu__schema_name(links->config.schema, msg->kind),
+                          mu__right_name(needed), mu__right_name(link->peer.right));
+    return true;
+}
 
 static int deliver_records(struct mu__links *links, uint32_t in, struct mu__buf *frame,
                            size_t offset, uint32_t count)
@@ -61,6 +85,10 @@ static int deliver_records(struct mu__links *links, uint32_t in, struct mu__buf 
         if (msg == NULL)
             continue;
         links->counters.messages_in++;
+        if (is_forbidden(links, link, msg)) {
+            mu__pool_put(links->config.pool, msg);
+            continue;
+        }
         msg->from.node = link->node;
         links->upcalls.deliver(links->upcalls.owner, msg);
     }

@@ -12,6 +12,7 @@
 #define MU_TRANSPORT_WIRE_H
 
 #include "runtime/message/buf.h"
+#include "runtime/message/rights.h"
 #include "transport/wire/dial_plan.h"
 
 struct mu__wire {
@@ -54,6 +55,14 @@ struct mu__wire_ops {
     /* Break an incoming connection. No event of it follows. */
     void (*drop)(struct mu__wire *wire, uint32_t in);
 
+    /* What the other end of an incoming connection has proven. NULL, as `show`, on a wire
+     * where everybody may do everything. */
+    void (*proof)(struct mu__wire *wire, uint32_t in, struct mu__proof *ret_proof);
+
+    /* The attempts of `out` that have not begun yet show the key of this right, if this
+     * node can derive it: to a peer that has no other. */
+    void (*show)(struct mu__wire *wire, uint32_t out, enum mu__right right);
+
     /* Where an incoming connection comes from, for messages: "10.0.0.1:5000", "unix"; ""
      * when that is not known. NULL: it never is. */
     void (*peer)(struct mu__wire *wire, uint32_t in, char *ret_address, size_t size);
@@ -79,6 +88,10 @@ struct mu__wire_events {
 
     /* After each burst of the events above: time to take a turn. */
     void (*burst_end)(void *owner);
+
+    /* An incoming connection that had not greeted was ended: where it came from, as of
+     * `peer`, and why. May be NULL. */
+    void (*refused)(void *owner, const char *address, const char *reason);
 };
 
 #endif

@@ -239,6 +239,7 @@ static inline void count_burst_end(void *owner)
 
 static const struct mu__wire_events count_events = {
     count_up, count_down, count_writable, count_frame, count_in_down, count_burst_end,
+    NULL,
 };
 
 static inline bool has_frames(void *arg)

@@ -22,8 +22,8 @@
     F(S, REQUIRED, u64, number, 0)
 
 #define TEST_MESSAGES(M)                                                    \
-    M(16, PING, ping, MU__PING_FIELDS)                                      \
-    M(18, UNHEARD, unheard, MU__PING_FIELDS)
+    M(16, PING, ping, NONE, MU__PING_FIELDS)                                      \
+    M(18, UNHEARD, unheard, NONE, MU__PING_FIELDS)
 
 #define TEST_LOCAL_MESSAGES(M) M(272, STEP, step)
 

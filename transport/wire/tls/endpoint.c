@@ -318,9 +318,12 @@ bool mu__tls_is_open(const struct mu__tls *tls)
     return tls->is_open;
 }
 
+/* Who has a derived key can check no other: who has the same is believed. */
 void mu__tls_proof(const struct mu__tls *tls, struct mu__proof *ret_proof)
 {
     *ret_proof = tls->proof;
+    if (tls->key.right != MU__RIGHT_NONE && tls->proof.right == tls->key.right)
+        ret_proof->right = MU__RIGHT_ALL;
 }
 
 const char *mu__tls_why(const struct mu__tls *tls)

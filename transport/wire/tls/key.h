@@ -14,7 +14,7 @@
 #define MU_TRANSPORT_TLS_KEY_H
 
 #include "muster/error.h"
-#include "transport/wire/rights.h"
+#include "runtime/message/rights.h"
 
 #include <stddef.h>
 #include <stdint.h>

@@ -25,6 +25,7 @@ struct mu__dialling {
     struct mu__url url;
     struct mu__blocking_jobs *blocking_jobs;
     const struct mu__tls_source *tls;
+    enum mu__right shown;
     const struct mu__dialling_events *events;
     void *owner;                /* NULL: it is over */
     void *arg;
@@ -278,9 +279,10 @@ static void hear_records(struct mu__connection *connection, size_t size)
 static int begin_tls(struct mu__connection *connection)
 {
     const struct mu__tls_source *source = connection->dialling->tls;
+    enum mu__right shown = connection->dialling->shown;
 
     connection->records = malloc(RECORDS_BYTES);
-    connection->tls = mu__tls_new(source->now(source->owner), false, MU__RIGHT_ALL);
+    connection->tls = mu__tls_new(source->now(source->owner), false, shown);
     if (connection->records == NULL || connection->tls == NULL ||
         mu__tls_begin(connection->tls) != 0)
         return -MU_ENOMEM;
@@ -577,6 +579,7 @@ int mu__dialling_start(const struct mu__dial_request *request,
     dialling->url = *request->url;
     dialling->blocking_jobs = request->blocking_jobs;
     dialling->tls = request->tls;
+    dialling->shown = request->shown;
     dialling->events = request->events;
     dialling->owner = request->owner;
     dialling->arg = request->arg;

@@ -78,6 +78,7 @@ struct mu__dial_request {
     struct mu__blocking_jobs *blocking_jobs;    /* of the loop: look-ups are theirs */
     const struct mu__url *url;  /* copied */
     const struct mu__tls_source *tls;   /* borrowed; NULL: tcp is spoken plain */
+    enum mu__right shown;       /* the key that is shown, as of mu__tls_new */
     const struct mu__dial_tried *tried; /* borrowed; NULL: none */
     uint32_t timeout_ms;          /* of the look-up, and of one address */
     const struct mu__dialling_events *events;   /* outlives it */

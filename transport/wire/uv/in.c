@@ -42,6 +42,8 @@ struct mu__in {
     uint8_t greeting[MU__SP_GREETING_BYTES];
 };
 
+static const char closed_words[] = "connection closed";
+
 /* ---- ends ---- */
 
 static void on_in_closed(uv_handle_t *handle)
@@ -86,6 +88,18 @@ static void in_close(struct mu__in *in)
     uv_close((uv_handle_t *)&in->greeting_limit, on_in_closed);
 }
 
+/* Who only came and went is not worth a word: a health check, say. */
+static void tell_refused(const struct mu__in *in, const char *reason)
+{
+    struct mu__wire_uv *wire = in->wire;
+    char address[MU__PEER_BYTES];
+
+    if (wire->events.refused == NULL || reason == closed_words)
+        return;
+    mu__in_peer(&wire->door, in->number, address, sizeof address);
+    wire->events.refused(wire->owner, address, reason);
+}
+
 /* The connection broke, or is broken because of what came over it. */
 static void in_lost(struct mu__in *in, const char *reason)
 {
@@ -97,6 +111,8 @@ static void in_lost(struct mu__in *in, const char *reason)
         return;
     if (in->tls != NULL)
         (void)mu__tls_flush(in->tls, &in->stream.stream);
+    if (!greeted)
+        tell_refused(in, reason);
     in_close(in);
     if (!greeted)
         return;
@@ -110,6 +126,16 @@ void mu__in_drop(struct mu__wire *door, uint32_t number)
 
     if (in != NULL)
         in_close(in);
+}
+
+/* Unix sockets and plain tcp are open to everybody who reaches them. */
+void mu__in_proof(struct mu__wire *door, uint32_t number, struct mu__proof *ret_proof)
+{
+    const struct mu__in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
+
+    *ret_proof = (struct mu__proof){.right = MU__RIGHT_ALL};
+    if (in != NULL && in->tls != NULL)
+        mu__tls_proof(in->tls, ret_proof);
 }
 
 void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size)
@@ -312,7 +338,7 @@ static bool take_record(struct mu__in *in)
     size_t used;
 
     if (size < 0)
-        in_lost(in, size == -MU_ECANCELLED ? "connection closed" : mu__tls_why(in->tls));
+        in_lost(in, size == -MU_ECANCELLED ? closed_words : mu__tls_why(in->tls));
     if (size <= 0)
         return false;
     if (direct) {
@@ -350,7 +376,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
     if (size == 0)
         return;
     if (size < 0) {
-        in_lost(in, size == UV_EOF ? "connection closed" : uv_strerror((int)size));
+        in_lost(in, size == UV_EOF ? closed_words : uv_strerror((int)size));
         return;
     }
     if (in->tls != NULL) {

@@ -19,6 +19,8 @@ enum {
     MU__SP_HEADROOM = 16        /* before a frame's bytes: room for its header */
 };
 
+enum { MU__PEER_BYTES = 64 };       /* an address, for messages */
+
 enum { MU__WIRE_SCRATCH_BYTES = 256 << 10, MU__WIRE_PLAIN_BYTES = 16 << 10 };
 
 /* A stream of either kind. */
@@ -85,6 +87,7 @@ void mu__wire_uv_resume_later(struct mu__wire_uv *wire);
 /* Take the connection that the listener has; `wire` is not closing. */
 void mu__in_accept(struct mu__wire_uv *wire);
 void mu__in_drop(struct mu__wire *door, uint32_t number);
+void mu__in_proof(struct mu__wire *door, uint32_t number, struct mu__proof *ret_proof);
 void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size);
 void mu__in_drop_all(struct mu__wire_uv *wire);
 void mu__in_resume_paused(struct mu__wire_uv *wire);
@@ -92,6 +95,7 @@ void mu__in_resume_paused(struct mu__wire_uv *wire);
 int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url);
 void mu__out_avoid(struct mu__wire *door, uint32_t number,
                    const struct mu__dial_tried *tried);
+void mu__out_show(struct mu__wire *door, uint32_t number, enum mu__right right);
 uint32_t mu__out_address(struct mu__wire *door, uint32_t number, unsigned *ret_count);
 void mu__out_hangup(struct mu__wire *door, uint32_t number);
 int mu__out_send(struct mu__wire *door, uint32_t number, struct mu__buf *frame);

@@ -27,6 +27,7 @@ struct mu__out {
     struct mu__wire_uv *wire;
     uint32_t number;
     struct mu__url url;
+    enum mu__right shown;
     const struct mu__dial_tried *tried; /* addresses for the end; borrowed; NULL: none */
     uint32_t address_number;             /* while up: that it is connected to */
     unsigned addresses_count;      /* of the name, then */
@@ -220,6 +221,7 @@ static void attempt(struct mu__out *out)
         .blocking_jobs = out->wire->blocking_jobs,
         .url = &out->url,
         .tls = out->wire->tls,
+        .shown = out->shown,
         .tried = out->tried,
         .timeout_ms = MU__DIAL_TIMEOUT_MS,
         .events = &events,
@@ -251,6 +253,7 @@ int mu__out_dial(struct mu__wire *door, uint32_t number, const char *url)
     out->wire = wire;
     out->number = number;
     out->url = parsed;
+    out->shown = MU__RIGHT_ALL;
     out->backoff_ms = BACKOFF_MIN_MS;
     (void)uv_timer_init(wire->loop, &out->timer);
     out->timer.data = out;
@@ -266,6 +269,14 @@ void mu__out_avoid(struct mu__wire *door, uint32_t number,
 
     if (out != NULL)
         out->tried = tried;
+}
+
+void mu__out_show(struct mu__wire *door, uint32_t number, enum mu__right right)
+{
+    struct mu__out *out = mu__map_get(&((struct mu__wire_uv *)door)->outs, number);
+
+    if (out != NULL)
+        out->shown = right;
 }
 
 uint32_t mu__out_address(struct mu__wire *door, uint32_t number, unsigned *ret_count)

@@ -201,6 +201,8 @@ static const struct mu__wire_ops ops = {
     .hangup = mu__out_hangup,
     .send = mu__out_send,
     .drop = mu__in_drop,
+    .proof = mu__in_proof,
+    .show = mu__out_show,
     .peer = mu__in_peer,
     .last_error = mu__out_last_error,
 };

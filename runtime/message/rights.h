@@ -1,6 +1,6 @@
 /* What the other end of a connection has proven, and what it may do for that. */
-#ifndef MU_TRANSPORT_RIGHTS_H
-#define MU_TRANSPORT_RIGHTS_H
+#ifndef MU_RUNTIME_RIGHTS_H
+#define MU_RUNTIME_RIGHTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,8 @@ enum mu__right {
     MU__RIGHT_OPERATE, /* drain, stop, preempt, delete */
     MU__RIGHT_TASK,    /* be a task of the cluster */
     MU__RIGHT_ALL,     /* the cluster key itself: make other keys, too */
-    MU__RIGHTS_END
+    MU__RIGHTS_END,
+    MU__RIGHT_NOBODY = MU__RIGHTS_END   /* that nobody has */
 };
 
 /* "observe"; "cluster" of MU__RIGHT_ALL. */

@@ -1,4 +1,4 @@
-#include "transport/wire/rights.h"
+#include "runtime/message/rights.h"
 
 #include <string.h>
 
