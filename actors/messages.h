@@ -46,10 +46,10 @@
     M(50, DRAIN, drain, OPERATE, MU__DRAIN_FIELDS)                              \
     M(51, DRAINED, drained, TASK, MU__DRAINED_FIELDS)                           \
     M(52, FORGET, forget, USE, MU__FORGET_FIELDS)                               \
-    M(54, JOURNAL_BEGIN, journal_begin, NOBODY, MU__JOURNAL_BEGIN_FIELDS)       \
-    M(55, JOURNAL_SCHEDULED, journal_scheduled, NOBODY, MU__JOURNAL_SCHEDULED_FIELDS) \
-    M(56, JOURNAL_FINISHED, journal_finished, NOBODY, MU__JOURNAL_FINISHED_FIELDS) \
-    M(57, JOURNAL_REMOVED, journal_removed, NOBODY, MU__JOURNAL_REMOVED_FIELDS) \
+    M(54, JOURNAL_BEGIN, journal_begin, STORED, MU__JOURNAL_BEGIN_FIELDS)   \
+    M(55, JOURNAL_SCHEDULED, journal_scheduled, STORED, MU__JOURNAL_SCHEDULED_FIELDS) \
+    M(56, JOURNAL_FINISHED, journal_finished, STORED, MU__JOURNAL_FINISHED_FIELDS) \
+    M(57, JOURNAL_REMOVED, journal_removed, STORED, MU__JOURNAL_REMOVED_FIELDS) \
     M(59, SERVICE_HERE, service_here, TASK, MU__SERVICE_HERE_FIELDS)            \
     M(60, TASK_REGISTER, task_register, OBSERVE, MU__TASK_REGISTER_FIELDS)      \
     M(61, TASK_HEARTBEAT, task_heartbeat, OBSERVE, MU__TASK_HEARTBEAT_FIELDS)   \
@@ -78,10 +78,10 @@
     M(84, KEY_WATCH, key_watch, OBSERVE, MU__KEY_WATCH_FIELDS)                  \
     M(85, KEY_UNWATCH, key_unwatch, OBSERVE, MU__KEY_UNWATCH_FIELDS)            \
     M(86, KEY_EVENT, key_event, TASK, MU__KEY_EVENT_FIELDS)                     \
-    M(87, STORE_BEGIN, store_begin, NOBODY, MU__STORE_BEGIN_FIELDS)             \
-    M(88, STORE_CHANGE, store_change, NOBODY, MU__STORE_CHANGE_FIELDS)          \
-    M(89, STORE_RESULT, store_result, NOBODY, MU__STORE_RESULT_FIELDS)          \
-    M(90, STORE_COMMIT, store_commit, NOBODY, MU__STORE_COMMIT_FIELDS)          \
+    M(87, STORE_BEGIN, store_begin, STORED, MU__STORE_BEGIN_FIELDS)         \
+    M(88, STORE_CHANGE, store_change, STORED, MU__STORE_CHANGE_FIELDS)      \
+    M(89, STORE_RESULT, store_result, STORED, MU__STORE_RESULT_FIELDS)      \
+    M(90, STORE_COMMIT, store_commit, STORED, MU__STORE_COMMIT_FIELDS)      \
     M(92, SERVER_STOP, server_stop, OPERATE, MU__SERVER_STOP_FIELDS)            \
     M(93, SERVER_STOPPED, server_stopped, TASK, MU__SERVER_STOPPED_FIELDS)      \
     M(94, CLUSTER_OFFER, cluster_offer, OPERATE, MU__CLUSTER_OFFER_FIELDS)      \

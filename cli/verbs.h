@@ -56,7 +56,8 @@ enum cmd_verb_bit {
     CMD_ASSIGN = 1 << 25,
     CMD_KV_TXN = 1 << 26,
     CMD_KV_HOLD = 1 << 27,
-    CMD_LOCK = 1 << 28
+    CMD_LOCK = 1 << 28,
+    CMD_KEY = 1 << 29   /* new, derive, show */
 };
 
 /* Sends requests and prints the answers. Returns the exit code; unless that is CMD_FINE,
@@ -103,6 +104,9 @@ int cmd_task_reset(struct cmd_client *client, mu_error *error);
 int cmd_assign(struct cmd_options *options);
 int cmd_resolve(struct cmd_options *options);
 int cmd_check(struct cmd_options *options);
+int cmd_key_new(struct cmd_options *options);
+int cmd_key_derive(struct cmd_options *options);
+int cmd_key_show(struct cmd_options *options);
 int cmd_journal_check(struct cmd_options *options);
 int cmd_journal_repair(struct cmd_options *options);
 

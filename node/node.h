@@ -120,11 +120,6 @@ struct mu__node_extra {
     bool only_looks;            /* its service shows and clears what a store has */
 };
 
-struct mu__node_network {
-    struct mu__wire_uv *wire;
-    struct mu__own_proof *proof;    /* NULL: tcp is spoken plain */
-};
-
 struct mu_node {
     struct mu__member member;
     struct mu__future_owner future_owner;   /* of remote and per-worker values */

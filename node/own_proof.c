@@ -21,7 +21,7 @@ enum {
 enum which { KEY_FILE, CA, CERTIFICATE, PRIVATE_KEY };
 
 /* A file, or the text itself. */
-struct part {
+struct proof_part {
     char *text;                 /* NULL: there is none */
     bool is_file;
     bool is_secret;
@@ -30,7 +30,7 @@ struct part {
 
 struct mu__own_proof {
     struct mu__tls_source source;
-    struct part parts[FILES];
+    struct proof_part parts[FILES];
     bool any_task;
     struct mu__own_proof_log log;
     struct mu__tls_identity *now;
@@ -51,7 +51,7 @@ static int check_secret(const char *path, const struct stat *status, mu_error *r
 }
 
 /* The caller frees *ret_text. */
-static int read_part(struct part *part, mu_error *ret_error, char **ret_text,
+static int read_part(struct proof_part *part, mu_error *ret_error, char **ret_text,
                      size_t *ret_size)
 {
     struct stat status;
@@ -81,7 +81,7 @@ static void free_secret(char *text, size_t size)
 
 int mu__key_file_read(const char *path, mu_error *ret_error, struct mu__key *ret_key)
 {
-    struct part part = {.text = (char *)(uintptr_t)path, .is_file = true,
+    struct proof_part part = {.text = (char *)(uintptr_t)path, .is_file = true,
                         .is_secret = true};
     char name[300];
     char *text = NULL;
@@ -101,7 +101,7 @@ int mu__key_file_read(const char *path, mu_error *ret_error, struct mu__key *ret
 static int make_of_key(struct mu__own_proof *proof, mu_error *ret_error,
                        struct mu__tls_identity **ret_identity)
 {
-    struct part *part = &proof->parts[KEY_FILE];
+    struct proof_part *part = &proof->parts[KEY_FILE];
     struct stat status;
     struct mu__key key;
     int rv = mu__key_file_read(part->text, ret_error, &key);
@@ -150,7 +150,7 @@ static int make(struct mu__own_proof *proof, mu_error *ret_error,
 
 /* ---- changes ---- */
 
-static bool has_changed(const struct part *part)
+static bool has_changed(const struct proof_part *part)
 {
     struct stat status;
 
@@ -219,7 +219,7 @@ static int check_options(const mu_tls_options *o, mu_error *ret_error)
 }
 
 /* What is PEM is no path. */
-static bool set_part(struct part *part, const char *text, bool is_secret)
+static bool set_part(struct proof_part *part, const char *text, bool is_secret)
 {
     if (text == NULL || text[0] == '\0')
         return true;

@@ -7,6 +7,13 @@
 #include "transport/wire/tls/tls_identity.h"
 
 struct mu__own_proof;
+struct mu__wire_uv;
+
+/* What a node has of the network. */
+struct mu__node_network {
+    struct mu__wire_uv *wire;
+    struct mu__own_proof *proof;    /* NULL: tcp is spoken plain */
+};
 
 /* Told when files that have changed cannot be used: what was read before stays. */
 struct mu__own_proof_log {

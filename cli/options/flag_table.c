@@ -73,7 +73,7 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
          "where to listen, \"tcp://0.0.0.0:4000\"; without it the task's own address"),
     TEXT(ADVERTISE, "advertise", "MUSTER_ADVERTISE", CMD_NODE | CLIENTS | CMD_CHECK,
          "URL", NULL, "where the others reach this task, if that is not its own address"),
-    OPTION(KEY_FILE, "key-file", TEXT, PEERS, "FILE",
+    OPTION(KEY_FILE, "key-file", TEXT, PEERS | CMD_KEY, "FILE",
            "TLS over tcp: the file of the cluster's key, or of one derived from it "
            "(`muster key`), the same key for all nodes"),
     OPTION(TLS_CA, "tls-ca", TEXT, PEERS, "FILE",
@@ -290,7 +290,7 @@ const struct cmd_flag_spec cmd_flags[CMD_FLAGS_COUNT] = {
     [CMD_FLAG_OUTPUT] = {
         .name = "output", .variable = "MUSTER_OUTPUT", .letter = 'o', .kind = CMD_CHOICE,
         .verbs = CMD_STATUS | CMD_EXPLAIN | CMD_STOP | CMD_VERSION | CMD_CHECK |
-                 JOURNALS | SERVICE_CLIENTS | CMD_ASSIGN,
+                 JOURNALS | SERVICE_CLIENTS | CMD_ASSIGN | CMD_KEY,
         .word = "FORMAT",
         .initial = "text", .choices = "text|json",
         .help = "what is printed: text or JSON",

@@ -172,11 +172,10 @@ unsigned cmd_number(const struct cmd_options *options, enum cmd_flag flag);
 const char *cmd_variable(enum cmd_flag flag);
 const char *cmd_initial(enum cmd_flag flag, char *out, size_t size);
 
-/* Put all that are options of a node where they belong. */
-/* The name of the cluster, and what a node proves itself with. */
-void cmd_peer_options(const struct cmd_options *options, mu_node_options *node_options);
-
+/* Put all that are options of a node where they belong; and of these only the name of
+ * the cluster, and what a node proves itself with. */
 void cmd_node_options(const struct cmd_options *options, mu_node_options *node_options);
+void cmd_peer_options(const struct cmd_options *options, mu_node_options *node_options);
 
 /* How a person gave the value: "--threads" or "MUSTER_THREADS". */
 const char *cmd_origin(const struct cmd_options *options, enum cmd_flag flag, char *out,

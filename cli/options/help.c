@@ -240,8 +240,32 @@ const struct cmd_verb cmd_verbs[] = {
      "  muster check --cluster @cluster.json --task worker:1 --wait-ms 1000 -o json\n"
      "  muster check --resolver dns --resolver-set names=worker=muster.local:4000\n",
      NULL},
-    {"journal check", CMD_JOURNAL_CHECK, ALONE(cmd_journal_check),
-     "verify a journal",
+    {"key new", CMD_KEY, ALONE(cmd_key_new), "make a key for a cluster",
+     "Writes 32 random bytes to FILE (default: --key-file), which nobody else may read.\n"
+     "All nodes of a cluster that have this file, and --key-file or MUSTER_KEY_FILE,\n"
+     "speak TLS with each other, and with nobody else. A file that is there already is\n"
+     "not overwritten.\n",
+     "  muster key new cluster.key\n"
+     "  MUSTER_KEY_FILE=cluster.key muster node --cluster @cluster.json --task chief:0\n",
+     "[FILE]"},
+    {"key derive", CMD_KEY, ALONE(cmd_key_derive), "make a key for one right",
+     "Makes of the cluster's key, --key-file, a key that proves one RIGHT, each with\n"
+     "those before it: observe (status, explain, reading keys), use (schedule, "
+     "variables,\n"
+     "keys), operate (drain, stop, preempt, forgetting runs), task (be a task of the\n"
+     "cluster). Nobody can make the cluster's key, or one of a higher right, of it. It\n"
+     "is written to FILE, or else printed; a client uses it as its --key-file.\n",
+     "  muster key derive observe watcher.key --key-file cluster.key\n"
+     "  muster status --address tcp://10.0.0.7:4000 --key-file watcher.key\n",
+     "RIGHT [FILE]"},
+    {"key show", CMD_KEY, ALONE(cmd_key_show), "show a key's right and fingerprint",
+     "Prints the right and the fingerprint of the key in FILE (default: --key-file), "
+     "and\n"
+     "nothing of its bytes. Nodes of one cluster have keys of one fingerprint.\n",
+     "  muster key show cluster.key\n"
+     "  muster key show watcher.key -o json\n",
+     "[FILE]"},
+    {"journal check", CMD_JOURNAL_CHECK, ALONE(cmd_journal_check), "verify a journal",
      "FILE is the journal of a chief (--journal) or of the coordination service\n"
      "(--store journal:FILE). Prints its records, and each place where it is damaged:\n"
      "which record, which bytes, what was expected. A torn end, which a crash in the\n"

@@ -3,7 +3,7 @@
  *
  * Messages that travel are rows M(number, NAME, name, RIGHT, FIELDS) of a table. RIGHT is
  * what a peer must have proven for its message to be taken: OBSERVE, USE, OPERATE, TASK;
- * NOBODY: it is no message, but a record in a file. FIELDS is a macro (F, S) that lists
+ * STORED: it is no message, but a record in a file. FIELDS is a macro (F, S) that lists
  * F(S, need, type, field, bound):
  *   need   REQUIRED or OPTIONAL. Fields are appended only; a message that lacks one that
  *          is required is refused, an absent optional one is zero.

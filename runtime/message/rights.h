@@ -14,7 +14,7 @@ enum mu__right {
     MU__RIGHT_TASK,    /* be a task of the cluster */
     MU__RIGHT_ALL,     /* the cluster key itself: make other keys, too */
     MU__RIGHTS_END,
-    MU__RIGHT_NOBODY = MU__RIGHTS_END   /* that nobody has */
+    MU__RIGHT_STORED = MU__RIGHTS_END   /* of records in files: no peer has it */
 };
 
 /* "observe"; "cluster" of MU__RIGHT_ALL. */

@@ -334,32 +334,6 @@ static bool is_unfit(const struct mu__links *links, const struct mu__frame_heade
     return false;
 }
 
-/* Whether the peer says to be what it has not proven: a task, with a key or certificate
- * that is for clients, or another task than that of its certificate. */
-static bool is_unproven(const struct mu__links *links, const struct mu__hello *hello,
-                        char *why, size_t size)
-{
-    const struct mu__proof *proof = &links->proof;
-    char type[16];
-
-    mu__view_copy(hello->type, type, sizeof type);
-    if (proof->names_task && (strcmp(type, proof->task_type) != 0 ||
-                              hello->index != proof->task_index)) {
-        (void)snprintf(why, size,
-                       "its certificate is that of /job:%s/task:%" PRIu32
-                       ", and it says to be /job:%s/task:%" PRIu32,
-                       proof->task_type, proof->task_index, type, hello->index);
-        return true;
-    }
-    if (proof->right >= MU__RIGHT_TASK || is_client(hello->type))
-        return false;
-    (void)snprintf(why, size,
-                   "its key is for %s, and it says to be /job:%s/task:%" PRIu32
-                   ": that takes the cluster key, or a key for task",
-                   mu__right_name(proof->right), type, hello->index);
-    return true;
-}
-
 /* Whether another process plays the peer's task: this one, or one whose link is up. What
  * answers our very dial comes from who is at the peer's address: then the other one is
  * not there. */
@@ -415,7 +389,7 @@ static bool refuse_hello(struct mu__links *links, const struct mu__frame_header 
 
     mu__view_copy(hello->address, url, sizeof url);
     if (is_unfit(links, header, hello, why, sizeof why) ||
-        is_unproven(links, hello, why, sizeof why) ||
+        mu__link_is_unproven(links, hello, why, sizeof why) ||
         is_barred(links, header, hello, why, sizeof why)) {
         refuse(links, header, hello, in, &refusal);
         return true;
@@ -598,9 +572,7 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
 
     if (mu__map_get(&links->index.by_in, in) != NULL)
         return;     /* said twice on one connection: the answer to a question */
-    links->proof = (struct mu__proof){.right = MU__RIGHT_ALL};
-    if (links->wire->ops->proof != NULL)
-        links->wire->ops->proof(links->wire, in, &links->proof);
+    mu__link_read_proof(links, in);
     if (links->leaving) {
         links->wire->ops->drop(links->wire, in);
         return;

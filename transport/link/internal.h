@@ -183,4 +183,18 @@ void mu__links_hello(struct mu__links *links, uint32_t in,
 void mu__links_refusal(struct mu__links *links, const struct mu__frame_header *header,
                        struct mu__msg *msg);
 
+/* ---- proof.c ---- */
+
+/* What the other end of `in` has proven, into links->proof. */
+void mu__link_read_proof(struct mu__links *links, uint32_t in);
+
+/* Whether a HELLO, by links->proof, says what its sender has not proven: to be a task,
+ * with a key or certificate for clients, or another task than that of its certificate. */
+bool mu__link_is_unproven(const struct mu__links *links, const struct mu__hello *hello,
+                          char *why, size_t size);
+
+/* Whether the peer has not proven the right that the message needs; logged. */
+bool mu__link_is_forbidden(struct mu__links *links, const struct mu__link *link,
+                           const struct mu__msg *msg);
+
 #endif

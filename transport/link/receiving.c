@@ -48,24 +48,6 @@ static void bad_frame(struct mu__links *links, uint32_t in, const char *what)
 
 /* ---- records ---- */
 
-/* The peer has not proven the right that the message needs. */
-static bool is_forbidden(struct mu__links *links, const struct mu__link *link,
-                         const struct mu__msg *msg)
-{
-    enum mu__right needed = links->config.schema->rows[msg->kind].right;
-
-    if (link->peer.right >= needed)
-        return false;
-    links->counters.forbidden++;
-    mu__links_log_limited(links, MU__LOG_WARN,
-                          "/job:%s/task:%" PRIu32 " has sent %s, which needs the right to "
-                          "%s, and has proven %s: it is dropped",
-                          link->type, link->index,
-                          mu__schema_name(links->config.schema, msg->kind),
-                          mu__right_name(needed), mu__right_name(link->peer.right));
-    return true;
-}
-
 static int deliver_records(struct mu__links *links, uint32_t in, struct mu__buf *frame,
                            size_t offset, uint32_t count)
 {
@@ -85,7 +67,7 @@ static int deliver_records(struct mu__links *links, uint32_t in, struct mu__buf 
         if (msg == NULL)
             continue;
         links->counters.messages_in++;
-        if (is_forbidden(links, link, msg)) {
+        if (mu__link_is_forbidden(links, link, msg)) {
             mu__pool_put(links->config.pool, msg);
             continue;
         }

@@ -183,8 +183,8 @@ static void set_why(struct mu__tls *tls)
                        words == NULL ? "the TLS session has failed" : words);
 }
 
-/* To a peer that speaks without TLS, OpenSSL says nothing; a node of muster knows an alert
- * (protocol_version) when it sees one, and can say what is wrong. */
+/* To a peer that speaks without TLS, OpenSSL sends nothing. A node of muster knows an
+ * alert (protocol_version) when it sees one, and can say what is wrong. */
 static void say_alert(struct mu__tls *tls)
 {
     static const uint8_t alert[] = {0x15, 3, 3, 0, 2, 2, 70};

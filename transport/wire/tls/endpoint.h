@@ -45,9 +45,9 @@ struct mu__buf *mu__tls_output(struct mu__tls *tls);
 size_t mu__tls_output_bytes(const struct mu__tls *tls);
 
 /* The handshake is over, and the peer has proven what `proof` says. On the side that
- * connected, the peer has not accepted this side before it has said something. On the side
- * that listens with a derived key, a peer with the same one is taken for one that may do
- * everything: of a right beyond its own such a node can check nothing. */
+ * connected, the peer has not accepted this side before it has said something. On the
+ * side that listens with a derived key, a peer with the same one is taken for one that
+ * may do everything: of a right beyond its own such a node can check nothing. */
 bool mu__tls_is_open(const struct mu__tls *tls);
 void mu__tls_proof(const struct mu__tls *tls, struct mu__proof *ret_proof);
 

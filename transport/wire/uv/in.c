@@ -89,7 +89,7 @@ static void in_close(struct mu__in *in)
 }
 
 /* Who only came and went is not worth a word: a health check, say. */
-static void tell_refused(const struct mu__in *in, const char *reason)
+static void report_refused(const struct mu__in *in, const char *reason)
 {
     struct mu__wire_uv *wire = in->wire;
     char address[MU__PEER_BYTES];
@@ -112,7 +112,7 @@ static void in_lost(struct mu__in *in, const char *reason)
     if (in->tls != NULL)
         (void)mu__tls_flush(in->tls, &in->stream.stream);
     if (!greeted)
-        tell_refused(in, reason);
+        report_refused(in, reason);
     in_close(in);
     if (!greeted)
         return;
