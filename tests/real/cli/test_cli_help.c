@@ -129,7 +129,7 @@ static void test_help_is_short_and_examples_are_apart(void **state)
     cli_expect_code(&cli, 2);
     for (const char *at = cli.text; (at = strchr(at, '\n')) != NULL; at++)
         lines++;
-    assert_true(lines <= 40);
+    assert_true(lines <= 44);
     assert_null(strstr(cli.text, "digits.so"));
     (void)cli_expect(&cli, NULL, "muster help examples");
     cli_start(&cli, NULL, "help", "examples", NULL);

@@ -332,7 +332,7 @@ static void test_probe(void **state)
     open_deaf("127.0.0.8", PORT_CHIEF, fds);
     open_deaf("127.0.0.8", PORT_WORKER, silent_fds);
     (void)open_chief_at(f, "tcp://127.0.0.32:7001");
-    assert_int_equal(mu__probe_all(probes, 2, 1500), 0);
+    assert_int_equal(mu__probe_all(probes, 2, 1500, NULL), 0);
     assert_int_equal(probes[0].state, MU__PROBE_GREETS);
     assert_string_equal(probes[0].found, "127.0.0.8, 127.0.0.32");
     assert_string_equal(probes[0].at, "127.0.0.32:7001");

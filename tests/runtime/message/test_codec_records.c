@@ -24,7 +24,7 @@
     M(2, RAW, raw, RAW_FIELDS)                                              \
     M(3, FREE, free, FREE_FIELDS)
 
-#define BODY(number, NAME, name, RIGHT, FIELDS) MU__MESSAGE_STRUCT(test_##name, FIELDS)
+#define BODY(number, NAME, name, FIELDS) MU__MESSAGE_STRUCT(test_##name, FIELDS)
 
 TABLE(BODY)
 
@@ -32,16 +32,16 @@ TABLE(BODY)
     {#field, (uint32_t)offsetof(struct mu__test_##name, field), (bound),    \
      MU__FIELD_##type, MU__NEED_##need},
 
-#define FIELDS_OF(number, NAME, name, RIGHT, FIELDS)                               \
+#define FIELDS_OF(number, NAME, name, FIELDS)                               \
     static const struct mu__field name##_fields[] = {FIELDS(FIELD, name)};
 
 TABLE(FIELDS_OF)
 
-#define ROW(number, NAME, name, RIGHT, FIELDS)                                     \
+#define ROW(number, NAME, name, FIELDS)                                     \
     [number] = {#name, name##_fields,                                       \
                 sizeof name##_fields / sizeof name##_fields[0],             \
                 0 FIELDS(MU__COUNT_REQUIRED, name),                         \
-                sizeof(struct mu__test_##name)},
+                sizeof(struct mu__test_##name), 0},
 
 static const struct mu__row test_rows[] = {TABLE(ROW)};
 

@@ -47,8 +47,11 @@ static void add(struct page *page, const char *format, ...)
 static void add_row(struct page *page, unsigned number, const struct mu__row *row)
 {
     add(page,
-        "\n### %u `%s`\n\n| field | type | needed | bound |\n| --- | --- | --- | --- |\n",
-        number, row->name);
+        "\n### %u `%s`\n\nRight: %s.\n\n"
+        "| field | type | needed | bound |\n| --- | --- | --- | --- |\n",
+        number, row->name, row->right == MU__RIGHT_STORED ? "none, it is only stored"
+                           : row->right == MU__RIGHT_NONE ? "none"
+                                                          : mu__right_name(row->right));
     for (uint16_t i = 0; i < row->fields_count; i++) {
         const struct mu__field *field = &row->fields[i];
 
@@ -79,7 +82,8 @@ static void make_page(struct page *page)
         "(`runtime/message/codec.h`).\n"
         "Protocol version %d. A bound is the most bytes of text, bytes, raw bytes or a "
         "packed value, and the largest number\n"
-        "of an unsigned field.\n\n"
+        "of an unsigned field. The right is what the sender must have proven ([security]"
+        "(security.md)).\n\n"
         "## Records of the protocol itself\n",
         MU__FRAME_HEADER_BYTES, MU__FRAME_VERSION);
     add_schema(page, &mu__frame_messages);
@@ -134,6 +138,7 @@ static void test_rows_make_sense(void **state)
 
         if (row->name == NULL)
             continue;
+        assert_int_not_equal(row->right, MU__RIGHT_NONE);
         for (uint16_t j = 0; j < row->fields_count; j++) {
             const struct mu__field *field = &row->fields[j];
 
