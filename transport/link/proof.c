@@ -19,6 +19,8 @@ bool mu__link_is_unproven(const struct mu__links *links, const struct mu__hello 
     char type[16];
 
     mu__view_copy(hello->type, type, sizeof type);
+    if (strcmp(type, "client") == 0)
+        return false;
     if (proof->names_task && (strcmp(type, proof->task_type) != 0 ||
                               hello->index != proof->task_index)) {
         (void)snprintf(why, size,
@@ -27,11 +29,11 @@ bool mu__link_is_unproven(const struct mu__links *links, const struct mu__hello 
                        proof->task_type, proof->task_index, type, hello->index);
         return true;
     }
-    if (proof->right >= MU__RIGHT_TASK || strcmp(type, "client") == 0)
+    if (proof->right >= MU__RIGHT_TASK)
         return false;
     (void)snprintf(why, size,
-                   "it has proven the right to %s, and says to be /job:%s/task:%" PRIu32
-                   ": that takes the cluster key, or a key for task",
+                   "it has proven the right \"%s\", and says to be /job:%s/task:%" PRIu32
+                   ", which needs the right \"task\"",
                    mu__right_name(proof->right), type, hello->index);
     return true;
 }
@@ -46,7 +48,7 @@ bool mu__link_is_forbidden(struct mu__links *links, const struct mu__link *link,
     links->counters.forbidden++;
     mu__links_log_limited(links, MU__LOG_WARN,
                           "/job:%s/task:%" PRIu32 " has sent %s, which needs the right "
-                          "to %s, and has proven %s: it is dropped",
+                          "\"%s\"; it has proven \"%s\": dropped",
                           link->type, link->index,
                           mu__schema_name(links->config.schema, msg->kind),
                           mu__right_name(needed), mu__right_name(link->peer.right));

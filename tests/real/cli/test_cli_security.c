@@ -172,8 +172,8 @@ static void test_a_cluster_with_a_key(void **state)
                in_folder(key));
     }
     (void)cli_expect(&run, NULL,
-                     "has sent key_put, which needs the right to use, and has "
-                     "proven observe: it is dropped");
+                     "has sent key_put, which needs the right \"use\"; it has "
+                     "proven \"observe\": dropped");
     MUSTER(4, "the peer has another key", "status", "--address", address,
            "--timeout-ms", "1000", "--key-file", in_folder("other"));
     MUSTER(4, "speaks TLS, and this node does not", "status", "--address", address,
@@ -197,7 +197,7 @@ static void test_a_client_plays_no_task(void **state)
         address + strlen("tcp://"));
     cli_start(&asked, NULL, "node", "--cluster", cluster, "--task", "worker:1",
               "--key-file", in_folder("operate"), NULL);
-    (void)cli_expect(&run, NULL, "it has proven the right to operate, and says to be "
+    (void)cli_expect(&run, NULL, "it has proven the right \"operate\", and says to be "
                                  "/job:worker/task:1");
     cli_kill(&asked, SIGKILL);
     (void)cli_wait(&asked);
