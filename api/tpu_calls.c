@@ -97,8 +97,8 @@ static int run_describe(void *owner, struct mu__requests *requests, mu_error *re
     int rv = mu__cloud_need(requests, ret_error, &cloud);
 
     return rv != 0 ? rv
-                   : cloud->tpu_describe(requests, &c->tpu->settings, ret_error,
-                                         c->states, c->room, &c->count);
+                   : cloud->tpu_describe(&(struct mu__pass){requests, &c->tpu->settings},
+                                         ret_error, c->states, c->room, &c->count);
 }
 
 static int run_request(void *owner, struct mu__requests *requests, mu_error *ret_error)
@@ -108,8 +108,9 @@ static int run_request(void *owner, struct mu__requests *requests, mu_error *ret
     int rv = mu__cloud_need(requests, ret_error, &cloud);
 
     return rv != 0 ? rv
-                   : cloud->tpu_request_version(requests, &c->tpu->settings, c->version,
-                                                c->restart_type, ret_error);
+                   : cloud->tpu_request_version(
+                         &(struct mu__pass){requests, &c->tpu->settings}, c->version,
+                         c->restart_type, ret_error);
 }
 
 /* All that a handle can mean; the caller frees *ret_states. */

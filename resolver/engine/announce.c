@@ -30,8 +30,8 @@ static int announce_entry(struct mu__entry *entry, struct mu__requests *requests
         int rv;
 
         mu__requests_begin_pass(requests, mu__entry_name(entry));
-        rv = entry->kind->announce(requests, &entry->settings, announcement,
-                                   &entry->announced.error, &entry->memory,
+        rv = entry->kind->announce(&(struct mu__pass){requests, &entry->settings},
+                                   announcement, &entry->announced.error, &entry->memory,
                                    &entry->announced.index, &entry->announced.again_ms);
         if (rv == MU__LATER)
             return rv;
@@ -100,8 +100,8 @@ static int withdraw(mu_resolver *resolver, struct mu__requests *requests,
         entry->announced.known)
         return rv;
     mu__requests_begin_pass(requests, mu__entry_name(entry));
-    rv = entry->kind->withdraw(requests, &entry->settings, announcement, ret_error,
-                               &entry->memory);
+    rv = entry->kind->withdraw(&(struct mu__pass){requests, &entry->settings},
+                               announcement, ret_error, &entry->memory);
     entry->announced.known = rv == 0;   /* done, in this round */
     return rv;
 }

@@ -23,8 +23,7 @@ enum mu__cloud_resolver {
 };
 
 /* As struct mu__resolver_kind's. */
-typedef int mu__cloud_resolve_fn(struct mu__requests *requests,
-                                 const struct mu__settings *settings, mu_error *ret_error,
+typedef int mu__cloud_resolve_fn(const struct mu__pass *pass, mu_error *ret_error,
                                  mu_resolution *ret_resolution);
 
 struct mu__http;
@@ -36,15 +35,12 @@ struct mu__cloud {
     mu__cloud_resolve_fn *resolve[MU__CLOUD_RESOLVERS];
 
     /* resolver/cloud/resolvers.h and google/tpu.h say what these do. */
-    int (*tpu_detect)(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_why);
-    int (*tpu_describe)(struct mu__requests *requests,
-                        const struct mu__settings *settings, mu_error *ret_error,
+    int (*tpu_detect)(const struct mu__pass *pass, mu_error *ret_why);
+    int (*tpu_describe)(const struct mu__pass *pass, mu_error *ret_error,
                         mu_tpu_state *ret_states, size_t room, size_t *ret_count);
     int (*tpu_check_health)(const mu_tpu_state *states, size_t count,
                             mu_error *ret_error);
-    int (*tpu_request_version)(struct mu__requests *requests,
-                               const struct mu__settings *settings, const char *version,
+    int (*tpu_request_version)(const struct mu__pass *pass, const char *version,
                                const char *restart_type, mu_error *ret_error);
 
     /* resolver/engine/uv/http_client.h and cloud_library.h say what these do. */
@@ -72,8 +68,7 @@ int mu__cloud_need(struct mu__requests *requests, mu_error *ret_error,
 void mu__cloud_set(const struct mu__cloud *cloud);
 
 /* Have one of its resolvers resolve. */
-int mu__cloud_resolve(enum mu__cloud_resolver resolver, struct mu__requests *requests,
-                      const struct mu__settings *settings, mu_error *ret_error,
-                      mu_resolution *ret_resolution);
+int mu__cloud_resolve(enum mu__cloud_resolver resolver, const struct mu__pass *pass,
+                      mu_error *ret_error, mu_resolution *ret_resolution);
 
 #endif

@@ -29,14 +29,13 @@ int mu__expected_check(const struct mu__jobs *shape, const char *source,
 
 /* Fill in type and index from them, where they say something. -MU_EINVALID: no such
  * type. */
-int mu__task_setting(struct mu__requests *requests, const struct mu__settings *settings,
-                     unsigned type_number, mu_error *ret_error,
-                     mu_resolution *ret_resolution);
+int mu__task_setting(const struct mu__pass *pass, unsigned type_number,
+                     mu_error *ret_error, mu_resolution *ret_resolution);
 
 /* Who announces itself: what the announcement says, and where it says nothing (type "",
  * index -1) what these settings say. -MU_EINVALID when nobody says the type. */
-int mu__task_announced(struct mu__requests *requests, const struct mu__settings *settings,
-                       unsigned type_number, const mu_announcement *announcement,
-                       mu_error *ret_error, mu_resolution *ret_task);
+int mu__task_announced(const struct mu__pass *pass, unsigned type_number,
+                       const mu_announcement *announcement, mu_error *ret_error,
+                       mu_resolution *ret_task);
 
 #endif

@@ -17,16 +17,15 @@ struct mu__resolver_kind {
     /* Whether this process is where the resolver is for: 1; 0 with the reason in *ret_why
      * ("SLURM_PROCID is not set"); MU__LATER. Cheap, and never over the network unless a
      * file or variable says that this machine is of that kind. NULL: only by name. */
-    int (*detect)(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why);
+    int (*detect)(const struct mu__pass *pass, mu_error *ret_why);
 
     /* Fill in what is known, over mu_resolution_init's state; `source` is set by the
      * caller. The caller frees ret_resolution->cluster, also after a failure: so a
      * resolver may write there as it goes. Errors name the source, the place and what was
      * expected. -MU_EUNAVAILABLE: not now (a pod does not run yet, a task is not there
      * yet): it is evaluated again while there is time. MU__LATER. */
-    int (*resolve)(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution);
+    int (*resolve)(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution);
 
     /* For resolvers by which tasks tell each other where they are (etcd, directory): make
      * known where this task is, or that it still is there. Called again every
@@ -36,13 +35,13 @@ struct mu__resolver_kind {
      * bytes, freed with free(); it may be written whatever is returned but MU__LATER.
      * -MU_EUNAVAILABLE: not now (somebody else may hold the place still); -MU_EEXISTS:
      * the task is another, living process. MU__LATER. */
-    int (*announce)(struct mu__requests *requests, const struct mu__settings *settings,
-                    const mu_announcement *announcement, mu_error *ret_error, void **own,
-                    int *ret_index, uint32_t *ret_again_ms);
+    int (*announce)(const struct mu__pass *pass, const mu_announcement *announcement,
+                    mu_error *ret_error, void **own, int *ret_index,
+                    uint32_t *ret_again_ms);
 
     /* The task leaves: take it back. May be NULL. */
-    int (*withdraw)(struct mu__requests *requests, const struct mu__settings *settings,
-                    const mu_announcement *announcement, mu_error *ret_error, void **own);
+    int (*withdraw)(const struct mu__pass *pass, const mu_announcement *announcement,
+                    mu_error *ret_error, void **own);
 
     /* The task's type is a setting, and cannot be set otherwise. */
     bool type_is_setting;
@@ -55,8 +54,7 @@ struct mu__resolver_kind {
     uint32_t watch_ms;
 
     /* A path whose change means: look at once. NULL: none. */
-    const char *(*watched_path)(struct mu__requests *requests,
-                                const struct mu__settings *settings);
+    const char *(*watched_path)(const struct mu__pass *pass);
 };
 
 /* In the order of auto-detection; a NULL name ends it. */

@@ -42,7 +42,8 @@ static int entry_resolve(struct mu__entry *entry, struct mu__requests *requests,
 {
     if (entry->own != NULL)
         return mu__own_resolve(entry, requests, left_ms, ret_error, ret_resolution);
-    return entry->kind->resolve(requests, &entry->settings, ret_error, ret_resolution);
+    return entry->kind->resolve(&(struct mu__pass){requests, &entry->settings}, ret_error,
+                                ret_resolution);
 }
 
 void mu__entry_fails(struct mu__entry *entry, const mu_error *error)
@@ -130,7 +131,7 @@ static int detect_entry(struct mu__entry *entry, struct mu__requests *requests,
     if (entry->own != NULL)
         rv = mu__own_detect(entry, requests, &why);
     else if (entry->kind->detect != NULL)
-        rv = entry->kind->detect(requests, &entry->settings, &why);
+        rv = entry->kind->detect(&(struct mu__pass){requests, &entry->settings}, &why);
     else
         rv = mu_error_set(&why, 0, "it is taken only by its name");
     if (rv == 0)
@@ -420,7 +421,7 @@ static void add_watched_of(mu_resolver *whole, const mu_resolver *resolver,
     const char *path = NULL;
 
     if (entry != NULL && entry->kind != NULL && entry->kind->watched_path != NULL)
-        path = entry->kind->watched_path(requests, &entry->settings);
+        path = entry->kind->watched_path(&(struct mu__pass){requests, &entry->settings});
     if (path != NULL)
         add_watched_path(whole, path);
     for (size_t i = 0; i < resolver->members_count; i++)

@@ -505,35 +505,33 @@ static int find_task(struct mu__requests *requests, const struct mu__dns_plan *p
 
 /* ---- The resolver ---- */
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+static int detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    if (mu__dns_plan_given(requests, settings))
+    if (mu__dns_plan_given(pass))
         return 1;
     (void)mu_error_set(ret_why, -MU_ENOTFOUND, "MUSTER_DNS_NAMES is not set");
     return 0;
 }
 
-static int resolve_with(struct mu__requests *requests,
-                        const struct mu__settings *settings, struct mu__dns_plan *plan,
+static int resolve_with(const struct mu__pass *pass, struct mu__dns_plan *plan,
                         struct tasks *tasks, mu_error *ret_error,
                         mu_resolution *ret_resolution)
 {
-    int rv = mu__dns_plan_read(requests, settings, ret_error, plan);
+    int rv = mu__dns_plan_read(pass, ret_error, plan);
 
     if (rv == 0)
-        rv = list_tasks(requests, plan, ret_error, tasks);
+        rv = list_tasks(pass->requests, plan, ret_error, tasks);
     if (rv == 0 && plan->as_address)
-        rv = find_addresses(requests, plan, ret_error, tasks);
+        rv = find_addresses(pass->requests, plan, ret_error, tasks);
     if (rv == 0)
         rv = make_cluster(plan, tasks, ret_error, ret_resolution);
     if (rv == 0)
-        rv = find_task(requests, plan, tasks, ret_error, ret_resolution);
+        rv = find_task(pass->requests, plan, tasks, ret_error, ret_resolution);
     return rv;
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
     struct mu__dns_plan *plan = calloc(1, sizeof *plan);
     struct tasks tasks = {.items = NULL};
@@ -541,7 +539,7 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
 
     if (plan == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    rv = resolve_with(requests, settings, plan, &tasks, ret_error, ret_resolution);
+    rv = resolve_with(pass, plan, &tasks, ret_error, ret_resolution);
     free(tasks.items);
     free(plan);
     return rv;

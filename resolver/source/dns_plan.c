@@ -159,20 +159,19 @@ static int read_count(const char *source, unsigned position, const char *text,
 }
 
 /* The items of a list, separated by commas; places count from 1. */
-static int read_list(struct mu__requests *requests, const struct mu__settings *settings,
-                     unsigned setting,
+static int read_list(const struct mu__pass *pass, unsigned setting,
                      int (*read)(const char *source, unsigned position, const char *text,
                                  size_t size, mu_error *ret_error, void *own),
                      mu_error *ret_error, struct mu__dns_plan *plan)
 {
-    const char *text = mu__setting(requests, settings, setting);
+    const char *text = mu__setting(pass, setting);
     char source[128];
     unsigned position = 1;
     int rv = 0;
 
     if (text == NULL)
         return 0;
-    mu__setting_origin(requests, settings, setting, source);
+    mu__setting_origin(pass, setting, source);
     for (;; position++) {
         size_t size = strcspn(text, ",");
 
@@ -185,11 +184,11 @@ static int read_list(struct mu__requests *requests, const struct mu__settings *s
 }
 
 /* One of some words; its number. */
-static int read_word(struct mu__requests *requests, const struct mu__settings *settings,
-                     unsigned setting, const char *const *words, const char *expected,
-                     mu_error *ret_error, int *ret_number)
+static int read_word(const struct mu__pass *pass, unsigned setting,
+                     const char *const *words, const char *expected, mu_error *ret_error,
+                     int *ret_number)
 {
-    const char *text = mu__setting(requests, settings, setting);
+    const char *text = mu__setting(pass, setting);
     char source[128];
 
     if (text == NULL)
@@ -199,15 +198,14 @@ static int read_word(struct mu__requests *requests, const struct mu__settings *s
             *ret_number = i;
             return 0;
         }
-    mu__setting_origin(requests, settings, setting, source);
+    mu__setting_origin(pass, setting, source);
     return mu__refuse(ret_error, text, strlen(text), "%s: expected %s", source, expected);
 }
 
-static int read_own_type(struct mu__requests *requests,
-                         const struct mu__settings *settings, mu_error *ret_error,
+static int read_own_type(const struct mu__pass *pass, mu_error *ret_error,
                          struct mu__dns_plan *plan)
 {
-    const char *text = mu__setting(requests, settings, TASK_TYPE);
+    const char *text = mu__setting(pass, TASK_TYPE);
     char source[128];
     mu_error inner;
     int rv;
@@ -215,7 +213,7 @@ static int read_own_type(struct mu__requests *requests,
     plan->task_type = -1;
     if (text == NULL)
         return 0;
-    mu__setting_origin(requests, settings, TASK_TYPE, source);
+    mu__setting_origin(pass, TASK_TYPE, source);
     rv = mu__task_type_check(text, &inner);
     if (rv != 0)
         return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
@@ -223,8 +221,8 @@ static int read_own_type(struct mu__requests *requests,
     return 0;
 }
 
-int mu__dns_plan_read(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_error, struct mu__dns_plan *plan)
+int mu__dns_plan_read(const struct mu__pass *pass, mu_error *ret_error,
+                      struct mu__dns_plan *plan)
 {
     static const char *const families[] = {"auto", "4", "6", "all", NULL};
     static const char *const forms[] = {"ip", "name", NULL};
@@ -233,32 +231,28 @@ int mu__dns_plan_read(struct mu__requests *requests, const struct mu__settings *
     int rv;
 
     plan->task_index = -1;
-    if (mu__setting(requests, settings, NAMES) == NULL)
+    if (mu__setting(pass, NAMES) == NULL)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "expected names in the setting names or MUSTER_DNS_NAMES, as "
                             "in \"worker=workers.example:2222\", got none");
-    if ((rv = read_list(requests, settings, NAMES, read_name, ret_error, plan)) != 0 ||
-        (rv = read_list(requests, settings, TASKS, read_count, ret_error, plan)) != 0 ||
-        (rv = read_word(requests, settings, FAMILY, families, "4, 6, all or auto",
-                        ret_error, &family)) != 0 ||
-        (rv = read_word(requests, settings, ADDRESS, forms, "ip or name", ret_error,
-                        &form)) != 0 ||
-        (rv = read_own_type(requests, settings, ret_error, plan)) != 0 ||
-        (rv = mu__setting_number(requests, settings, PORT, ret_error, &plan->port)) !=
-            0 ||
-        (rv = mu__setting_number(requests, settings, TASK_INDEX, ret_error,
-                                 &plan->task_index)) != 0)
+    if ((rv = read_list(pass, NAMES, read_name, ret_error, plan)) != 0 ||
+        (rv = read_list(pass, TASKS, read_count, ret_error, plan)) != 0 ||
+        (rv = read_word(pass, FAMILY, families, "4, 6, all or auto", ret_error,
+                        &family)) != 0 ||
+        (rv = read_word(pass, ADDRESS, forms, "ip or name", ret_error, &form)) != 0 ||
+        (rv = read_own_type(pass, ret_error, plan)) != 0 ||
+        (rv = mu__setting_number(pass, PORT, ret_error, &plan->port)) != 0 ||
+        (rv = mu__setting_number(pass, TASK_INDEX, ret_error, &plan->task_index)) != 0)
         return rv;
     plan->family = (enum mu__dns_family)family;
     plan->as_address = form == 0;
     plan->as_name = form == 1;
-    plan->server = mu__setting(requests, settings, SERVER);
-    plan->host = mu__setting(requests, settings, HOST);
+    plan->server = mu__setting(pass, SERVER);
+    plan->host = mu__setting(pass, HOST);
     return 0;
 }
 
-bool mu__dns_plan_given(struct mu__requests *requests,
-                        const struct mu__settings *settings)
+bool mu__dns_plan_given(const struct mu__pass *pass)
 {
-    return mu__setting_given(requests, settings, NAMES);
+    return mu__setting_given(pass, NAMES);
 }

@@ -51,12 +51,11 @@ struct mu__dns_plan {
 extern const struct mu__setting_spec mu__dns_settings[];
 
 /* Whether there are names. */
-bool mu__dns_plan_given(struct mu__requests *requests,
-                        const struct mu__settings *settings);
+bool mu__dns_plan_given(const struct mu__pass *pass);
 
 /* `plan` is all zeros before, and may hold parts of it after a failure. */
-int mu__dns_plan_read(struct mu__requests *requests, const struct mu__settings *settings,
-                      mu_error *ret_error, struct mu__dns_plan *plan);
+int mu__dns_plan_read(const struct mu__pass *pass, mu_error *ret_error,
+                      struct mu__dns_plan *plan);
 
 /* The whole number that a text of `size` bytes is. */
 bool mu__dns_number(const char *text, size_t size, int *ret_number);

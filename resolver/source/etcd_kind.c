@@ -48,10 +48,9 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+static int detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    return mu__setting_detect(requests, settings, MU__TALK_ENDPOINTS, ret_why);
+    return mu__setting_detect(pass, MU__TALK_ENDPOINTS, ret_why);
 }
 
 /* ---- One run ---- */
@@ -66,9 +65,8 @@ struct talk {
 /* A '/' in a cluster's name would make its keys those of another's. */
 static int write_folder(struct talk *talk)
 {
-    const char *prefix = mu__setting(talk->etcd.requests, talk->etcd.settings, PREFIX);
-    const char *name =
-        mu__setting(talk->etcd.requests, talk->etcd.settings, CLUSTER_NAME);
+    const char *prefix = mu__setting(talk->etcd.pass, PREFIX);
+    const char *name = mu__setting(talk->etcd.pass, CLUSTER_NAME);
     size_t room = sizeof talk->folder;
     size_t at = strlen(prefix);
 
@@ -87,21 +85,19 @@ static int write_folder(struct talk *talk)
     return 0;
 }
 
-static int begin(struct mu__requests *requests, const struct mu__settings *settings,
-                 mu_error *ret_error, struct talk *talk)
+static int begin(const struct mu__pass *pass, mu_error *ret_error, struct talk *talk)
 {
     char origin[128];
     int rv;
 
     memset(talk, 0, sizeof *talk);
-    rv = mu__etcd_talk_begin(requests, settings, ret_error, &talk->etcd);
+    rv = mu__etcd_talk_begin(pass, ret_error, &talk->etcd);
     if (rv == 0)
         rv = write_folder(talk);
     if (rv != 0)
         return rv;
-    mu__setting_origin(requests, settings, TASKS, origin);
-    return mu__expected_parse(mu__setting(requests, settings, TASKS), origin, ret_error,
-                              &talk->shape);
+    mu__setting_origin(pass, TASKS, origin);
+    return mu__expected_parse(mu__setting(pass, TASKS), origin, ret_error, &talk->shape);
 }
 
 static int post(struct talk *talk, const char *path, struct mu__build *body,
@@ -259,16 +255,16 @@ static int read_tasks(struct talk *talk, mu_resolution *resolution)
     return rv;
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
     struct talk talk;
     char source[KEY_BYTES];
     mu_error inner;
-    int rv = begin(requests, settings, ret_error, &talk);
+    int rv = begin(pass, ret_error, &talk);
 
     if (rv == 0)
-        rv = mu__task_setting(requests, settings, TASK_TYPE, ret_error, ret_resolution);
+        rv = mu__task_setting(pass, TASK_TYPE, ret_error, ret_resolution);
     if (rv == 0)
         rv = read_tasks(&talk, ret_resolution);
     if (rv != 0)
@@ -394,7 +390,7 @@ static int request_ttl(struct talk *talk, uint64_t lease, uint64_t *ret_term,
 static uint64_t now_s(struct talk *talk)
 {
     const struct mu__request clock = {.kind = MU__REQUEST_CLOCK};
-    const struct mu__answer *answer = mu__requests_get(talk->etcd.requests, &clock);
+    const struct mu__answer *answer = mu__requests_get(talk->etcd.pass->requests, &clock);
 
     return answer->code == 0 ? strtoull(answer->data, NULL, 10) : 0;
 }
@@ -556,26 +552,25 @@ static int begin_slot(struct talk *talk, struct slot *slot, void **own)
     slot->own = *own;
     if (slot->own == NULL)
         return mu_error_set(talk->etcd.error, -MU_ENOMEM, "etcd: out of memory");
-    rv = mu__setting_number(talk->etcd.requests, talk->etcd.settings, TTL,
-                            talk->etcd.error, &slot->ttl_s);
+    rv = mu__setting_number(talk->etcd.pass, TTL, talk->etcd.error, &slot->ttl_s);
     if (rv != 0)
         return rv;
     talk->etcd.first = slot->own->endpoint;
     talk->etcd.request_ms = request_ms(slot, talk);
-    return mu__task_announced(talk->etcd.requests, talk->etcd.settings, TASK_TYPE,
-                              slot->announcement, talk->etcd.error, &slot->task);
+    return mu__task_announced(talk->etcd.pass, TASK_TYPE, slot->announcement,
+                              talk->etcd.error, &slot->task);
 }
 
-static int announce(struct mu__requests *requests, const struct mu__settings *settings,
-                    const mu_announcement *announcement, mu_error *ret_error, void **own,
-                    int *ret_index, uint32_t *ret_again_ms)
+static int announce(const struct mu__pass *pass, const mu_announcement *announcement,
+                    mu_error *ret_error, void **own, int *ret_index,
+                    uint32_t *ret_again_ms)
 {
     struct slot slot = {
         .announcement = announcement,
         .lease = lease_of(announcement->incarnation),
     };
     struct talk talk;
-    int rv = begin(requests, settings, ret_error, &talk);
+    int rv = begin(pass, ret_error, &talk);
 
     if (rv == 0)
         rv = begin_slot(&talk, &slot, own);
@@ -593,13 +588,13 @@ static int announce(struct mu__requests *requests, const struct mu__settings *se
 }
 
 /* The key goes with the lease. */
-static int withdraw(struct mu__requests *requests, const struct mu__settings *settings,
-                    const mu_announcement *announcement, mu_error *ret_error, void **own)
+static int withdraw(const struct mu__pass *pass, const mu_announcement *announcement,
+                    mu_error *ret_error, void **own)
 {
     struct mu__etcd_answer *answer = NULL;
     struct mu__build body = {0};
     struct talk talk;
-    int rv = begin(requests, settings, ret_error, &talk);
+    int rv = begin(pass, ret_error, &talk);
 
     if (rv != 0 || *own == NULL)
         return rv;

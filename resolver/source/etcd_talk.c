@@ -26,7 +26,7 @@ enum {
 
 static const char *setting(const struct mu__etcd_talk *talk, unsigned number)
 {
-    return mu__setting(talk->requests, talk->settings, number);
+    return mu__setting(talk->pass, number);
 }
 
 static int add_endpoint(struct mu__etcd_talk *talk, const char *text, size_t size)
@@ -87,11 +87,12 @@ static int read_file(struct mu__etcd_talk *talk, unsigned number, const char **r
 
     if (path == NULL)
         return 0;
-    answer = mu__requests_get(talk->requests, &request);
+    answer = mu__requests_get(talk->pass->requests, &request);
     if (answer == NULL)
         return MU__LATER;
     *ret_text = answer->data;
-    (void)snprintf(what, sizeof what, "etcd: %s", talk->settings->specs[number].name);
+    (void)snprintf(what, sizeof what, "etcd: %s",
+                   talk->pass->settings->specs[number].name);
     return mu__answer_check(answer, what, talk->error);
 }
 
@@ -160,13 +161,12 @@ static int read_tls(struct mu__etcd_talk *talk)
     return 0;
 }
 
-int mu__etcd_talk_begin(struct mu__requests *requests,
-                        const struct mu__settings *settings, mu_error *ret_error,
+int mu__etcd_talk_begin(const struct mu__pass *pass, mu_error *ret_error,
                         struct mu__etcd_talk *talk)
 {
     int rv;
 
-    *talk = (struct mu__etcd_talk){requests, settings, .error = ret_error,
+    *talk = (struct mu__etcd_talk){.pass = pass, .error = ret_error,
                                    .request_ms = REQUEST_MS};
     rv = read_endpoints(talk);
     if (rv == 0)
@@ -211,7 +211,7 @@ static int post(struct mu__etcd_talk *talk, const char *endpoint, const char *pa
     request.timeout_ms = timeout_ms(talk);
     request.tries = 1;
     request.tls = &talk->tls;
-    answer = mu__requests_get(talk->requests, &request);
+    answer = mu__requests_get(talk->pass->requests, &request);
     if (answer == NULL)
         return MU__LATER;
     if (answer->code != 0)

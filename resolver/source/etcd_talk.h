@@ -40,8 +40,7 @@ enum { MU__TALK_ENDPOINTS_MAX = 16, MU__TALK_URL_BYTES = 300 };
 
 /* One run of a resolver. Its texts are the requests' and the settings'. */
 struct mu__etcd_talk {
-    struct mu__requests *requests;
-    const struct mu__settings *settings;
+    const struct mu__pass *pass;
     mu_error *error;
     char endpoints[MU__TALK_ENDPOINTS_MAX][MU__TALK_URL_BYTES];
     unsigned endpoints_count;
@@ -60,8 +59,7 @@ struct mu__etcd_talk {
 
 /* Read the settings, and the files that they name. Errors begin with "etcd: ". MU__LATER;
  * -MU_EINVALID. */
-int mu__etcd_talk_begin(struct mu__requests *requests,
-                        const struct mu__settings *settings, mu_error *ret_error,
+int mu__etcd_talk_begin(const struct mu__pass *pass, mu_error *ret_error,
                         struct mu__etcd_talk *talk);
 
 /* Ask one endpoint after the other until one answers. Takes what `body` has. Another

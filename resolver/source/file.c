@@ -16,10 +16,9 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+static int detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    return mu__setting_detect(requests, settings, PATH, ret_why);
+    return mu__setting_detect(pass, PATH, ret_why);
 }
 
 /* TF_CONFIG's keys are no jobs, so one of them tells the two apart. */
@@ -100,8 +99,8 @@ static int read_text(const char *text, size_t size, const char *source,
     return rv == 0 ? 0 : mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
     struct mu__request request = {
         .kind = MU__REQUEST_FILE,
@@ -110,27 +109,24 @@ static int resolve(struct mu__requests *requests, const struct mu__settings *set
     };
     const struct mu__answer *answer;
     char source[SOURCE_BYTES];
-    int rv = mu__setting_required(requests, settings, PATH, "the path of a file",
-                                  ret_error, &request.name);
+    int rv =
+        mu__setting_required(pass, PATH, "the path of a file", ret_error, &request.name);
 
     if (rv != 0)
         return rv;
-    answer = mu__requests_get(requests, &request);
+    answer = mu__requests_get(pass->requests, &request);
     if (answer == NULL)
         return MU__LATER;
     (void)snprintf(source, sizeof source, "%.270s", request.name);
     rv = mu__answer_check(answer, "resolver file", ret_error);
     if (rv == 0)
         rv = read_text(answer->data, answer->size, source, ret_error, ret_resolution);
-    return rv != 0 ? rv
-                   : mu__task_setting(requests, settings, TASK_TYPE, ret_error,
-                                      ret_resolution);
+    return rv != 0 ? rv : mu__task_setting(pass, TASK_TYPE, ret_error, ret_resolution);
 }
 
-static const char *watched_path(struct mu__requests *requests,
-                                const struct mu__settings *settings)
+static const char *watched_path(const struct mu__pass *pass)
 {
-    return mu__setting(requests, settings, PATH);
+    return mu__setting(pass, PATH);
 }
 
 const struct mu__resolver_kind mu__resolver_file = {

@@ -68,9 +68,8 @@ int mu__mpi_local(struct mu__requests *requests, const char *rank_variable,
                   struct mu__mpi_task *task);
 
 /* May be MU__LATER. */
-int mu__mpi_resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                    const struct mu__mpi_task *task, mu_error *ret_error,
-                    mu_resolution *resolution);
+int mu__mpi_resolve(const struct mu__pass *pass, const struct mu__mpi_task *task,
+                    mu_error *ret_error, mu_resolution *resolution);
 
 /* ---- The launcher itself: mpi_launcher.c ---- */
 

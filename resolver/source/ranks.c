@@ -64,26 +64,23 @@ int mu__rank_own(struct mu__requests *requests, const char *variable, const char
 
 /* ---- Settings ---- */
 
-int mu__rank_jobs(struct mu__requests *requests, const struct mu__settings *settings,
-                  unsigned setting, unsigned tasks, mu_error *ret_error,
-                  struct mu__jobs *ret_jobs)
+int mu__rank_jobs(const struct mu__pass *pass, unsigned setting, unsigned tasks,
+                  mu_error *ret_error, struct mu__jobs *ret_jobs)
 {
     char origin[MU__ORIGIN_BYTES];
 
-    mu__setting_origin(requests, settings, setting, origin);
-    return mu__jobs_parse(mu__setting(requests, settings, setting), origin, tasks,
-                          ret_error, ret_jobs);
+    mu__setting_origin(pass, setting, origin);
+    return mu__jobs_parse(mu__setting(pass, setting), origin, tasks, ret_error, ret_jobs);
 }
 
-int mu__rank_port(struct mu__requests *requests, const struct mu__settings *settings,
-                  unsigned setting, uint64_t job, unsigned node_tasks,
-                  mu_error *ret_error, unsigned *ret_port)
+int mu__rank_port(const struct mu__pass *pass, unsigned setting, uint64_t job,
+                  unsigned node_tasks, mu_error *ret_error, unsigned *ret_port)
 {
-    const char *text = mu__setting(requests, settings, setting);
+    const char *text = mu__setting(pass, setting);
     unsigned port = 0;
     char origin[MU__ORIGIN_BYTES];
 
-    mu__setting_origin(requests, settings, setting, origin);
+    mu__setting_origin(pass, setting, origin);
     if (text == NULL ||
         (strcmp(text, "auto") != 0 && !read_whole(text, 1, PORT_MAX, &port)))
         return bad_number(origin, text == NULL ? "" : text, 1, PORT_MAX, ", or \"auto\"",
@@ -99,10 +96,10 @@ int mu__rank_port(struct mu__requests *requests, const struct mu__settings *sett
     return 0;
 }
 
-int mu__rank_text(struct mu__requests *requests, const struct mu__settings *settings,
-                  unsigned setting, char *field, size_t size, mu_error *ret_error)
+int mu__rank_text(const struct mu__pass *pass, unsigned setting, char *field, size_t size,
+                  mu_error *ret_error)
 {
-    const char *text = mu__setting(requests, settings, setting);
+    const char *text = mu__setting(pass, setting);
     char origin[MU__ORIGIN_BYTES];
 
     if (text == NULL)
@@ -111,7 +108,7 @@ int mu__rank_text(struct mu__requests *requests, const struct mu__settings *sett
         memcpy(field, text, strlen(text) + 1);
         return 0;
     }
-    mu__setting_origin(requests, settings, setting, origin);
+    mu__setting_origin(pass, setting, origin);
     return mu_error_set(ret_error, -MU_EINVALID,
                         "%s: expected at most %zu bytes, got %zu", origin, size - 1,
                         strlen(text));

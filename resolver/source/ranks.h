@@ -19,17 +19,15 @@ int mu__rank_own(struct mu__requests *requests, const char *variable, const char
                  unsigned *ret_rank);
 
 /* The jobs of a setting, for so many tasks. */
-int mu__rank_jobs(struct mu__requests *requests, const struct mu__settings *settings,
-                  unsigned setting, unsigned tasks, mu_error *ret_error,
-                  struct mu__jobs *ret_jobs);
+int mu__rank_jobs(const struct mu__pass *pass, unsigned setting, unsigned tasks,
+                  mu_error *ret_error, struct mu__jobs *ret_jobs);
 
 /* The port of local task 0, from a setting that is a number or "auto": 61440 and a number
  * made of `job`, the same for all tasks of a job and most likely another for the next
  * one. For one task a node it is the port that JAX takes. All ports of a node, with
  * `node_tasks` tasks, are at most 65535. */
-int mu__rank_port(struct mu__requests *requests, const struct mu__settings *settings,
-                  unsigned setting, uint64_t job, unsigned node_tasks,
-                  mu_error *ret_error, unsigned *ret_port);
+int mu__rank_port(const struct mu__pass *pass, unsigned setting, uint64_t job,
+                  unsigned node_tasks, mu_error *ret_error, unsigned *ret_port);
 
 /* Tasks whose hosts are known. */
 struct mu__ranks {
@@ -70,7 +68,7 @@ void mu__rank_task(const struct mu__jobs *jobs, unsigned rank, mu_resolution *re
 
 /* Write a text setting into a field of the resolution: -MU_EINVALID when it does not
  * fit. */
-int mu__rank_text(struct mu__requests *requests, const struct mu__settings *settings,
-                  unsigned setting, char *field, size_t size, mu_error *ret_error);
+int mu__rank_text(const struct mu__pass *pass, unsigned setting, char *field, size_t size,
+                  mu_error *ret_error);
 
 #endif

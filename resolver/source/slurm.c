@@ -74,15 +74,13 @@ static const char *find_launcher(struct mu__requests *requests)
     return NULL;
 }
 
-static int detect(struct mu__requests *requests, const struct mu__settings *settings,
-                  mu_error *ret_why)
+static int detect(const struct mu__pass *pass, mu_error *ret_why)
 {
-    const char *launcher = find_launcher(requests);
+    const char *launcher = find_launcher(pass->requests);
 
-    (void)settings;
-    if (mu__request_variable(requests, "SLURM_PROCID") == NULL) {
+    if (mu__request_variable(pass->requests, "SLURM_PROCID") == NULL) {
         (void)mu_error_set(ret_why, -MU_ENOTFOUND, "SLURM_PROCID is not set%s",
-                           mu__request_variable(requests, "SLURM_JOB_ID") == NULL
+                           mu__request_variable(pass->requests, "SLURM_JOB_ID") == NULL
                                ? ""
                                : ", though SLURM_JOB_ID is; start it with srun");
         return 0;
@@ -150,20 +148,21 @@ static int check_counts(const struct slurm_step *plan, const char *source,
                         plan->tasks);
 }
 
-static int find_counts(struct mu__requests *requests, const struct mu__settings *settings,
-                       struct slurm_step *plan, mu_error *ret_error)
+static int find_counts(const struct mu__pass *pass, struct slurm_step *plan,
+                       mu_error *ret_error)
 {
-    const char *text = mu__setting(requests, settings, MU__SLURM_TASKS_PER_NODE);
+    const char *text = mu__setting(pass, MU__SLURM_TASKS_PER_NODE);
     char source[MU__ORIGIN_BYTES];
     int rv;
 
     if (text != NULL) {
-        mu__setting_origin(requests, settings, MU__SLURM_TASKS_PER_NODE, source);
+        mu__setting_origin(pass, MU__SLURM_TASKS_PER_NODE, source);
         rv = mu__slurm_set_counts(text, source, &plan->hosts, ret_error, &plan->counts);
         return rv != 0 ? rv : check_counts(plan, source, ret_error);
     }
-    text = plan->het.counts != NULL ? plan->het.counts
-                                    : mu__request_variable(requests, plan->names.counts);
+    text = plan->het.counts != NULL
+               ? plan->het.counts
+               : mu__request_variable(pass->requests, plan->names.counts);
     if (text == NULL)
         return mu_error_set(ret_error, -MU_ENOTFOUND, "%s is not set%s",
                             plan->names.counts, hint);
@@ -301,31 +300,31 @@ static int compare(struct mu__requests *requests, const struct slurm_step *plan,
             : mu__request_variable(requests, "SLURM_DISTRIBUTION"));
 }
 
-static int make_plan(struct mu__requests *requests, const struct mu__settings *settings,
-                     struct slurm_step *plan, mu_error *ret_error)
+static int make_plan(const struct mu__pass *pass, struct slurm_step *plan,
+                     mu_error *ret_error)
 {
     int rv;
 
-    plan->names = find_names(requests);
-    rv = mu__rank_number(requests, plan->names.tasks, hint, 1, MU_CLUSTER_TASKS_MAX,
+    plan->names = find_names(pass->requests);
+    rv = mu__rank_number(pass->requests, plan->names.tasks, hint, 1, MU_CLUSTER_TASKS_MAX,
                          ret_error, &plan->tasks);
     if (rv == 0)
-        rv = mu__rank_own(requests, "SLURM_PROCID", hint, plan->tasks, plan->names.tasks,
-                          ret_error, &plan->rank);
+        rv = mu__rank_own(pass->requests, "SLURM_PROCID", hint, plan->tasks,
+                          plan->names.tasks, ret_error, &plan->rank);
     if (rv == 0 && plan->names.in_step)
-        rv = mu__slurm_het(requests, ret_error, &plan->het);
+        rv = mu__slurm_het(pass->requests, ret_error, &plan->het);
     if (rv == 0)
-        rv = find_hosts(requests, plan, ret_error);
+        rv = find_hosts(pass->requests, plan, ret_error);
     if (rv == 0)
-        rv = find_counts(requests, settings, plan, ret_error);
+        rv = find_counts(pass, plan, ret_error);
     if (rv == 0)
-        rv = lay_out(requests, plan, ret_error);
+        rv = lay_out(pass->requests, plan, ret_error);
     if (rv == 0)
-        rv = compare(requests, plan, "SLURM_NODEID", plan->layout.nodes[plan->rank],
+        rv = compare(pass->requests, plan, "SLURM_NODEID", plan->layout.nodes[plan->rank],
                      ret_error);
     if (rv == 0)
-        rv = compare(requests, plan, "SLURM_LOCALID", plan->layout.locals[plan->rank],
-                     ret_error);
+        rv = compare(pass->requests, plan, "SLURM_LOCALID",
+                     plan->layout.locals[plan->rank], ret_error);
     return rv;
 }
 
@@ -338,9 +337,8 @@ static uint64_t job_of(struct mu__requests *requests)
     return text == NULL ? 0 : strtoull(text, NULL, 10);
 }
 
-static int conclude(struct mu__requests *requests, const struct mu__settings *settings,
-                    const struct slurm_step *plan, mu_error *ret_error,
-                    mu_resolution *resolution)
+static int conclude(const struct mu__pass *pass, const struct slurm_step *plan,
+                    mu_error *ret_error, mu_resolution *resolution)
 {
     uint32_t node = plan->layout.nodes[plan->rank];
     struct mu__jobs jobs;
@@ -350,34 +348,32 @@ static int conclude(struct mu__requests *requests, const struct mu__settings *se
         .layout = &plan->layout,
         .jobs = &jobs,
         .rank = plan->rank,
-        .host_suffix = mu__setting(requests, settings, MU__SLURM_HOST_SUFFIX),
+        .host_suffix = mu__setting(pass, MU__SLURM_HOST_SUFFIX),
     };
-    int rv =
-        mu__rank_jobs(requests, settings, MU__SLURM_JOBS, plan->tasks, ret_error, &jobs);
+    int rv = mu__rank_jobs(pass, MU__SLURM_JOBS, plan->tasks, ret_error, &jobs);
 
     if (rv == 0)
-        rv = mu__rank_port(requests, settings, MU__SLURM_PORT_BASE, job_of(requests),
+        rv = mu__rank_port(pass, MU__SLURM_PORT_BASE, job_of(pass->requests),
                            plan->layout.node_tasks_max, ret_error, &ranks.port);
     if (rv == 0)
         rv = mu__ranks_add(&ranks, ret_error, resolution);
     if (rv == 0)
-        rv = mu__rank_text(requests, settings, MU__SLURM_RPC_LAYER, resolution->rpc_layer,
+        rv = mu__rank_text(pass, MU__SLURM_RPC_LAYER, resolution->rpc_layer,
                            sizeof resolution->rpc_layer, ret_error);
     if (rv != 0)
         return rv;
-    return mu__slurm_gpus(requests, settings, plan->layout.locals[plan->rank],
-                          plan->counts[node], plan->layout.node_tasks_max, ret_error,
-                          resolution);
+    return mu__slurm_gpus(pass, plan->layout.locals[plan->rank], plan->counts[node],
+                          plan->layout.node_tasks_max, ret_error, resolution);
 }
 
-static int resolve(struct mu__requests *requests, const struct mu__settings *settings,
-                   mu_error *ret_error, mu_resolution *ret_resolution)
+static int resolve(const struct mu__pass *pass, mu_error *ret_error,
+                   mu_resolution *ret_resolution)
 {
     struct slurm_step plan = {.counts = NULL};
-    int rv = make_plan(requests, settings, &plan, ret_error);
+    int rv = make_plan(pass, &plan, ret_error);
 
     if (rv == 0)
-        rv = conclude(requests, settings, &plan, ret_error, ret_resolution);
+        rv = conclude(pass, &plan, ret_error, ret_resolution);
     mu__layout_done(&plan.layout);
     mu__host_list_done(&plan.hosts);
     mu__slurm_het_done(&plan.het);
