@@ -72,13 +72,13 @@ enum {
 
 struct mu__request_call;
 
-/* How an https server is known, and how it knows us; each may be NULL. Texts of PEM. */
+/* TLS of an https request. Certificates and keys are PEM texts; each may be NULL. */
 struct mu__request_tls {
     const char *ca;          /* trusted instead of the system's */
     const char *certificate; /* ours, */
     const char *key;         /* and its key */
     const char *server_name; /* that its certificate must have instead of the url's */
-    bool insecure;           /* whoever it is: only when a person asked for it */
+    bool insecure;           /* accept any certificate: only when a person asked for it */
 };
 
 /* All texts are the caller's, during the call. Two requests are the same, and have one
@@ -127,15 +127,15 @@ struct mu__answer {
     char *data;              /* never NULL when code is 0; a zero byte stands behind it */
     size_t size;
     void *parsed; /* what the resolver has made of it: see mu__answer_set_parsed */
-    void *parsed_answer;   /* the requests' */
+    void *parsed_answer;   /* owned by the requests */
 };
 
 struct mu__requests;
 
 /* The answer, owned by the requests and valid as long as they are; NULL: not known yet.
- * When there is no memory it answers with -MU_ENOMEM, and so it does then for all that
- * is new in the same run: who has asked before all at once may ask again one by one.
- * Who asks on and on is answered with -MU_EEXHAUSTED, after MU__REQUESTS_MAX. */
+ * Out of memory: an answer with -MU_ENOMEM, also to each new request later in the same
+ * run (a resolver that requests many at once, then one by one, is not slowed down).
+ * After MU__REQUESTS_MAX requests: an answer with -MU_EEXHAUSTED. */
 const struct mu__answer *mu__requests_get(struct mu__requests *requests,
                                           const struct mu__request *request);
 
@@ -151,13 +151,13 @@ const struct mu__answer *mu__request_file(struct mu__requests *requests,
 void mu__answer_set_parsed(const struct mu__answer *answer, void *parsed,
                            void (*done)(void *parsed));
 
-/* Put into words what was found: "TF_CONFIG is not set". Part of what was tried; said
- * again when the resolver runs again. */
+/* Add a line to the explanation of what was tried: "TF_CONFIG is not set". Each run of
+ * the resolver begins a new explanation. */
 void mu__requests_explain(struct mu__requests *requests, const char *format, ...)
     MU_PRINTF(2, 3);
 
-/* What is requested, for people: "variable TF_CONFIG", "file /x", "https://host/path".
- * Nothing secret: of urls no user and no query. */
+/* Describe a request for people: "variable TF_CONFIG", "file /x", "https://host/path".
+ * Nothing secret: urls without user and query. */
 void mu__request_describe(const struct mu__request *request, char *out, size_t size);
 
 /* A problem with an answer, as an error of the resolver: if answer->code is not 0, that

@@ -1,4 +1,5 @@
-/* The settings of a resolver: texts by name, from a table that says what there is. */
+/* The settings of a resolver: texts by name, and a table of specs that says which there
+ * are. */
 #ifndef MU_RESOLVER_SETTINGS_H
 #define MU_RESOLVER_SETTINGS_H
 
@@ -28,7 +29,7 @@ struct mu__setting_spec {
 #define MU__SETTING_FLAG(at, name, variable, initial, help)                             \
     [at] = {name, MU__SETTING_SWITCH, variable, initial, 0, 1, help}
 
-/* What was set by hand, in the order of the specs. */
+/* The values that the program has set, in the order of the specs. */
 struct mu__settings {
     const char *resolver;   /* for messages */
     const struct mu__setting_spec *specs;
@@ -66,16 +67,16 @@ int mu__setting_number(const struct mu__pass *pass, unsigned number, mu_error *r
  * default". `out` has 128 bytes. */
 void mu__setting_origin(const struct mu__pass *pass, unsigned number, char *out);
 
-/* Whether it was set, by hand or by its variable. */
+/* Whether it was set, by the program or by its environment variable. */
 bool mu__setting_given(const struct mu__pass *pass, unsigned number);
 
-/* A setting that there must be; -MU_EINVALID where it is not: "file: setting path
- * (variable X) is not set, expected WHAT". */
+/* A setting that must be set; else -MU_EINVALID: "file: setting path (variable X) is
+ * not set, expected WHAT". */
 int mu__setting_required(const struct mu__pass *pass, unsigned number, const char *what,
                          mu_error *ret_error, const char **ret_text);
 
-/* What `detect` of a resolver says that is there when one setting is, or one variable of
- * the environment. */
+/* For `detect` of a resolver that only needs one setting, or one environment variable:
+ * 1 when it is set, else 0 with the reason. */
 int mu__setting_detect(const struct mu__pass *pass, unsigned number, mu_error *ret_why);
 int mu__variable_detect(struct mu__requests *requests, const char *variable,
                         mu_error *ret_why);

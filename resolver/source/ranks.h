@@ -7,18 +7,19 @@
 
 enum { MU__ORIGIN_BYTES = 128 };
 
-/* A number that a variable has. When it is not set: -MU_ENOTFOUND with `hint` behind it
- * ("; start it with srun"; may be ""); -MU_EINVALID: no whole number of low to high. */
+/* Read a whole number of `low` to `high` from a variable. -MU_ENOTFOUND: it is not set;
+ * `hint` ends the message ("; start it with srun"; may be ""). -MU_EINVALID: it is no
+ * such number. */
 int mu__rank_number(struct mu__requests *requests, const char *variable, const char *hint,
                     unsigned low, unsigned high, mu_error *ret_error,
                     unsigned *ret_number);
 
-/* The same of a rank, below `tasks`, which `tasks_variable` says. */
+/* Read this process's rank, below `tasks`, a number from `tasks_variable`. */
 int mu__rank_own(struct mu__requests *requests, const char *variable, const char *hint,
                  unsigned tasks, const char *tasks_variable, mu_error *ret_error,
                  unsigned *ret_rank);
 
-/* The jobs of a setting, for so many tasks. */
+/* Parse the jobs in a setting, for `tasks` tasks. */
 int mu__rank_jobs(const struct mu__pass *pass, unsigned setting, unsigned tasks,
                   mu_error *ret_error, struct mu__jobs *ret_jobs);
 
@@ -40,14 +41,14 @@ struct mu__ranks {
     const char *host_suffix;            /* behind each host; NULL: nothing */
 };
 
-/* Add all tasks, and say which one this is. */
+/* Add all tasks to the resolution, and set which one this is. */
 int mu__ranks_add(const struct mu__ranks *ranks, mu_error *ret_error,
                   mu_resolution *resolution);
 
-/* Tasks of which one only knows where rank 0 is. It is the chief; the others are workers,
- * which the cluster does not list: they join by calling the chief, and listen at a free
- * port of this host. `jobs` may be NULL; if it is not, it has to be one chief, and
- * workers. `address` is "host:port". May be MU__LATER. */
+/* Fill in the resolution when only the address of rank 0 is known. Rank 0 is the chief;
+ * the others are workers, which the cluster does not list: they join by calling the
+ * chief, and listen at a free port of this host. `jobs` may be NULL; if it is not, it
+ * must be one chief, and workers. `address` is "host:port". MU__LATER. */
 int mu__ranks_meet(struct mu__requests *requests, const char *source, const char *address,
                    const struct mu__jobs *jobs, unsigned tasks, unsigned rank,
                    const char *bind_address, mu_error *ret_error,
@@ -63,10 +64,10 @@ int mu__rank_host(struct mu__requests *requests, const char *source, mu_error *r
 int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
                   mu_resolution *resolution);
 
-/* Say which task a rank is. */
+/* Set the resolution's task to that of a rank. */
 void mu__rank_task(const struct mu__jobs *jobs, unsigned rank, mu_resolution *resolution);
 
-/* Write a text setting into a field of the resolution: -MU_EINVALID when it does not
+/* Copy a text setting into a field of the resolution: -MU_EINVALID when it does not
  * fit. */
 int mu__rank_text(const struct mu__pass *pass, unsigned setting, char *field, size_t size,
                   mu_error *ret_error);

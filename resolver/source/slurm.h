@@ -15,8 +15,8 @@ enum mu__slurm_setting {
     MU__SLURM_HOST_SUFFIX
 };
 
-/* Hosts and their numbers of tasks, as texts, when the step is of all components of a
- * heterogeneous job; else NULL both. Each component is dealt out in blocks. */
+/* Hosts and their numbers of tasks, as texts, when the step spans all components of a
+ * heterogeneous job; else both are NULL. Each component is distributed in blocks. */
 struct mu__slurm_het {
     char *hosts;
     char *counts;

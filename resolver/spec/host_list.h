@@ -6,10 +6,10 @@
  *     part  = number | number "-" number | bracket
  *
  * Numbers keep the width of the lower bound's text: "[09-10]" is 09, 10. Of several
- * brackets in a name the last one counts fastest, and of those before it the left one, as
- * Slurm has it: with two that is the left one outermost. Hosts may be repeated. More than
- * Slurm takes: text behind a bracket, and brackets within brackets, which are as if they
- * were not there. */
+ * brackets in a name the last one counts fastest, then the first, the second and so on,
+ * as in Slurm; of two the left one is the outer loop. Hosts may be repeated. Beyond
+ * Slurm's syntax: text behind a bracket, and brackets within brackets, which have no
+ * meaning. */
 #ifndef MU_RESOLVER_HOST_LIST_H
 #define MU_RESOLVER_HOST_LIST_H
 

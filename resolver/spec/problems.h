@@ -1,5 +1,5 @@
-/* All that is wrong or strange about a cluster spec, in words for people: not only the
- * first, as the functions that refuse one say it. */
+/* All errors and oddities of a cluster spec, as texts for people; functions that refuse
+ * a spec report only the first error. */
 #ifndef MU_RESOLVER_PROBLEMS_H
 #define MU_RESOLVER_PROBLEMS_H
 
@@ -39,7 +39,7 @@ void mu__problems_add(struct mu__problems *problems, enum mu__problem_grade grad
 int mu__problems_read(struct mu__problems *problems, const char *text, size_t size,
                       const char *source, bool is_tf_config, mu_cluster **ret_cluster);
 
-/* What is to be said about a cluster, and about a task of it (type NULL: unknown). */
+/* Add the problems of a cluster, and of a task of it (type NULL: unknown). */
 void mu__problems_check(struct mu__problems *problems, const mu_cluster *cluster,
                         const char *type, int index);
 
