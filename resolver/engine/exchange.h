@@ -65,8 +65,8 @@ void mu__exchange_retry(struct mu__exchange *exchange);
 void mu__exchange_give_up(struct mu__exchange *exchange);
 
 /* Give up all exchanges, and each new one as it is requested: the requester gets none
- * of them. The answers of some thousand new ones later are NULL, not known yet: that
- * stops a resolver that requests without end. */
+ * of them. After a thousand such requests answers are NULL, not known yet: that ends a
+ * resolver that requests without end. */
 void mu__requests_end(struct mu__requests *requests);
 
 /* Why the last try failed, without the request's name: "Connection refused", "status

@@ -8,7 +8,7 @@
 
 enum { NAMED_MAX = 5, RUN_MIN = 3, WORDS_BYTES = 320 };
 
-/* What no cluster can have is not to be waited for. */
+/* Refuse a shape that no cluster can have: it would be waited for in vain. */
 static int check_single(const struct mu__jobs *shape, const char *source,
                         mu_error *ret_error)
 {
@@ -43,7 +43,7 @@ unsigned mu__expected_count(const struct mu__jobs *shape, const char *type)
     return 0;
 }
 
-/* Those who are missing, the first of them by name. */
+/* The missing tasks; the first of them are named. */
 struct missing {
     unsigned tasks;
     unsigned count;

@@ -18,7 +18,7 @@ struct mu__entry {
     const struct mu__resolver_kind *kind;   /* one of these two */
     struct mu__own_kind *own;
     struct mu__settings settings;           /* of `kind` */
-    void *memory;                           /* the state of kind->announce between calls */
+    void *memory;                           /* of kind->announce, between calls */
     enum mu__entry_state state;
     char why[512];
     struct mu__own_call *detecting;         /* of `own`, in this round; NULL: not yet */
@@ -39,9 +39,9 @@ enum mu__shape { MU__SHAPE_ONE, MU__SHAPE_FIXED, MU__SHAPE_UNION, MU__SHAPE_AUTO
 struct mu_resolver {
     enum mu__shape shape;
 
-    struct mu__entry *entries;      /* ONE: one; AUTO: all built-in ones, in their order */
+    struct mu__entry *entries;      /* ONE: one; AUTO: all built-in ones, in order */
     size_t entries_count;
-    struct mu__entry *own_entries;  /* AUTO: the program's own, which come before those */
+    struct mu__entry *own_entries;  /* AUTO: the program's own, which come first */
     size_t own_count;
     struct mu__entry *taken;        /* AUTO: the one that the last run took; ONE: its
                                        entry */

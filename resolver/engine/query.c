@@ -8,32 +8,31 @@
 
 enum {
     LINE_BYTES = 900,
-    REST = 4        /* times as long as a round took nothing is looked at, whatever
-                       changes: so that many who wait for the same do not spend all
-                       they have on looking */
+    REST = 4        /* pause after a round, as a multiple of its length, even when a
+                       file changes: many processes that wait for the same file must not
+                       spend all their time on reading it */
 };
 
 struct mu__query {
     struct mu__query_config config;
-    struct mu__requests
-        *requests; /* of this round; between rounds those of the last one */
+    struct mu__requests *requests; /* of this round; between rounds, of the last one */
     uint64_t began_ms;
     uint64_t end_ms;            /* MU__RETRY_NO_END: no limit */
     uint64_t again_ms;          /* between two rounds: when the next one begins */
     uint64_t due_ms;            /* when the first request is asked again; UINT64_MAX:
                                    none is */
-    size_t answered;            /* so many of the first have had a first answer */
+    size_t answered;            /* the first so many requests have had an answer */
     uint64_t round_ms;          /* when the last round began */
-    uint64_t rest_ms;           /* between two rounds: no change makes the next one begin
-                                   before */
+    uint64_t rest_ms;           /* between two rounds: the next one does not begin
+                                   before, even after a change */
     unsigned rounds;            /* that have failed */
-    bool between;
+    bool between;               /* two rounds */
     bool news;                  /* something was settled since the last run */
-    bool hurried;               /* the next pause ends as it begins */
-    bool ended;                 /* the limit has passed */
+    bool hurried;               /* the next pause ends at once */
+    bool ended;                 /* the deadline has passed */
     mu_error last;              /* why the last run failed */
-    mu_error concluded;         /* why the last round did that came to its end by itself;
-                                   code 0: none has */
+    mu_error concluded;         /* the error of the last round that was complete; code
+                                   0: none was */
 };
 
 int mu__query_new(const struct mu__query_config *config, struct mu__query **ret_query)
@@ -155,8 +154,9 @@ static void try_again(struct mu__query *e, struct mu__exchange *exchange,
     log_line(e, retry, what, exchange->reason, exchange->tries, due_ms);
 }
 
-/* Less is left than the pause would take. Others may still be answered, so it waits with
- * them; but not when it is the server that wants to be left alone for longer. */
+/* Whether a failed exchange whose retry would be after the deadline stays open until
+ * then, since others may still be answered. Not when a server's Retry-After is after
+ * the deadline. */
 static bool waits_for_end(const struct mu__query *e, const struct mu__exchange *exchange)
 {
     return is_passing(exchange) && e->config.limits.timeout_ms > 0 && !e->ended &&
@@ -164,7 +164,7 @@ static bool waits_for_end(const struct mu__query *e, const struct mu__exchange *
            (int64_t)exchange->answer.retry_after_ms < mu__query_left_ms(e);
 }
 
-/* Of the requester: nothing is run from here. */
+/* Called by the requester: the resolver is not run from here. */
 static void on_answered(void *owner, struct mu__exchange *exchange)
 {
     struct mu__query *e = owner;
@@ -185,8 +185,9 @@ static void on_answered(void *owner, struct mu__exchange *exchange)
     e->config.wake(e->config.owner);
 }
 
-/* Ask what is due; an answer may come within it. There may be thousands of requests, and
- * a turn for each answer: they are not looked at before one is due. */
+/* Send the retries that are due; answers may come within the calls. There may be
+ * thousands of exchanges, and a turn for each answer: the list is only walked when one
+ * is due. */
 static void retry(struct mu__query *e, uint64_t now_ms)
 {
     struct mu__exchange *exchange;
@@ -204,8 +205,8 @@ static void retry(struct mu__query *e, uint64_t now_ms)
     }
 }
 
-/* Whether a first answer is still to come: until then a run would not get further than
- * the last one, but for what it need not know. */
+/* Whether an exchange has had no answer at all yet: until then a run would hardly get
+ * further than the last one. */
 static bool first_answers_are_due(struct mu__query *e)
 {
     const struct mu__exchange *exchange;
@@ -223,8 +224,7 @@ static uint64_t next_due(const struct mu__query *e)
     return e->due_ms < end_ms ? e->due_ms : end_ms;
 }
 
-/* For how long, from now on, a server wants to be left alone that has not answered
- * well. */
+/* The longest Retry-After of the servers that failed, counted from now, ms. */
 static uint32_t requested_pause_ms(const struct mu__query *e)
 {
     const struct mu__exchange *exchange;
@@ -238,7 +238,7 @@ static uint32_t requested_pause_ms(const struct mu__query *e)
     return (uint32_t)(until_ms - now_ms);
 }
 
-/* ---- What is waited for has changed ---- */
+/* ---- Changed files ---- */
 
 static bool is_of_paths(const struct mu__exchange *exchange)
 {
@@ -246,8 +246,8 @@ static bool is_of_paths(const struct mu__exchange *exchange)
            exchange->request.kind == MU__REQUEST_FOLDER;
 }
 
-/* What is with the requester may have been read before the change: its pause is still to
- * come. */
+/* A request in flight may have read the file before the change: `hurried` stays, and
+ * ends its next pause. */
 static void hurry(struct mu__query *e, uint64_t now_ms)
 {
     struct mu__exchange *exchange;
@@ -305,8 +305,7 @@ static int give_up(const struct mu__query *e, int code, mu_error *ret_error)
     return mu_error_set(ret_error, code, "%.460s; tried for %s", e->last.message, tried);
 }
 
-/* Of the round that the limit has cut off: why a request failed in it; "" when none
- * had. */
+/* Why a request failed in the round that the deadline has cut off; "" when none did. */
 static const char *late_reason(const struct mu__query *e)
 {
     const struct mu__exchange *exchange;
@@ -317,7 +316,8 @@ static const char *late_reason(const struct mu__query *e)
     return "";
 }
 
-/* That a round was cut off says less than what the last whole one came to. */
+/* The error to report: that of the last complete round says more than that of a round
+ * that was cut off. */
 static void remember(struct mu__query *e)
 {
     const char *reason = late_reason(e);
@@ -335,7 +335,8 @@ static void remember(struct mu__query *e)
                            e->concluded.message, reason);
 }
 
-/* What a server asks for counts, whatever has changed elsewhere. */
+/* The earliest begin of the next round: REST times the length of the last one, or the
+ * end of a server's Retry-After. */
 static uint64_t rest_until(const struct mu__query *e)
 {
     uint64_t now_ms = now(e);
@@ -372,7 +373,7 @@ static int conclude(struct mu__query *e, int rv, mu_error *ret_error,
     return MU__LATER;
 }
 
-/* No more time. The resolver concludes from what there is. */
+/* The deadline: the resolver concludes from the answers that it has. */
 static int force(struct mu__query *e, mu_error *ret_error)
 {
     uint64_t due_ms;

@@ -13,7 +13,7 @@
 
 enum {
     ROOM_FIRST = 16,
-    LATE_MAX = 1000, /* who asks for more after the end is not answered */
+    LATE_MAX = 1000, /* requests after mu__requests_end that are answered */
     SAID_MAX = 256,
     SAID_BYTES = 320
 };
@@ -26,8 +26,8 @@ struct mu__requests {
     size_t count;
     size_t room;
     struct mu__hash_table table;   /* of the items, by what was requested */
-    bool has_ended;                /* nothing more is asked */
-    unsigned late;                 /* how often somebody wanted to */
+    bool has_ended;                /* mu__requests_end was called */
+    unsigned late;                 /* new requests since then */
     bool is_out_of_memory;         /* there was no memory for a request of this run */
     size_t pending;
     unsigned runs;
@@ -45,7 +45,7 @@ static bool is_at_once(enum mu__request_kind kind)
            kind == MU__REQUEST_CLOCK;
 }
 
-/* ---- A exchange ---- */
+/* ---- An exchange ---- */
 
 static void answer_done(struct mu__answer *answer)
 {
@@ -53,7 +53,7 @@ static void answer_done(struct mu__answer *answer)
     *answer = (struct mu__answer){0};
 }
 
-/* What was parsed of an answer is freed by the function in front of it. */
+/* What was parsed of an answer, and the function that frees it. */
 struct parsed_answer {
     void *parsed;
     void (*done)(void *parsed);
@@ -113,7 +113,7 @@ static struct mu__exchange *add(struct mu__requests *requests,
     return exchange;
 }
 
-/* ---- Asking ---- */
+/* ---- Requesting ---- */
 
 void mu__exchange_retry(struct mu__exchange *exchange)
 {
@@ -217,8 +217,8 @@ const struct mu__answer *mu__request_file(struct mu__requests *requests, const c
     return mu__requests_get(requests, &request);
 }
 
-/* A list of pods is read in pages of some megabytes each: the bytes of all of them are
- * not to stay beside what was made of them. */
+/* Free the bytes of an answer that was parsed: a list of pods is many pages of some
+ * megabytes each. */
 static void drop_bytes(struct mu__answer *answer)
 {
     char *less = realloc(answer->data, 1);
@@ -319,7 +319,7 @@ struct mu__exchange *mu__requests_at(const struct mu__requests *requests, size_t
     return i < requests->count ? requests->items[i] : NULL;
 }
 
-/* What there is no memory or no room for is not said. */
+/* Lines beyond SAID_MAX, and lines without memory, are dropped. */
 void mu__requests_explain(struct mu__requests *requests, const char *format, ...)
 {
     char line[SAID_BYTES];

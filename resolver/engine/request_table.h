@@ -134,8 +134,7 @@ struct mu__requests;
 
 /* The answer, owned by the requests and valid as long as they are; NULL: not known yet.
  * Out of memory: an answer with -MU_ENOMEM, also to each new request later in the same
- * run (a resolver that requests many at once, then one by one, is not slowed down).
- * After MU__REQUESTS_MAX requests: an answer with -MU_EEXHAUSTED. */
+ * run. After MU__REQUESTS_MAX requests: an answer with -MU_EEXHAUSTED. */
 const struct mu__answer *mu__requests_get(struct mu__requests *requests,
                                           const struct mu__request *request);
 

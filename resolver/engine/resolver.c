@@ -147,7 +147,7 @@ int mu__resolver_new_auto(mu_error *ret_error, mu_resolver **ret_resolver)
     return 0;
 }
 
-/* What still runs of a resolver that was offered before. */
+/* Hand calls that still run over to the new entry of the same resolver. */
 static void move_calls(mu_resolver *resolver, struct mu__entry *entry)
 {
     for (size_t i = 0; i < resolver->own_count; i++)
@@ -155,8 +155,8 @@ static void move_calls(mu_resolver *resolver, struct mu__entry *entry)
             mu__own_move(&resolver->own_entries[i], entry);
 }
 
-/* Resolvers of the program's own keep nothing else between queries, so all are made
- * anew. */
+/* Resolvers of the program's own keep no other state between queries, so all entries
+ * are made anew. */
 static int offer_to_auto(mu_resolver *resolver, struct mu__own_kind *const *kinds,
                          size_t count)
 {
@@ -202,7 +202,7 @@ static int check_type(const char *type, mu_error *ret_error)
     return type == NULL ? 0 : mu__task_type_check(type, ret_error);
 }
 
-/* What stands in a static one: `rv` is that of its type. */
+/* Check the arguments of a static resolver; `rv` is the result for its type. */
 static int check_fixed(int rv, const char *master, int task_index,
                        mu_resolver *const *ret_resolver, mu_error *ret_error)
 {
@@ -391,7 +391,7 @@ int mu_resolver_set_task_index(mu_resolver *resolver, int index, mu_error *ret_e
     return 0;
 }
 
-/* A word that stands in a resolution: `has` and `room` (16 bytes) are the resolver's. */
+/* Set a word of a resolution: `has` and `room` (16 bytes) are the resolver's. */
 static int set_word(const char *what, const char *word, mu_error *ret_error, bool *has,
                     char *room)
 {
@@ -422,7 +422,7 @@ int mu_resolver_set_environment(mu_resolver *resolver, const char *environment,
                           &resolver->has_environment, resolver->environment);
 }
 
-/* The place of a kind: the one that it has, or the next free one; NULL: all are taken. */
+/* The row of a kind: the one that it has, or the next free one; NULL: all are taken. */
 static mu_accelerator *accelerator_of(mu_resolver *resolver, const char *kind)
 {
     for (int i = 0; i < resolver->accelerators_count; i++)

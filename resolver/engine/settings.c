@@ -37,7 +37,7 @@ void mu__settings_done(struct mu__settings *settings)
     *settings = (struct mu__settings){0};
 }
 
-/* ---- What a text may be ---- */
+/* ---- Values ---- */
 
 static bool read_switch(const char *text, long *ret_number)
 {

@@ -50,6 +50,9 @@ bool mu__cluster_may_join(const mu_cluster *cluster, const char *type, int index
  * there is no such task. Owned by the spec. */
 const char *mu__cluster_url(const mu_cluster *cluster, const char *type, int index);
 
+/* The index of the i-th task of a job, ascending; -1 past the end. */
+int mu__cluster_job_index(const mu_cluster *cluster, const char *type, size_t i);
+
 /* Make a spec of a JSON object job -> addresses. Messages begin with `source` and name
  * places below `path`, as in "TF_CONFIG: cluster.worker[2]: ...".
  * `path` is "" when the object is the whole text. On success the caller owns

@@ -73,8 +73,9 @@ static bool is_ascii(const char *name)
     return *name == '\0';
 }
 
-/* As DNS has them ("xn--..."). The system takes names for the locale's, which a program
- * that has set none does not have: ours are UTF-8, on this thread alone. */
+/* Look up a name with letters beyond ASCII as DNS has it ("xn--..."). The system takes
+ * a name to be in the locale's encoding: ours are UTF-8, so this thread has such a
+ * locale meanwhile. */
 static int get_addresses_of_letters(const char *name, struct addrinfo **ret_found)
 {
     locale_t letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
@@ -90,8 +91,7 @@ static int get_addresses_of_letters(const char *name, struct addrinfo **ret_foun
     return rv;
 }
 
-/* Where they cannot be written so, or nobody knows them so, the name is asked for as it
- * stands. */
+/* A name that has no such form, or is not known by it, is looked up as it is. */
 static int get_addresses_of_name(const char *name, struct addrinfo **ret_found)
 {
     int rv = is_ascii(name) ? EAI_IDN_ENCODE : get_addresses_of_letters(name, ret_found);
@@ -118,7 +118,7 @@ static int request_system(struct address_look_up *look_up)
     return rv;
 }
 
-/* ---- The task ---- */
+/* ---- The job ---- */
 
 static int write_records(struct address_look_up *look_up)
 {

@@ -59,7 +59,7 @@ static int read_all(struct mu__request_work *task, int fd)
     return rv;
 }
 
-/* Without waiting for who would write into a pipe. */
+/* O_NONBLOCK: a pipe without a writer must not block. */
 int mu__work_file(struct mu__request_work *task)
 {
     int fd = open(task->request.name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
@@ -109,8 +109,8 @@ static int by_bytes(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Where each line begins; they are ended by zero bytes meanwhile. A name of newlines
- * alone has empty ones: there may be as many lines as bytes. */
+/* The begin of each line, which now ends with a zero byte. A name of newlines alone
+ * gives empty lines: there may be as many lines as bytes. */
 static char **lines_of(struct mu__request_work *task, size_t *ret_count)
 {
     char **lines = calloc(task->size + 1, sizeof *lines);
@@ -126,8 +126,7 @@ static char **lines_of(struct mu__request_work *task, size_t *ret_count)
     return lines;
 }
 
-/* Of names that have a newline themselves there are lines that are none: they are sorted
- * as well. */
+/* A name with a newline in it becomes several lines, which are sorted like others. */
 static int sort(struct mu__request_work *task)
 {
     char *sorted = malloc(task->size + 1);
@@ -166,7 +165,7 @@ int mu__work_folder(struct mu__request_work *task)
     return rv == 0 ? sort(task) : rv;
 }
 
-/* ---- Changes ---- */
+/* ---- Writing ---- */
 
 static int nothing_to_report(struct mu__request_work *task, int rv)
 {

@@ -1,5 +1,6 @@
-/* A file is written under another name in the same folder first; then it takes its
- * place by rename, or, where no other may be there, by a hard link, which fails then. */
+/* A file is written under another name in the same folder, which then replaces the file
+ * by rename, or, with `new_only`, becomes the file by a hard link, which fails when
+ * there is one. */
 #include "resolver/engine/uv/write.h"
 
 #include <errno.h>
@@ -50,7 +51,7 @@ static bool write_all(int fd, const char *bytes, size_t size)
     return true;
 }
 
-/* The content, on the disk. */
+/* Write the content, and sync it to the disk. */
 static bool fill(int fd, const void *bytes, size_t size)
 {
     bool whole = fchmod(fd, 0644) == 0 && write_all(fd, bytes, size) && fsync(fd) == 0;
@@ -62,8 +63,8 @@ static bool fill(int fd, const void *bytes, size_t size)
     return whole;
 }
 
-/* "/folder/.name.0123456789abcdef": what begins with a point is no task's. NULL: no
- * memory. */
+/* "/folder/.name.0123456789abcdef": readers pass over names that begin with a point.
+ * NULL: out of memory. */
 static char *other_name(const char *path)
 {
     const char *slash = strrchr(path, '/');
