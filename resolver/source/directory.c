@@ -1,6 +1,6 @@
 /* The resolver directory: a folder that all machines see, with one file for each task,
- * "worker-3", in which stands where it is (resolver/source/entry.h). Written by people,
- * by a script, or by the nodes themselves. */
+ * "worker-3", which has its address (resolver/source/entry.h). Persons, scripts and the
+ * nodes themselves write them. */
 #include "resolver/engine/expected.h"
 #include "resolver/source/entry.h"
 #include "resolver/spec/cluster.h"
@@ -29,15 +29,15 @@ static int detect(const struct mu__pass *pass, mu_error *ret_why)
     return mu__setting_detect(pass, PATH, ret_why);
 }
 
-/* One run: what every step needs. */
+/* The state of one pass. */
 struct look {
     const struct mu__pass *pass;
     const char *path;
     char source[SOURCE_BYTES];  /* "directory /x" */
     struct mu__jobs shape;
     uint64_t now_s;
-    unsigned removed;                /* entries whose time is over, */
-    uint64_t removed_s;              /* for how long the one is that was heard of last, */
+    unsigned removed;                /* entries that have expired, */
+    uint64_t removed_s;              /* how long ago the last of them did, */
     char removed_path[SOURCE_BYTES]; /* and its file */
     mu_error *error;
 };
@@ -66,7 +66,7 @@ static int begin(const struct mu__pass *pass, mu_error *ret_error, struct look *
     return mu__expected_parse(mu__setting(pass, TASKS), origin, ret_error, &look->shape);
 }
 
-/* The files' names, one each line. A folder that is not there may yet come. */
+/* The files' names, one each line. A folder that is missing may still be made. */
 static int request_names(const struct look *look, const char **ret_names)
 {
     const struct mu__request request = {
@@ -104,9 +104,10 @@ static const struct mu__answer *request_file(const struct look *look, const char
     return mu__requests_get(look->pass->requests, &request);
 }
 
-/* ---- Who is there ---- */
+/* ---- Reading ---- */
 
-/* Files that begin with a point, or end like an editor's or a half-written one. */
+/* Whether a file is no entry: its name begins with a point, or ends like an editor's or
+ * a half-written one. */
 static bool is_passed_over(const char *name, size_t size)
 {
     return size == 0 || name[0] == '.' || name[size - 1] == '~' ||
@@ -131,7 +132,7 @@ static void record_removed(struct look *look, const char *path,
     MU__COPY_TEXT(look->removed_path, path);
 }
 
-/* What is not there any more, or is still empty, is nobody. */
+/* A file that is not there any more, or is still empty, adds no task. */
 static int read_task(struct look *look, const char *name, size_t size,
                      mu_resolution *resolution)
 {
@@ -178,7 +179,7 @@ static const char *next_name(const char *at, const char **ret_name, size_t *ret_
     return NULL;
 }
 
-/* All are asked before one is read. */
+/* All files are requested before the first is read. */
 static int read_tasks(struct look *look, const char *names, mu_resolution *resolution)
 {
     const char *name;
@@ -204,7 +205,8 @@ static int read_tasks(struct look *look, const char *names, mu_resolution *resol
     return rv;
 }
 
-/* Who is missing; and who was there, since that is another matter. */
+/* The error of missing tasks also tells of those that have expired, since that is
+ * another matter. */
 static int check_expected(const struct look *look, const mu_cluster *cluster)
 {
     int rv = mu__expected_check(&look->shape, look->source, cluster, look->error);
@@ -241,12 +243,12 @@ static int resolve(const struct mu__pass *pass, mu_error *ret_error,
     return rv != 0 ? rv : check_expected(&look, ret_resolution->cluster);
 }
 
-/* ---- Telling the others ---- */
+/* ---- Announcing ---- */
 
-/* Between calls. */
+/* State between calls. */
 struct own {
-    bool taken;             /* the place was ours */
-    uint64_t holder_until_s;    /* what another one's file said when it was first seen */
+    bool taken;             /* this process has held the place */
+    uint64_t holder_until_s;    /* of another process's entry, when it was first seen */
     char holder[MU__ENTRY_WHO_BYTES];
 };
 
@@ -257,7 +259,7 @@ static struct own *own_of(void **own)
     return *own;
 }
 
-/* The first index that has no file, or that of a process which is gone. */
+/* The first index without a file, or with an expired one. */
 static int choose_index(const struct look *look, const char *names, const char *type,
                         int *ret_index)
 {
@@ -305,8 +307,8 @@ static int find_index(const struct look *look, const mu_resolution *task, int *r
     return rv != 0 ? rv : choose_index(look, names, task->task_type, ret_index);
 }
 
-/* A file of somebody else's is in the place. One that is written anew while we look is
- * that of a living process. */
+/* The error when another process's file is in the place. If it is written anew while we
+ * look, that process lives. */
 static int refuse(const struct look *look, const char *path,
                   const struct mu__task_entry *entry, struct own *own)
 {

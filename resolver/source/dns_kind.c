@@ -1,8 +1,8 @@
-/* The resolver dns: the tasks of a job are the addresses of a name, or the targets of its
- * SRV records.
+/* The resolver dns: the tasks of a job are the addresses of a name, or the targets of
+ * its SRV records.
  *
- * An query asks all names of its plan at once, makes a list of tasks of the answers,
- * and looks for this machine in it. */
+ * All names of the plan are requested at once; a list of tasks is made of the answers,
+ * and this machine is looked for in it. */
 #include "resolver/source/dns_plan.h"
 #include "runtime/base/text.h"
 #include "runtime/base/array.h"
@@ -13,7 +13,7 @@
 #include <string.h>
 
 enum {
-    OWN_NAME_MS = 3000, /* to find out this machine's addresses */
+    OWN_NAME_MS = 3000, /* timeout for this machine's addresses */
     WATCH_MS = 5000
 };
 
@@ -33,7 +33,7 @@ struct tasks {
     int next[MU__DNS_TYPES_MAX];
 };
 
-/* ---- Asking ---- */
+/* ---- Requesting ---- */
 
 static const struct mu__answer *request_name(struct mu__requests *requests,
                                              const struct mu__dns_plan *plan,
@@ -54,7 +54,7 @@ static const struct mu__answer *request_row(struct mu__requests *requests,
                         row->name);
 }
 
-/* What the resolver looks at, for messages: "worker: workers.example". */
+/* Describe a row for messages: "worker: workers.example". */
 static void text_of(const struct mu__dns_row *row, char *out, size_t size)
 {
     (void)snprintf(out, size, "%s: %s", row->type_name, row->name);
@@ -87,7 +87,7 @@ static bool holds_v4(const char *text)
     return false;
 }
 
-/* The next address that counts, NULL past the end. */
+/* The next address of the plan's family; NULL past the end. */
 static const char *next_address(const struct mu__dns_plan *plan, const char *text,
                                 const char *at, size_t *ret_size)
 {
@@ -330,7 +330,7 @@ static int check_counts(const struct mu__dns_plan *plan, const struct tasks *tas
     return 0;
 }
 
-/* Of some jobs there can be one task: several addresses are a doubt, not a choice. */
+/* Refuse several addresses for a job of one task: which one is meant is not known. */
 static int check_single(const struct mu__dns_plan *plan, const struct tasks *tasks,
                         const char *type, mu_error *ret_error)
 {
@@ -376,7 +376,7 @@ static int make_cluster(const struct mu__dns_plan *plan, const struct tasks *tas
     return rv;
 }
 
-/* ---- Who this is ---- */
+/* ---- This task ---- */
 
 /* The same host name, or the first part of it: a machine often calls itself "ps-0" while
  * others call it "ps-0.ps.example". */
@@ -441,7 +441,7 @@ static int find_own(const struct mu__dns_plan *plan, const struct tasks *tasks,
     return 0;
 }
 
-/* Type and index were said: the cluster must have it, if it has that job. */
+/* The task is set; when the cluster has its job, it must have the task. */
 static int check_own(const struct mu__dns_plan *plan, const struct tasks *tasks,
                      mu_error *ret_error)
 {
@@ -461,8 +461,8 @@ static void be_task(mu_resolution *resolution, const char *type, int index)
     resolution->task_index = index;
 }
 
-/* What is not said is found by this machine's name and addresses. It need not be in the
- * cluster. */
+/* Find this task, if it is not set, by this machine's name and addresses. It need not
+ * be in the cluster. */
 static int find_task(struct mu__requests *requests, const struct mu__dns_plan *plan,
                      const struct tasks *tasks, mu_error *ret_error,
                      mu_resolution *resolution)

@@ -55,7 +55,7 @@ static int number_type(struct mu__dns_plan *plan, const char *name)
     return i;
 }
 
-/* TYPE=VALUE: the type, and where the value begins. ret_type has 64 bytes. */
+/* Parse TYPE=VALUE: the type, and where the value begins. ret_type has 64 bytes. */
 static int read_type(const char *source, unsigned position, const char *text, size_t size,
                      const char *expected, mu_error *ret_error, char *ret_type,
                      size_t *ret_value)
@@ -158,7 +158,7 @@ static int read_count(const char *source, unsigned position, const char *text,
     return 0;
 }
 
-/* The items of a list, separated by commas; places count from 1. */
+/* Parse a list with commas between; items count from 1. */
 static int read_list(const struct mu__pass *pass, unsigned setting,
                      int (*read)(const char *source, unsigned position, const char *text,
                                  size_t size, mu_error *ret_error, void *own),
@@ -183,7 +183,7 @@ static int read_list(const struct mu__pass *pass, unsigned setting,
     }
 }
 
-/* One of some words; its number. */
+/* Parse one of some words, as its number. */
 static int read_word(const struct mu__pass *pass, unsigned setting,
                      const char *const *words, const char *expected, mu_error *ret_error,
                      int *ret_number)

@@ -1,5 +1,5 @@
-/* The resolver environment: variables by which any launcher or script can say who is
- * there: a list of all hosts, or the address of process 0 alone. */
+/* The resolver environment: variables by which any launcher or script can list all
+ * hosts, or give the address of process 0 alone. */
 #include "resolver/source/ranks.h"
 #include "runtime/base/text.h"
 
@@ -25,7 +25,7 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
-/* The same things have different names. */
+/* Sets of variables with one meaning: muster's, JAX's, torchrun's. */
 static const struct family {
     const char *address;
     const char *port;       /* where the address has none */
@@ -33,7 +33,7 @@ static const struct family {
     const char *id;
     const char *bind;       /* of process 0; NULL: there is no such variable */
     const char *devices;
-    const char *partitions[3];  /* the first that is set; of old the second */
+    const char *partitions[3];  /* the first that is set; the second is an older name */
 } families[] = {
     {"MUSTER_COORDINATOR_ADDRESS", "MUSTER_COORDINATOR_PORT", "MUSTER_NUM_PROCESSES",
      "MUSTER_PROCESS_ID", "MUSTER_COORDINATOR_BIND_ADDRESS", "MUSTER_LOCAL_DEVICE_IDS",
@@ -51,8 +51,9 @@ static bool is_set(struct mu__requests *requests, const char *variable)
     return mu__request_variable(requests, variable) != NULL;
 }
 
-/* One of ours is enough. Of the others' the address and the number of the process: a
- * script often sets an address alone, and leaves the rest to Slurm. */
+/* Whether a set of variables is used. One of muster's is enough; of the others the
+ * address and the number of the process are needed, since scripts often set an address
+ * alone, and leave the rest to Slurm. */
 static bool has_family(struct mu__requests *requests, unsigned number)
 {
     const struct family *family = &families[number];

@@ -1,9 +1,9 @@
-/* The resolver etcd: tasks register themselves under a lease, and nobody lists addresses
- * by hand. Keys are PREFIX/CLUSTER/tasks/TYPE/INDEX, values are entries (resolver/
- * entry.h) without a time: a key goes with its lease.
+/* The resolver etcd: tasks register themselves under a lease. Keys are
+ * PREFIX/CLUSTER/tasks/TYPE/INDEX, values are entries (resolver/source/entry.h) without
+ * a time: a key goes with its lease.
  *
- * The lease's number is made of the process's incarnation, so that granting it twice (an
- * answer was lost, say) is known by etcd as the same lease. */
+ * The lease's number is made of the process's incarnation, so that etcd knows a second
+ * grant (when the answer was lost, say) as the same lease. */
 #include "resolver/engine/expected.h"
 #include "resolver/source/entry.h"
 #include "resolver/source/etcd_talk.h"
@@ -26,10 +26,10 @@ enum {
     TASK_INDEX,
     KEY_BYTES = 512,
     PAGE_TASKS = 4096,
-    CROWD_TASKS = 64,           /* where more are expected, all keys are read only after a
-                                   change */
-    CACHE_MS = 60000,            /* what was read then */
-    CHOICES_MAX = 16,           /* of a free index, until one is not snatched away */
+    CROWD_TASKS = 64,           /* with more expected tasks, all keys are only read
+                                   after a change */
+    CACHE_MS = 60000,            /* of the keys that were read */
+    CHOICES_MAX = 16,           /* tries of a free index, when others take it first */
     WATCH_MS = 3000
 };
 
@@ -55,14 +55,14 @@ static int detect(const struct mu__pass *pass, mu_error *ret_why)
 
 /* ---- One run ---- */
 
-/* What every step needs. */
+/* The state of one pass. */
 struct talk {
     struct mu__etcd_talk etcd;
     char folder[KEY_BYTES / 2]; /* "PREFIX/CLUSTER/tasks/" */
     struct mu__jobs shape;
 };
 
-/* A '/' in a cluster's name would make its keys those of another's. */
+/* A '/' in a cluster's name is escaped: its keys must not be those of another cluster. */
 static int write_folder(struct talk *talk)
 {
     const char *prefix = mu__setting(talk->etcd.pass, PREFIX);
@@ -115,7 +115,7 @@ static int post(struct talk *talk, const char *path, struct mu__build *body,
                         inner.message, talk->folder);
 }
 
-/* ---- Who is there ---- */
+/* ---- Reading ---- */
 
 static int read_task(struct talk *talk, const struct mu__etcd_entry *at,
                      mu_resolution *resolution)
@@ -142,7 +142,7 @@ static int read_task(struct talk *talk, const struct mu__etcd_entry *at,
                                         resolution);
 }
 
-/* The key that follows, or the end. */
+/* Where the next page begins, if there is one. */
 struct key_page {
     char from[KEY_BYTES];
     size_t from_size;
@@ -170,9 +170,9 @@ static int read_page(struct talk *talk, const struct mu__etcd_answer *answer,
     return rv;
 }
 
-/* All keys below the folder. */
+/* A read of all keys below the folder, page by page. */
 struct range {
-    struct key_page page;           /* from where on */
+    struct key_page page;           /* what is read next */
     char end[KEY_BYTES];
     size_t end_size;
     uint64_t limit;
@@ -194,9 +194,10 @@ static struct mu__view view_of(const char *bytes, size_t size)
     return (struct mu__view){bytes, (uint32_t)size};
 }
 
-/* Which key was written last, and how many there are, tells every change: keys are made
- * and deleted, and each new one is the newest. A limit that is made of both reads the
- * same as any other, and the request is another one after a change alone. */
+/* Find out whether the keys have changed: the newest revision and the number of keys
+ * tell every change, since keys are only made and deleted. The limit of the read is
+ * made of both: it reads the same as any other, but makes it the same request, which
+ * the cache answers, until there is a change. */
 static int look_for_change(struct talk *talk, struct range *range)
 {
     struct mu__etcd_answer *answer = NULL;
@@ -276,15 +277,15 @@ static int resolve(const struct mu__pass *pass, mu_error *ret_error,
     return mu__expected_check(&talk.shape, source, ret_resolution->cluster, ret_error);
 }
 
-/* ---- Telling the others ---- */
+/* ---- Announcing ---- */
 
-/* Between calls. */
+/* State between calls. */
 struct own_key {
-    bool taken;                 /* the place was ours */
-    unsigned endpoint;          /* that answered last: one that hangs is not waited for
-                                   each time, the lease would end meanwhile */
-    uint64_t holder_lease;      /* of another one in the place, */
-    uint64_t holder_term;       /* and the reign of etcd's leader that this is from: */
+    bool taken;                 /* this process has held the place */
+    unsigned endpoint;          /* that answered last: waiting for one that hangs each
+                                   time would take longer than the lease lives */
+    uint64_t holder_lease;      /* of another process in the place, */
+    uint64_t holder_term;       /* and the raft term in which that was read: */
     uint64_t holder_ttl_s;      /* how long it had to live when it was last seen, */
     uint64_t holder_end_s;      /* and when it would have ended when it was first seen */
 };
@@ -292,7 +293,7 @@ struct own_key {
 /* One announcement under way. */
 struct slot {
     const mu_announcement *announcement;
-    mu_resolution task;         /* who that is */
+    mu_resolution task;         /* type and index */
     uint64_t lease;
     long ttl_s;
     struct own_key *own;
@@ -318,7 +319,7 @@ static void write_key(struct talk *talk, struct slot *slot, int index)
                    slot->task.task_type, index);
 }
 
-/* Keep the lease; *ret_stored is false when there is none any more. */
+/* Renew the lease; *ret_stored is false when it has ended. */
 static int keep(struct talk *talk, const struct slot *slot, bool *ret_stored)
 {
     struct mu__etcd_answer *answer = NULL;
@@ -344,7 +345,8 @@ static int grant(struct talk *talk, const struct slot *slot)
     mu__etcd_grant(&body, slot->lease, (uint64_t)slot->ttl_s);
     rv = post(talk, MU__ETCD_GRANT, &body, 0, &answer);
     mu__etcd_answer_free(answer);
-    return rv == -MU_EPRECONDITION ? 0 : rv;    /* granted before, and the answer lost */
+    return rv == -MU_EPRECONDITION ? 0 : rv;    /* it was granted before, and the answer
+                                                   lost */
 }
 
 static int read_holder(struct talk *talk, const struct slot *slot,
@@ -367,7 +369,7 @@ static int read_holder(struct talk *talk, const struct slot *slot,
                            talk->etcd.error, ret_entry);
 }
 
-/* How long a lease has to live; 0 when it is gone. */
+/* How long a lease still lives, s; 0 when it has ended. */
 static int request_ttl(struct talk *talk, uint64_t lease, uint64_t *ret_term,
                        uint64_t *ret_ttl_s)
 {
@@ -395,9 +397,9 @@ static uint64_t now_s(struct talk *talk)
     return answer->code == 0 ? strtoull(answer->data, NULL, 10) : 0;
 }
 
-/* Another process holds the place. One whose lease grows longer while we look lives, and
- * so does one whose lease is still there when it should have ended. An etcd that began
- * anew has made all leases longer by itself, and one that stood still has yet to end
+/* The error when another process holds the place. If its lease grows longer while we
+ * look, or is still there when it should have ended, that process lives. An etcd that
+ * has restarted prolongs all leases by itself, and one that stood still has yet to end
  * them: neither says anything of their owners. */
 static int refuse(struct talk *talk, struct slot *slot, uint64_t lease,
                   const struct mu__task_entry *entry)
@@ -451,8 +453,8 @@ static void write_take(const struct slot *slot, struct mu__build *body)
     mu__etcd_txn_end(body);
 }
 
-/* Put the key there if there is none. *ret_taken: it is ours, now or since before; else
- * `ret_lease` and `ret_entry` say whose it is. */
+/* Put the key if there is none. *ret_taken: it is this process's, now or since before;
+ * else `ret_lease` and `ret_entry` are its holder's. */
 static int try_slot(struct talk *talk, const struct slot *slot, bool *ret_taken,
                     uint64_t *ret_lease, struct mu__task_entry *ret_entry)
 {
@@ -462,7 +464,7 @@ static int try_slot(struct talk *talk, const struct slot *slot, bool *ret_taken,
 
     write_take(slot, &body);
     rv = post(talk, MU__ETCD_TXN, &body, 0, &answer);
-    if (rv == -MU_ENOTFOUND)    /* the next try gets another one */
+    if (rv == -MU_ENOTFOUND)    /* the next try grants another one */
         rv = mu_error_set(talk->etcd.error, -MU_EUNAVAILABLE,
                           "etcd: the lease for %s has ended already", slot->key);
     if (rv == 0)
@@ -488,7 +490,7 @@ static int take_given(struct talk *talk, struct slot *slot)
     return rv != 0 || taken ? rv : refuse(talk, slot, lease, &entry);
 }
 
-/* The first index that nobody has. */
+/* Take the first free index. */
 static int take_free(struct talk *talk, struct slot *slot)
 {
     const char *type = slot->task.task_type;
@@ -535,7 +537,8 @@ static int take_slot(struct talk *talk, struct slot *slot)
     return slot->task.task_index >= 0 ? take_given(talk, slot) : take_free(talk, slot);
 }
 
-/* Several endpoints that hang are to be gone through while the lease lives. */
+/* Timeout of a request, short enough to try several endpoints that hang while the lease
+ * lives. */
 static uint32_t request_ms(const struct slot *slot, const struct talk *talk)
 {
     uint32_t part_ms = (uint32_t)slot->ttl_s * 1000 / 4;

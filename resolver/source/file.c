@@ -33,7 +33,7 @@ static bool has_tf_config_keys(const cJSON *root)
     return false;
 }
 
-/* The words of TF_CONFIG's reader begin with where the text usually is. */
+/* Replace "TF_CONFIG", with which errors of its parser begin, by `source`. */
 static int rename_source(const mu_error *error, const char *source, mu_error *ret_error)
 {
     static const char variable_name[] = "TF_CONFIG";
@@ -88,7 +88,7 @@ static int read_text(const char *text, size_t size, const char *source,
     mu_error inner;
     int rv;
 
-    /* As it is for a moment while something writes it. */
+    /* An empty file is being written. */
     if (strspn(text, " \t\r\n") == size)
         return mu_error_set(ret_error, -MU_EUNAVAILABLE,
                             "%s: the file is empty, expected a cluster as JSON", source);

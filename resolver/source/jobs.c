@@ -1,4 +1,4 @@
-/* What tasks that only have ranks are. */
+/* The jobs of tasks that only have ranks. */
 #include "resolver/engine/kind.h"
 #include "resolver/spec/cluster.h"
 #include "runtime/base/json.h"
@@ -9,7 +9,7 @@
 
 enum { JOBS_MAX = 8 };
 
-/* "the rest" while it is not known how many that are. */
+/* The count of a job with "*", until the rest is known. */
 static const unsigned rest = (unsigned)-1;
 
 static int bad(const char *source, size_t position, const char *text, size_t size,
@@ -81,7 +81,7 @@ static int read_row(const char *source, const char *text, size_t size,
     return rv;
 }
 
-/* Put the number that is left in the place of "*", and compare the sum. */
+/* Replace "*" by the number of tasks that are left, and check the sum. */
 static int fill_rest(const char *source, unsigned tasks, struct mu__jobs *jobs,
                      mu_error *ret_error)
 {

@@ -146,7 +146,7 @@ static int lsf_find(const struct mu__pass *pass, mu_error *ret_error,
 static const char pbs_file[] = "PBS_NODEFILE";
 static const char pbs_rank[] = "PBS_VNODENUM";
 
-/* Which host, where a PBS does not tell which place. */
+/* The number of the host, where PBS does not tell that of the place. */
 static const char pbs_node[] = "PBS_NODENUM";
 
 static int pbs_detect(const struct mu__pass *pass, mu_error *ret_why)
@@ -237,7 +237,7 @@ static int pbs_find(const struct mu__pass *pass, mu_error *ret_error,
 
 /* ---- Both ---- */
 
-/* The machine knows its own name, which the list may have in another form. */
+/* Check the listed host against this machine's name, which may have another form. */
 static int compare(struct mu__requests *requests, const struct batch_job *found,
                    mu_error *ret_error)
 {

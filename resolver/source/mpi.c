@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Hosts, and how many tasks each may have; 0: it does not say. */
+/* The hosts, and how many tasks each may have; 0: not given. */
 struct nodes {
     const char *source;
     char origin[MU__ORIGIN_BYTES];
@@ -22,7 +22,7 @@ static void nodes_done(struct nodes *nodes)
     free(nodes->slots);
 }
 
-/* ---- Where hosts come from ---- */
+/* ---- Hosts ---- */
 
 static int read_file(struct mu__requests *requests, const char *path, mu_error *ret_error,
                      struct nodes *nodes)
@@ -56,7 +56,7 @@ static int read_list(const char *text, mu_error *ret_error, struct nodes *nodes)
     return 0;
 }
 
-/* No hosts: nobody says them. */
+/* No source lists hosts: the list stays empty. */
 static int find_nodes(const struct mu__pass *pass, const struct mu__mpi_task *task,
                       mu_error *ret_error, struct nodes *nodes)
 {
@@ -87,9 +87,9 @@ static int find_nodes(const struct mu__pass *pass, const struct mu__mpi_task *ta
     return 0;
 }
 
-/* ---- Which rank is where ---- */
+/* ---- Layout ---- */
 
-/* Each node as many as it takes, in their order, until all have a place. */
+/* Fill each node up to its slots, in their order, until all tasks have a place. */
 static int fill_slots(const struct mu__mpi_task *task, const struct nodes *nodes,
                       mu_error *ret_error, unsigned *counts)
 {
@@ -161,7 +161,7 @@ static int lay_out(const struct mu__pass *pass, const struct mu__mpi_task *task,
     return rv;
 }
 
-/* The launcher may call the hosts by other names than those here. */
+/* Check this rank's host against the launcher's; it may call the hosts by other names. */
 static int compare_host(const struct mu__mpi_task *task, const struct nodes *nodes,
                         const char *mine, mu_error *ret_error)
 {
@@ -175,8 +175,8 @@ static int compare_host(const struct mu__mpi_task *task, const struct nodes *nod
                         nodes->source, task->rank, mine, task->host_variable, task->host);
 }
 
-/* The launcher says the host of this task, and its number there: another one means that
- * the hosts are in another order, or mapped in another way. */
+/* Check this rank's place against the launcher's variables: a difference means that the
+ * hosts are in another order, or mapped in another way. */
 static int compare(const struct mu__mpi_task *task, const struct nodes *nodes,
                    const struct mu__layout *layout, mu_error *ret_error)
 {
@@ -233,7 +233,7 @@ static int list(const struct mu__pass *pass, const struct mu__mpi_task *task,
     return rv;
 }
 
-/* ---- Where hosts are not known ---- */
+/* ---- Unknown hosts ---- */
 
 static bool has_port(const char *address)
 {

@@ -16,8 +16,8 @@ static int detect(const struct mu__pass *pass, mu_error *ret_why)
     return mu__variable_detect(pass->requests, rank_variable, ret_why);
 }
 
-/* Up to Open MPI 4 the variables of ORTE are there; in Open MPI 5 PRRTE is in its
- * place. */
+/* Whether all tasks are on one node. Only ORTE, up to Open MPI 4, has the variable;
+ * PRRTE of Open MPI 5 does not. */
 static int read_nodes(struct mu__requests *requests, mu_error *ret_error,
                       struct mu__mpi_task *task)
 {

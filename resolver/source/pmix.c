@@ -1,5 +1,5 @@
-/* The resolver pmix: what any launcher that speaks PMIx or PMI (Hydra of MPICH and Intel
- * MPI) tells its tasks in their environment. */
+/* The resolver pmix: the environment variables of any launcher that speaks PMIx or PMI
+ * (Hydra of MPICH and Intel MPI). */
 #include "resolver/source/mpi.h"
 
 #include <muster/cluster.h>
@@ -20,7 +20,8 @@ static const char *first_set(struct mu__requests *requests, const char *const *v
     return *variables;
 }
 
-/* Its tasks may be in a step of Slurm's that is of its daemons: one for each node. */
+/* Whether PRRTE is the launcher. Its tasks may be in a Slurm step of its daemons, one
+ * for each node, so that step's size is not theirs. */
 static bool is_prrte(struct mu__requests *requests)
 {
     return mu__request_variable(requests, "PRTE_LAUNCHED") != NULL;
@@ -67,8 +68,8 @@ static int read_size(const struct mu__pass *pass, mu_error *ret_error, unsigned 
                            ret_error, ret_size);
 }
 
-/* Hydra starts a daemon on each node, in a step of its own where it is within a job of
- * Slurm's; its tasks have the variables of that. */
+/* The hosts of Hydra's daemons, one for each node: within a Slurm job they are a step
+ * of their own, whose variables the tasks inherit. NULL: not known. */
 static const char *find_daemons(struct mu__requests *requests)
 {
     if (mu__request_variable(requests, "MPI_LOCALRANKID") == NULL)

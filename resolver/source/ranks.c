@@ -166,7 +166,7 @@ int mu__ranks_add(const struct mu__ranks *ranks, mu_error *ret_error,
     return rv;
 }
 
-/* ---- Where only rank 0's address is known ---- */
+/* ---- Only rank 0's address is known ---- */
 
 static int check_jobs(const struct mu__jobs *jobs, const char *source,
                       mu_error *ret_error)
@@ -203,7 +203,7 @@ static void write_bind(mu_resolution *resolution, const char *host)
                    "tcp://%s%.255s%s:0", is_v6 ? "[" : "", host, is_v6 ? "]" : "");
 }
 
-/* A task that the cluster lists is dialled at its port: "any" is that one. */
+/* Port 0 of a task that the cluster lists becomes its port there. */
 static void take_port(const mu_resolution *resolution, char *url)
 {
     const char *own =
@@ -266,8 +266,8 @@ int mu__rank_host(struct mu__requests *requests, const char *source, mu_error *r
                         source, found.name);
 }
 
-/* A free port, where the others reach this host. A chief on loopback has its workers
- * there. */
+/* Listen at a free port of an address at which the others reach this host; on loopback
+ * if the chief is there. */
 static int find_bind(struct mu__requests *requests, const char *source,
                      const char *address, mu_error *ret_error, mu_resolution *resolution)
 {

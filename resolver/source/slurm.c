@@ -1,7 +1,7 @@
 /* The resolver slurm: the variables that srun gives each task of a step.
  *
- * Hosts keep the order that Slurm has them in, and a rank's place on them follows from
- * the distribution that srun used; what Slurm says of this task is compared with it. */
+ * Hosts keep Slurm's order, and a rank's place on them follows from the distribution
+ * that srun used; it is checked against what Slurm says of this task. */
 #include "resolver/source/slurm.h"
 
 #include "runtime/base/text.h"
@@ -43,7 +43,7 @@ static const struct mu__setting_spec settings_of[] = {
 
 static const char hint[] = ": it is for tasks of a Slurm step; start it with srun";
 
-/* Where the variables of the step are, or of the job outside of one. */
+/* Names of the variables: those of the step, or of the job outside of one. */
 struct step_variables {
     const char *tasks;
     const char *hosts;
@@ -61,8 +61,8 @@ struct slurm_step {
     struct mu__layout layout;
 };
 
-/* What other launchers set, within a job's allocation: Slurm's ranks are those of their
- * daemons then. In the order of Open MPI, PRRTE and Hydra. */
+/* The variable of another launcher that runs within a Slurm job; NULL: there is none.
+ * Slurm's ranks are then those of its daemons. Open MPI, PRRTE, Hydra. */
 static const char *find_launcher(struct mu__requests *requests)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_RANK", "PRTE_LAUNCHED",
@@ -94,7 +94,7 @@ static int detect(const struct mu__pass *pass, mu_error *ret_why)
     return 1;
 }
 
-/* ---- Which tasks there are ---- */
+/* ---- Tasks ---- */
 
 static struct step_variables find_names(struct mu__requests *requests)
 {
@@ -171,10 +171,10 @@ static int find_counts(const struct mu__pass *pass, struct slurm_step *plan,
     return rv != 0 ? rv : check_counts(plan, plan->names.counts, ret_error);
 }
 
-/* ---- Where they are ---- */
+/* ---- Layout ---- */
 
-/* Each line of the file is the host of a rank, by the working directory of srun when the
- * path is relative. */
+/* Read the file with a host for each rank. A relative path starts at srun's working
+ * directory. */
 static int read_host_file(struct mu__requests *requests, mu_error *ret_error,
                           struct mu__host_list *ret_ranks)
 {
@@ -247,8 +247,8 @@ static int lay_out_distribution(struct mu__requests *requests,
                    : mu_error_set(ret_error, rv, "%s: out of memory", plan->names.hosts);
 }
 
-/* "block:cyclic,pack": what stands behind ":" is about the sockets of a node, and what
- * stands behind "," about how many tasks a node gets. */
+/* The layout by SLURM_DISTRIBUTION, as in "block:cyclic,pack": the part behind ":" is
+ * about the sockets of a node, that behind "," about how many tasks a node gets. */
 static int lay_out(struct mu__requests *requests, struct slurm_step *plan,
                    mu_error *ret_error)
 {
@@ -275,8 +275,8 @@ static int lay_out(struct mu__requests *requests, struct slurm_step *plan,
                       "SLURM_DISTRIBUTION: expected block, cyclic, plane or arbitrary");
 }
 
-/* Slurm says where this task is: when it is elsewhere than by the layout, the addresses
- * of others would be wrong, too. */
+/* Check this task's place against Slurm's variable: if the layout is wrong here, the
+ * addresses of others are, too. */
 static int compare(struct mu__requests *requests, const struct slurm_step *plan,
                    const char *variable, unsigned mine, mu_error *ret_error)
 {

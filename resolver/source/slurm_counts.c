@@ -24,7 +24,7 @@ static bool read_count(const char *text, size_t size, unsigned *ret_count)
     return true;
 }
 
-/* Up to the comma that is not within brackets. */
+/* The bytes up to a comma that is not within brackets. */
 static size_t row_size(const char *text)
 {
     size_t size = 0;

@@ -8,14 +8,14 @@ enum { GPUS_MAX = 1024 };
 
 static const char folder[] = "/proc/driver/nvidia/gpus";
 
-/* What is known of this node. */
+/* The GPUs of this node. */
 struct gpus {
-    unsigned count;             /* of the node, as far as the job has them */
+    unsigned count;             /* of the node, those of this job */
     const char *visible;        /* CUDA_VISIBLE_DEVICES, NULL when it is not set */
     unsigned visible_count;
 };
 
-/* What tools write into CUDA_VISIBLE_DEVICES when there is no GPU. */
+/* Whether CUDA_VISIBLE_DEVICES has one of the words for no GPU. */
 static bool means_none(const char *text)
 {
     static const char *const words[] = {"-1", "none", "void", "NoDevFiles"};
@@ -52,7 +52,8 @@ static int count_folder(struct mu__requests *requests, unsigned *ret_count)
     return 0;
 }
 
-/* What was set, else what Slurm says, else what is visible, else what the driver has. */
+/* Count the GPUs: by the setting, else by Slurm, else the visible ones, else the
+ * driver's. */
 static int find_gpus(const struct mu__pass *pass, mu_error *ret_error,
                      struct gpus *ret_gpus)
 {
@@ -77,7 +78,7 @@ static int find_gpus(const struct mu__pass *pass, mu_error *ret_error,
     return rv;
 }
 
-/* The i-th part of what is visible, or the number i itself. */
+/* Append the name of a visible GPU, or its number when all are visible. */
 static void append_device(const struct gpus *gpus, unsigned number, char *out,
                           size_t size)
 {
@@ -115,7 +116,7 @@ static int slice(const struct gpus *gpus, unsigned first, unsigned count,
     return 0;
 }
 
-/* Slurm itself has given this task a part of the node's GPUs: that is what it has. */
+/* Slurm itself has given this task a part of the node's GPUs: it keeps that part. */
 static int keep_bound(struct mu__requests *requests, const struct gpus *gpus,
                       long per_task, mu_error *ret_error, mu_resolution *resolution)
 {

@@ -1,8 +1,8 @@
-/* Steps that are of several components of a heterogeneous job.
+/* Steps that span several components of a heterogeneous job.
  *
- * Slurm numbers their tasks component by component, but lists the hosts of the step in an
- * order of its own, and one component's distribution for all. What salloc and sbatch say
- * of each component is in the right order. */
+ * Slurm numbers the tasks component by component, but lists the hosts of the step in an
+ * order of its own, and one component's distribution for all. The variables of each
+ * component, from salloc and sbatch, are in the right order. */
 #include "resolver/source/slurm.h"
 
 #include <muster/cluster.h>

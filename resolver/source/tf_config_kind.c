@@ -28,7 +28,7 @@ void mu__resolution_set_config(mu_resolution *resolution, const mu_tf_config *co
     MU__COPY_TEXT(resolution->master, config->session_master);
 }
 
-/* Absent is as good as {}: a process that is alone. */
+/* Without the variable, as with {}, the process is alone. */
 static int resolve(const struct mu__pass *pass, mu_error *ret_error,
                    mu_resolution *ret_resolution)
 {
