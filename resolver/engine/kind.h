@@ -112,6 +112,9 @@ struct mu__jobs {
  * and no job may have "*". */
 #define MU__JOBS_ANY ((unsigned)-1)
 
+/* Parse a number of tasks: digits without leading zeros, up to the largest index. */
+bool mu__count_parse(const char *text, size_t size, unsigned *ret_count);
+
 /* `source` is where the text comes from. -MU_EINVALID with place and expectation; also
  * when the counts are not `tasks` in sum. `text` NULL: all are workers. */
 int mu__jobs_parse(const char *text, const char *source, unsigned tasks,

@@ -143,21 +143,21 @@ static int add_addresses(const struct mu__dns_plan *plan, const struct mu__dns_r
 /* "PRIORITY WEIGHT PORT TARGET". */
 static bool read_service(const char *text, size_t size, struct task *task)
 {
-    int numbers[3];
+    unsigned numbers[3];
     const char *end = text + size;
 
     for (int i = 0; i < 3; i++) {
         const char *space = memchr(text, ' ', (size_t)(end - text));
 
-        if (space == NULL || !mu__dns_number(text, (size_t)(space - text), &numbers[i]))
+        if (space == NULL || !mu__count_parse(text, (size_t)(space - text), &numbers[i]))
             return false;
         text = space + 1;
     }
     size = (size_t)(end - text);
     if (size == 0 || size >= sizeof task->name)
         return false;
-    task->priority = (unsigned)numbers[0];
-    task->port = (unsigned)numbers[2];
+    task->priority = numbers[0];
+    task->port = numbers[2];
     memcpy(task->name, text, size);
     task->name[size] = '\0';
     return true;

@@ -1,6 +1,5 @@
 #include "resolver/source/dns_plan.h"
 
-#include "runtime/base/json.h"
 #include "runtime/base/text.h"
 
 #include <stdio.h>
@@ -76,17 +75,6 @@ static int read_type(const char *source, unsigned position, const char *text, si
     return 0;
 }
 
-bool mu__dns_number(const char *text, size_t size, int *ret_number)
-{
-    char digits[16];
-
-    if (size == 0 || size >= sizeof digits)
-        return false;
-    memcpy(digits, text, size);
-    digits[size] = '\0';
-    return mu__index_parse(digits, ret_number) == 0;
-}
-
 static int read_name(const char *source, unsigned position, const char *text, size_t size,
                      mu_error *ret_error, void *own)
 {
@@ -96,7 +84,7 @@ static int read_name(const char *source, unsigned position, const char *text, si
     const char *colon;
     char type[64];
     size_t value;
-    int port = 0;
+    unsigned port = 0;
     int rv;
 
     if (plan->rows_count == MU__DNS_ROWS_MAX)
@@ -112,7 +100,7 @@ static int read_name(const char *source, unsigned position, const char *text, si
                         ret_error);
     if (text[value] != '_' &&
         (colon == NULL ||
-         !mu__dns_number(colon + 1, size - (size_t)(colon + 1 - text), &port) ||
+         !mu__count_parse(colon + 1, size - (size_t)(colon + 1 - text), &port) ||
          port == 0 || port > 65535))
         return bad_item(source, position, text, size, expected, ret_error);
     size = (colon == NULL ? size : (size_t)(colon - text)) - value;
@@ -121,7 +109,7 @@ static int read_name(const char *source, unsigned position, const char *text, si
                         ret_error);
     memcpy(row->name, text + value, size);
     row->name[size] = '\0';
-    row->port = (unsigned)port;
+    row->port = port;
     row->type = number_type(plan, type);
     (void)snprintf(row->type_name, sizeof row->type_name, "%.15s", type);
     plan->rows_count++;
@@ -135,13 +123,13 @@ static int read_count(const char *source, unsigned position, const char *text,
     struct mu__dns_plan *plan = own;
     char name[64];
     size_t value;
-    int count;
+    unsigned count;
     int type = 0;
     int rv = read_type(source, position, text, size, expected, ret_error, name, &value);
 
     if (rv != 0)
         return rv;
-    if (!mu__dns_number(text + value, size - value, &count))
+    if (!mu__count_parse(text + value, size - value, &count))
         return bad_item(source, position, text, size, expected, ret_error);
     while (type < plan->types_count && strcmp(plan->types[type], name) != 0)
         type++;
@@ -154,7 +142,7 @@ static int read_count(const char *source, unsigned position, const char *text,
                             "%s: item %u: \"%s\" stands there "
                             "twice",
                             source, position, name);
-    plan->tasks[type] = (unsigned)count;
+    plan->tasks[type] = count;
     return 0;
 }
 

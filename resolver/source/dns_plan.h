@@ -58,7 +58,4 @@ bool mu__dns_plan_given(const struct mu__pass *pass);
 int mu__dns_plan_read(const struct mu__pass *pass, mu_error *ret_error,
                       struct mu__dns_plan *plan);
 
-/* Parse a whole number of `size` bytes; false: it is none. */
-bool mu__dns_number(const char *text, size_t size, int *ret_number);
-
 #endif

@@ -25,6 +25,8 @@ static const struct mu__setting_spec settings_of[] = {
     {.name = NULL},
 };
 
+static const struct mu__rank_settings rank_settings = {JOBS, PORT, RPC_LAYER};
+
 /* Sets of variables with one meaning: muster's, JAX's, torchrun's. */
 static const struct family {
     const char *address;
@@ -109,9 +111,8 @@ static int add_hosts(const struct mu__pass *pass, const struct mu__host_list *ho
     const char *rank =
         is_set(pass->requests, "MUSTER_RANK") ? "MUSTER_RANK" : families[OURS].id;
     struct mu__layout layout = {0};
-    struct mu__jobs jobs;
-    struct mu__ranks ranks = {.source = "MUSTER_HOSTS", .hosts = hosts,
-                              .layout = &layout, .jobs = &jobs};
+    struct mu__ranks ranks = {
+        .source = "MUSTER_HOSTS", .hosts = hosts, .layout = &layout};
     int rv = check_count(pass->requests, hosts->count, ret_error);
 
     if (rv == 0 && !is_set(pass->requests, rank))
@@ -122,13 +123,10 @@ static int add_hosts(const struct mu__pass *pass, const struct mu__host_list *ho
         rv = mu__rank_own(pass->requests, rank, "", (unsigned)hosts->count,
                           "MUSTER_HOSTS", ret_error, &ranks.rank);
     if (rv == 0)
-        rv = mu__rank_jobs(pass, JOBS, (unsigned)hosts->count, ret_error, &jobs);
-    if (rv == 0)
         rv = mu__layout_listed(hosts, hosts, "MUSTER_HOSTS", ret_error, &layout);
     if (rv == 0)
-        rv = mu__rank_port(pass, PORT, 0, layout.node_tasks_max, ret_error, &ranks.port);
-    if (rv == 0)
-        rv = mu__ranks_add(&ranks, ret_error, resolution);
+        rv = mu__ranks_resolve(pass, &rank_settings, &ranks, 0,
+                               mu__setting(pass, BIND_ADDRESS), ret_error, resolution);
     mu__layout_done(&layout);
     return rv;
 }
@@ -136,7 +134,6 @@ static int add_hosts(const struct mu__pass *pass, const struct mu__host_list *ho
 static int resolve_hosts(const struct mu__pass *pass, const char *text,
                          mu_error *ret_error, mu_resolution *resolution)
 {
-    const char *bind = mu__setting(pass, BIND_ADDRESS);
     struct mu__host_list hosts = {0};
     int rv = mu__host_list_parse(text, strlen(text), "MUSTER_HOSTS", ret_error, &hosts);
 
@@ -145,8 +142,6 @@ static int resolve_hosts(const struct mu__pass *pass, const char *text,
                           "MUSTER_HOSTS: expected a host at least");
     if (rv == 0)
         rv = add_hosts(pass, &hosts, ret_error, resolution);
-    if (rv == 0 && bind != NULL)
-        rv = mu__rank_bind(bind, "bind_address", ret_error, resolution);
     mu__host_list_done(&hosts);
     return rv;
 }
@@ -220,20 +215,15 @@ static int join(const struct mu__pass *pass, const struct family *family, unsign
                 unsigned id, mu_error *ret_error, mu_resolution *resolution)
 {
     const char *bind = mu__setting(pass, BIND_ADDRESS);
-    struct mu__jobs jobs;
     char address[MU_CLUSTER_ADDRESS_BYTES_MAX + 64];
-    bool has_jobs = mu__setting_given(pass, JOBS);
     int rv = find_address(pass->requests, family, ret_error, address, sizeof address);
 
-    if (rv == 0 && has_jobs)
-        rv = mu__rank_jobs(pass, JOBS, count, ret_error, &jobs);
     if (rv != 0)
         return rv;
     if (bind == NULL && id == 0 && family->bind != NULL)
         bind = mu__request_variable(pass->requests, family->bind);
-    return mu__ranks_meet(pass->requests, family->address, address,
-                          has_jobs ? &jobs : NULL, count, id, bind, ret_error,
-                          resolution);
+    return mu__ranks_meet(pass, &rank_settings, family->address, address, count, id, bind,
+                          ret_error, resolution);
 }
 
 static int resolve_family(const struct mu__pass *pass, const struct family *family,
@@ -277,17 +267,12 @@ static int resolve(const struct mu__pass *pass, mu_error *ret_error,
 {
     const char *hosts = mu__request_variable(pass->requests, "MUSTER_HOSTS");
     unsigned number = OURS;
-    int rv;
 
     explain_proxies(pass->requests);
     for (unsigned i = FAMILIES; i-- > 0;)
         number = is_set(pass->requests, families[i].address) ? i : number;
     for (unsigned i = FAMILIES; i-- > 0;)
         number = has_family(pass->requests, i) ? i : number;
-    rv = mu__rank_text(pass, RPC_LAYER, ret_resolution->rpc_layer,
-                       sizeof ret_resolution->rpc_layer, ret_error);
-    if (rv != 0)
-        return rv;
     if (hosts != NULL)
         return resolve_hosts(pass, hosts, ret_error, ret_resolution);
     if (number == OURS && !has_family(pass->requests, OURS))

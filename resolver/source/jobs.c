@@ -41,15 +41,11 @@ static int read_type(const char *source, size_t position, const char *text, size
     return 0;
 }
 
-static bool read_count(const char *text, size_t size, unsigned *ret_count)
+bool mu__count_parse(const char *text, size_t size, unsigned *ret_count)
 {
     char digits[16];
     int count;
 
-    if (size == 1 && text[0] == '*') {
-        *ret_count = rest;
-        return true;
-    }
     if (size == 0 || size >= sizeof digits)
         return false;
     memcpy(digits, text, size);
@@ -66,10 +62,11 @@ static int read_row(const char *source, const char *text, size_t size,
     const char *equals = memchr(text, '=', size);
     size_t position = jobs->rows_count + 1;
     size_t before = equals == NULL ? 0 : (size_t)(equals - text);
-    unsigned count;
+    unsigned count = rest;
     int rv;
 
-    if (equals == NULL || !read_count(equals + 1, size - before - 1, &count))
+    if (equals == NULL || ((size != before + 2 || equals[1] != '*') &&
+                           !mu__count_parse(equals + 1, size - before - 1, &count)))
         return bad(source, position, text, size, ret_error);
     if (jobs->rows_count == JOBS_MAX)
         return mu_error_set(ret_error, -MU_EINVALID, "%s: expected at most %d jobs",

@@ -261,28 +261,21 @@ static int compare(struct mu__requests *requests, const struct batch_job *found,
 static int conclude(const struct mu__pass *pass, const struct batch_job *found,
                     const char *job, mu_error *ret_error, mu_resolution *resolution)
 {
-    const char *bind = mu__setting(pass, BIND_ADDRESS);
+    static const struct mu__rank_settings settings = {JOBS, PORT_BASE, RPC_LAYER};
     const char *id = mu__request_variable(pass->requests, job);
     struct mu__layout layout = {0};
-    struct mu__jobs jobs;
-    struct mu__ranks ranks = {.source = found->source, .hosts = &found->hosts,
-                              .layout = &layout, .jobs = &jobs, .rank = found->rank};
+    struct mu__ranks ranks = {.source = found->source,
+                              .hosts = &found->hosts,
+                              .layout = &layout,
+                              .rank = found->rank};
     int rv = mu__layout_listed(&found->hosts, &found->hosts, found->source, ret_error,
                                &layout);
 
     if (rv == 0)
-        rv = mu__rank_jobs(pass, JOBS, layout.tasks, ret_error, &jobs);
-    if (rv == 0)
-        rv = mu__rank_port(pass, PORT_BASE, id == NULL ? 0 : mu__mpi_id(id),
-                           layout.node_tasks_max, ret_error, &ranks.port);
-    if (rv == 0)
-        rv = mu__ranks_add(&ranks, ret_error, resolution);
-    if (rv == 0 && bind != NULL)
-        rv = mu__rank_bind(bind, "bind_address", ret_error, resolution);
+        rv = mu__ranks_resolve(pass, &settings, &ranks, id == NULL ? 0 : mu__mpi_id(id),
+                               mu__setting(pass, BIND_ADDRESS), ret_error, resolution);
     mu__layout_done(&layout);
-    return rv != 0 ? rv
-                   : mu__rank_text(pass, RPC_LAYER, resolution->rpc_layer,
-                                   sizeof resolution->rpc_layer, ret_error);
+    return rv;
 }
 
 typedef int (*find_fn)(const struct mu__pass *pass, mu_error *ret_error,

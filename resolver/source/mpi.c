@@ -199,36 +199,25 @@ static int compare(const struct mu__mpi_task *task, const struct nodes *nodes,
         task->local_size);
 }
 
-static int add_all(const struct mu__pass *pass, const struct mu__mpi_task *task,
-                   const struct nodes *nodes, const struct mu__layout *layout,
-                   mu_error *ret_error, mu_resolution *resolution)
-{
-    const char *bind = mu__setting(pass, MU__MPI_BIND_ADDRESS);
-    struct mu__jobs jobs;
-    struct mu__ranks ranks = {.source = nodes->source, .hosts = &nodes->hosts,
-                              .layout = layout, .jobs = &jobs, .rank = task->rank};
-    int rv = mu__rank_jobs(pass, MU__MPI_JOBS, task->size, ret_error, &jobs);
-
-    if (rv == 0)
-        rv = mu__rank_port(pass, MU__MPI_PORT_BASE, mu__mpi_job(pass->requests),
-                           layout->node_tasks_max, ret_error, &ranks.port);
-    if (rv == 0)
-        rv = mu__ranks_add(&ranks, ret_error, resolution);
-    if (rv == 0 && bind != NULL)
-        rv = mu__rank_bind(bind, "bind_address", ret_error, resolution);
-    return rv;
-}
+static const struct mu__rank_settings rank_settings = {MU__MPI_JOBS, MU__MPI_PORT_BASE,
+                                                       MU__MPI_RPC_LAYER};
 
 static int list(const struct mu__pass *pass, const struct mu__mpi_task *task,
                 const struct nodes *nodes, mu_error *ret_error, mu_resolution *resolution)
 {
     struct mu__layout layout = {0};
+    struct mu__ranks ranks = {.source = nodes->source,
+                              .hosts = &nodes->hosts,
+                              .layout = &layout,
+                              .rank = task->rank};
     int rv = lay_out(pass, task, nodes, ret_error, &layout);
 
     if (rv == 0)
         rv = compare(task, nodes, &layout, ret_error);
     if (rv == 0)
-        rv = add_all(pass, task, nodes, &layout, ret_error, resolution);
+        rv = mu__ranks_resolve(pass, &rank_settings, &ranks, mu__mpi_job(pass->requests),
+                               mu__setting(pass, MU__MPI_BIND_ADDRESS), ret_error,
+                               resolution);
     mu__layout_done(&layout);
     return rv;
 }
@@ -246,9 +235,7 @@ static int meet(const struct mu__pass *pass, const struct mu__mpi_task *task,
                 const char *host, const char *source, mu_error *ret_error,
                 mu_resolution *resolution)
 {
-    bool has_jobs = mu__setting_given(pass, MU__MPI_JOBS);
     char address[MU__HOST_BYTES_MAX + 16];
-    struct mu__jobs jobs;
     unsigned port = 0;
     bool is_v6;
     int rv = 0;
@@ -264,16 +251,13 @@ static int meet(const struct mu__pass *pass, const struct mu__mpi_task *task,
         (void)snprintf(address, sizeof address, "%s%s%s:%u", is_v6 ? "[" : "", host,
                        is_v6 ? "]" : "", port);
     }
-    if (rv == 0 && has_jobs)
-        rv = mu__rank_jobs(pass, MU__MPI_JOBS, task->size, ret_error, &jobs);
     if (rv != 0)
         return rv;
     mu__requests_explain(pass->requests,
                          "the hosts of the tasks are not known: rank 0 is the chief, and "
                          "the others join it");
-    return mu__ranks_meet(pass->requests, source, address, has_jobs ? &jobs : NULL,
-                          task->size, task->rank, mu__setting(pass, MU__MPI_BIND_ADDRESS),
-                          ret_error, resolution);
+    return mu__ranks_meet(pass, &rank_settings, source, address, task->size, task->rank,
+                          mu__setting(pass, MU__MPI_BIND_ADDRESS), ret_error, resolution);
 }
 
 static int find_first(const struct mu__pass *pass, const struct mu__mpi_task *task,
@@ -337,8 +321,5 @@ int mu__mpi_resolve(const struct mu__pass *pass, const struct mu__mpi_task *task
         rv = nodes.hosts.count > 0 ? list(pass, task, &nodes, ret_error, resolution)
                                    : find_first(pass, task, ret_error, resolution);
     nodes_done(&nodes);
-    if (rv == 0)
-        rv = mu__rank_text(pass, MU__MPI_RPC_LAYER, resolution->rpc_layer,
-                           sizeof resolution->rpc_layer, ret_error);
     return rv;
 }

@@ -166,6 +166,33 @@ int mu__ranks_add(const struct mu__ranks *ranks, mu_error *ret_error,
     return rv;
 }
 
+static int set_rpc_layer(const struct mu__pass *pass,
+                         const struct mu__rank_settings *settings, mu_error *ret_error,
+                         mu_resolution *resolution)
+{
+    return mu__rank_text(pass, settings->rpc_layer, resolution->rpc_layer,
+                         sizeof resolution->rpc_layer, ret_error);
+}
+
+int mu__ranks_resolve(const struct mu__pass *pass,
+                      const struct mu__rank_settings *settings, struct mu__ranks *ranks,
+                      uint64_t job, const char *bind_address, mu_error *ret_error,
+                      mu_resolution *resolution)
+{
+    struct mu__jobs jobs;
+    int rv = mu__rank_jobs(pass, settings->jobs, ranks->layout->tasks, ret_error, &jobs);
+
+    ranks->jobs = &jobs;
+    if (rv == 0)
+        rv = mu__rank_port(pass, settings->port, job, ranks->layout->node_tasks_max,
+                           ret_error, &ranks->port);
+    if (rv == 0)
+        rv = mu__ranks_add(ranks, ret_error, resolution);
+    if (rv == 0 && bind_address != NULL)
+        rv = mu__rank_bind(bind_address, "bind_address", ret_error, resolution);
+    return rv != 0 ? rv : set_rpc_layer(pass, settings, ret_error, resolution);
+}
+
 /* ---- Only rank 0's address is known ---- */
 
 static int check_jobs(const struct mu__jobs *jobs, const char *source,
@@ -286,23 +313,27 @@ static int find_bind(struct mu__requests *requests, const char *source,
     return rv;
 }
 
-int mu__ranks_meet(struct mu__requests *requests, const char *source, const char *address,
-                   const struct mu__jobs *jobs, unsigned tasks, unsigned rank,
+int mu__ranks_meet(const struct mu__pass *pass, const struct mu__rank_settings *settings,
+                   const char *source, const char *address, unsigned tasks, unsigned rank,
                    const char *bind_address, mu_error *ret_error,
                    mu_resolution *resolution)
 {
-    struct mu__jobs default_jobs = {.rows = {{"chief", 1}, {"worker", tasks - 1}},
-                             .rows_count = 2};
-    int rv = jobs == NULL ? 0 : check_jobs(jobs, source, ret_error);
+    struct mu__jobs jobs = {.rows = {{"chief", 1}, {"worker", tasks - 1}},
+                            .rows_count = 2};
+    int rv = 0;
 
+    if (mu__setting_given(pass, settings->jobs))
+        rv = mu__rank_jobs(pass, settings->jobs, tasks, ret_error, &jobs);
+    if (rv == 0)
+        rv = check_jobs(&jobs, source, ret_error);
     if (rv == 0)
         rv = mu__resolution_add(resolution, source, "chief", 0, address, ret_error);
     if (rv != 0)
         return rv;
-    mu__rank_task(&default_jobs, rank, resolution);
+    mu__rank_task(&jobs, rank, resolution);
     if (bind_address != NULL)
         rv = mu__rank_bind(bind_address, "bind_address", ret_error, resolution);
     else if (rank != 0)
-        rv = find_bind(requests, source, address, ret_error, resolution);
-    return rv;
+        rv = find_bind(pass->requests, source, address, ret_error, resolution);
+    return rv != 0 ? rv : set_rpc_layer(pass, settings, ret_error, resolution);
 }

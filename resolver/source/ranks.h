@@ -41,16 +41,31 @@ struct mu__ranks {
     const char *host_suffix;            /* behind each host; NULL: nothing */
 };
 
+/* The settings that launchers' resolvers have in common, by their numbers. */
+struct mu__rank_settings {
+    unsigned jobs;
+    unsigned port;
+    unsigned rpc_layer;
+};
+
 /* Add all tasks to the resolution, and set which one this is. */
 int mu__ranks_add(const struct mu__ranks *ranks, mu_error *ret_error,
                   mu_resolution *resolution);
 
-/* Fill in the resolution when only the address of rank 0 is known. Rank 0 is the chief;
- * the others are workers, which the cluster does not list: they join by calling the
- * chief, and listen at a free port of this host. `jobs` may be NULL; if it is not, it
- * must be one chief, and workers. `address` is "host:port". MU__LATER. */
-int mu__ranks_meet(struct mu__requests *requests, const char *source, const char *address,
-                   const struct mu__jobs *jobs, unsigned tasks, unsigned rank,
+/* Fill in the resolution: ranks->jobs and ranks->port are set by the settings; `job` is
+ * the job's id, for mu__rank_port. `bind_address` is where this task listens; NULL: at
+ * its own address. */
+int mu__ranks_resolve(const struct mu__pass *pass,
+                      const struct mu__rank_settings *settings, struct mu__ranks *ranks,
+                      uint64_t job, const char *bind_address, mu_error *ret_error,
+                      mu_resolution *resolution);
+
+/* Fill in the resolution when only the address of rank 0, "host:port", is known. Rank 0
+ * is the chief; the others are workers, which the cluster does not list: they join by
+ * calling the chief, and listen at `bind_address`; NULL: at a free port of this host.
+ * The setting `jobs`, if it is set, must say one chief, and workers. MU__LATER. */
+int mu__ranks_meet(const struct mu__pass *pass, const struct mu__rank_settings *settings,
+                   const char *source, const char *address, unsigned tasks, unsigned rank,
                    const char *bind_address, mu_error *ret_error,
                    mu_resolution *resolution);
 

@@ -340,26 +340,19 @@ static uint64_t job_of(struct mu__requests *requests)
 static int conclude(const struct mu__pass *pass, const struct slurm_step *plan,
                     mu_error *ret_error, mu_resolution *resolution)
 {
+    static const struct mu__rank_settings settings = {MU__SLURM_JOBS, MU__SLURM_PORT_BASE,
+                                                      MU__SLURM_RPC_LAYER};
     uint32_t node = plan->layout.nodes[plan->rank];
-    struct mu__jobs jobs;
     struct mu__ranks ranks = {
         .source = plan->names.hosts,
         .hosts = &plan->hosts,
         .layout = &plan->layout,
-        .jobs = &jobs,
         .rank = plan->rank,
         .host_suffix = mu__setting(pass, MU__SLURM_HOST_SUFFIX),
     };
-    int rv = mu__rank_jobs(pass, MU__SLURM_JOBS, plan->tasks, ret_error, &jobs);
+    int rv = mu__ranks_resolve(pass, &settings, &ranks, job_of(pass->requests), NULL,
+                               ret_error, resolution);
 
-    if (rv == 0)
-        rv = mu__rank_port(pass, MU__SLURM_PORT_BASE, job_of(pass->requests),
-                           plan->layout.node_tasks_max, ret_error, &ranks.port);
-    if (rv == 0)
-        rv = mu__ranks_add(&ranks, ret_error, resolution);
-    if (rv == 0)
-        rv = mu__rank_text(pass, MU__SLURM_RPC_LAYER, resolution->rpc_layer,
-                           sizeof resolution->rpc_layer, ret_error);
     if (rv != 0)
         return rv;
     return mu__slurm_gpus(pass, plan->layout.locals[plan->rank], plan->counts[node],

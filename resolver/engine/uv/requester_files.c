@@ -13,20 +13,7 @@
 
 static int failed_with(struct mu__request_work *task, int number)
 {
-    static const struct {
-        int number;
-        int code;
-    } codes[] = {
-        {ENOENT, -MU_ENOTFOUND},    {ENOTDIR, -MU_ENOTFOUND}, {EACCES, -MU_EPERMISSION},
-        {EPERM, -MU_EPERMISSION},   {EISDIR, -MU_EINVALID},   {ENOMEM, -MU_ENOMEM},
-        {ENAMETOOLONG, -MU_EINVALID}, {ELOOP, -MU_EINVALID},
-    };
-    int code = -MU_EUNAVAILABLE;
-
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (codes[i].number == number)
-            code = codes[i].code;
-    return mu__work_fail(task, code, strerror(number));
+    return mu__work_fail(task, mu__errno_code(number), strerror(number));
 }
 
 static int too_large(struct mu__request_work *task)

@@ -3,6 +3,7 @@
 
 #include "resolver/engine/uv/run_program.h"
 
+#include "resolver/engine/uv/write.h"
 #include "runtime/base/text.h"
 
 #include <errno.h>
@@ -113,24 +114,6 @@ static char **make_environment(const char *words, size_t size)
 }
 
 /* ---- Starting ---- */
-
-static int code_of(int number)
-{
-    static const struct {
-        int number;
-        int code;
-    } codes[] = {
-        {ENOENT, -MU_ENOTFOUND}, {ENOTDIR, -MU_ENOTFOUND}, {EACCES, -MU_EPERMISSION},
-        {EPERM, -MU_EPERMISSION}, {ENOMEM, -MU_ENOMEM}, {ENOEXEC, -MU_EINVALID},
-        {ELOOP, -MU_EINVALID}, {ENAMETOOLONG, -MU_EINVALID}, {E2BIG, -MU_EINVALID},
-        {ECANCELED, -MU_ECANCELLED},
-    };
-
-    for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
-        if (codes[i].number == number)
-            return codes[i].code;
-    return -MU_EUNAVAILABLE;
-}
 
 /* A group of its own, so that what it has started is killed with it; signals as at the
  * begin of a process, whatever this thread blocks and the host ignores. */
@@ -425,7 +408,7 @@ int mu__run_program(const char *program, const void *words, size_t words_size,
     free(arguments);
     free(environment);
     if (rv != 0)
-        rv = fail(&p, code_of(rv), strerror(rv));
+        rv = fail(&p, mu__errno_code(rv), strerror(rv));
     else
         rv = attend(&p, cancelled);
     if (rv == 0) {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 #include <uv.h>
 
-static int failed(const char *path, const char *what, mu_error *ret_error)
+int mu__errno_code(int number)
 {
     static const struct {
         int number;
@@ -24,16 +24,23 @@ static int failed(const char *path, const char *what, mu_error *ret_error)
         {EPERM, -MU_EPERMISSION},     {EROFS, -MU_EPERMISSION},
         {ENOSPC, -MU_EEXHAUSTED},     {EDQUOT, -MU_EEXHAUSTED},
         {ENAMETOOLONG, -MU_EINVALID}, {EISDIR, -MU_EINVALID},
+        {ELOOP, -MU_EINVALID},        {ENOEXEC, -MU_EINVALID},
+        {E2BIG, -MU_EINVALID},        {ECANCELED, -MU_ECANCELLED},
         {ENOMEM, -MU_ENOMEM},
     };
-    int number = errno;
-    int code = -MU_EUNAVAILABLE;
 
     for (size_t i = 0; i < sizeof codes / sizeof codes[0]; i++)
         if (codes[i].number == number)
-            code = codes[i].code;
-    return mu_error_set(ret_error, code, "\"%.200s\" cannot be %s: %s", path, what,
-                        strerror(number));
+            return codes[i].code;
+    return -MU_EUNAVAILABLE;
+}
+
+static int failed(const char *path, const char *what, mu_error *ret_error)
+{
+    int number = errno;
+
+    return mu_error_set(ret_error, mu__errno_code(number), "\"%.200s\" cannot be %s: %s",
+                        path, what, strerror(number));
 }
 
 static bool write_all(int fd, const char *bytes, size_t size)

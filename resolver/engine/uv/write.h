@@ -15,6 +15,9 @@
 int mu__file_write(const char *path, const void *bytes, size_t size, bool new_only,
                    mu_error *ret_error);
 
+/* An errno as the code of an error. */
+int mu__errno_code(int number);
+
 /* -MU_ENOTFOUND: it is not there. */
 int mu__file_remove(const char *path, mu_error *ret_error);
 
