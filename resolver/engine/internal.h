@@ -71,7 +71,6 @@ struct mu_resolver {
 };
 
 const char *mu__entry_name(const struct mu__entry *entry);
-void mu__entry_done(struct mu__entry *entry);
 
 /* The i-th entry of ONE and AUTO, the program's own first; NULL past the end. */
 struct mu__entry *mu__resolver_entry(const mu_resolver *resolver, size_t i);
@@ -89,7 +88,7 @@ void mu__entry_fails(struct mu__entry *entry, const mu_error *error);
 /* Free the paths of mu__resolver_set_watched_paths. */
 void mu__resolver_forget_watched_paths(mu_resolver *resolver);
 
-/* The error of a run that had no memory for a request: -MU_ENOMEM. */
+/* -MU_ENOMEM, with its words. */
 int mu__resolver_out_of_memory(mu_error *ret_error);
 
 /* ---- Functions of the program's own: own.c ---- */

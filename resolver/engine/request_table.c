@@ -53,19 +53,10 @@ static void answer_done(struct mu__answer *answer)
     *answer = (struct mu__answer){0};
 }
 
-/* What was parsed of an answer, and the function that frees it. */
-struct parsed_answer {
-    void *parsed;
-    void (*done)(void *parsed);
-};
-
 static void exchange_free(struct mu__exchange *exchange)
 {
-    struct parsed_answer *parsed_answer = exchange->answer.parsed_answer;
-
-    if (parsed_answer != NULL && parsed_answer->done != NULL)
-        parsed_answer->done(parsed_answer->parsed);
-    free(parsed_answer);
+    if (exchange->answer.parsed_done != NULL)
+        exchange->answer.parsed_done(exchange->answer.parsed);
     mu__request_free_copy(&exchange->request);
     answer_done(&exchange->answer);
     free(exchange);
@@ -202,12 +193,24 @@ void mu__requests_end(struct mu__requests *requests)
             mu__exchange_give_up(requests->items[i]);
 }
 
-const char *mu__request_variable(struct mu__requests *requests, const char *name)
+/* Of a request that is answered at once. */
+static const char *text_at_once(struct mu__requests *requests, enum mu__request_kind kind,
+                                const char *name)
 {
-    const struct mu__request request = {.kind = MU__REQUEST_VARIABLE, .name = name};
+    const struct mu__request request = {.kind = kind, .name = name};
     const struct mu__answer *answer = mu__requests_get(requests, &request);
 
     return answer->code == 0 ? answer->data : NULL;
+}
+
+const char *mu__request_variable(struct mu__requests *requests, const char *name)
+{
+    return text_at_once(requests, MU__REQUEST_VARIABLE, name);
+}
+
+const char *mu__request_host_name(struct mu__requests *requests)
+{
+    return text_at_once(requests, MU__REQUEST_HOST_NAME, NULL);
 }
 
 const struct mu__answer *mu__request_file(struct mu__requests *requests, const char *path)
@@ -231,16 +234,10 @@ void mu__answer_set_parsed(const struct mu__answer *answer, void *parsed,
                            void (*done)(void *parsed))
 {
     struct mu__answer *own = (struct mu__answer *)(uintptr_t)answer;
-    struct parsed_answer *parsed_answer = malloc(sizeof *parsed_answer);
 
     assert(answer->parsed == NULL);
-    if (parsed_answer == NULL) {
-        done(parsed);
-        return;
-    }
-    *parsed_answer = (struct parsed_answer){parsed, done};
-    own->parsed_answer = parsed_answer;
     own->parsed = parsed;
+    own->parsed_done = done;
     drop_bytes(own);
 }
 

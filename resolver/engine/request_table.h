@@ -127,7 +127,7 @@ struct mu__answer {
     char *data;              /* never NULL when code is 0; a zero byte stands behind it */
     size_t size;
     void *parsed; /* what the resolver has made of it: see mu__answer_set_parsed */
-    void *parsed_answer;   /* owned by the requests */
+    void (*parsed_done)(void *parsed); /* frees it */
 };
 
 struct mu__requests;
@@ -138,15 +138,17 @@ struct mu__requests;
 const struct mu__answer *mu__requests_get(struct mu__requests *requests,
                                           const struct mu__request *request);
 
-/* Short forms. The text of a variable, NULL when it is absent; it is answered at once. */
+/* Short forms. The text of a variable, and this machine's name; NULL when there is none.
+ * Both are answered at once. */
 const char *mu__request_variable(struct mu__requests *requests, const char *name);
+const char *mu__request_host_name(struct mu__requests *requests);
 const struct mu__answer *mu__request_file(struct mu__requests *requests,
                                           const char *path);
 
 /* Keep what was parsed of an answer, so that the next call of the resolver finds it in
  * answer->parsed; `done` frees it with the requests. Takes `parsed`; once for each
  * answer. The bytes are freed: answer->data is "", and answer->size still says how many
- * there were. Out of memory: `parsed` is freed and the bytes stay. */
+ * there were. */
 void mu__answer_set_parsed(const struct mu__answer *answer, void *parsed,
                            void (*done)(void *parsed));
 

@@ -332,11 +332,6 @@ static int run(mu_resolver *resolver, struct mu__requests *requests, int64_t lef
     return rv;
 }
 
-int mu__resolver_out_of_memory(mu_error *ret_error)
-{
-    return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-}
-
 int mu__resolver_run(mu_resolver *resolver, struct mu__requests *requests,
                      int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution)
 {

@@ -467,9 +467,12 @@ static int find_task(struct mu__requests *requests, const struct mu__dns_plan *p
                      const struct tasks *tasks, mu_error *ret_error,
                      mu_resolution *resolution)
 {
-    const struct mu__request name = {.kind = MU__REQUEST_HOST_NAME};
-    struct mu__request request = {
-        .kind = MU__REQUEST_ADDRESSES, .timeout_ms = OWN_NAME_MS, .tries = 1};
+    const struct mu__request request = {
+        .kind = MU__REQUEST_ADDRESSES,
+        .name = plan->host == NULL ? mu__request_host_name(requests) : plan->host,
+        .timeout_ms = OWN_NAME_MS,
+        .tries = 1,
+    };
     const struct mu__answer *answer = NULL;
     const struct task *own = NULL;
     int rv;
@@ -478,11 +481,6 @@ static int find_task(struct mu__requests *requests, const struct mu__dns_plan *p
         be_task(resolution, plan->types[plan->task_type], (int)plan->task_index);
         return check_own(plan, tasks, ret_error);
     }
-    request.name = plan->host;
-    if (request.name == NULL)
-        answer = mu__requests_get(requests, &name);
-    if (answer != NULL && answer->code == 0)
-        request.name = answer->data;
     if (request.name != NULL)
         answer = mu__requests_get(requests, &request);
     if (answer == NULL && request.name != NULL)

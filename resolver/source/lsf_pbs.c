@@ -241,21 +241,17 @@ static int pbs_find(const struct mu__pass *pass, mu_error *ret_error,
 static int compare(struct mu__requests *requests, const struct batch_job *found,
                    mu_error *ret_error)
 {
-    const struct mu__request own = {
-        .kind = MU__REQUEST_HOST_NAME, .name = "", .tries = 1};
-    const struct mu__answer *answer = mu__requests_get(requests, &own);
+    const char *own = mu__request_host_name(requests);
     const char *listed = found->hosts.names[found->rank];
 
-    if (answer == NULL)
-        return MU__LATER;
-    if (answer->code != 0 || mu__host_same(answer->data, listed) ||
-        !mu__host_list_has(&found->hosts, answer->data))
+    if (own == NULL || mu__host_same(own, listed) ||
+        !mu__host_list_has(&found->hosts, own))
         return 0;
     return mu_error_set(ret_error, -MU_EPRECONDITION,
                         "%s: task %u is on \"%.80s\" there, but this is \"%.80s\": "
                         "expected a host for each task, in the order in which they were "
                         "started",
-                        found->source, found->rank, listed, answer->data);
+                        found->source, found->rank, listed, own);
 }
 
 static int conclude(const struct mu__pass *pass, const struct batch_job *found,

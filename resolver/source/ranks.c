@@ -116,7 +116,8 @@ int mu__rank_text(const struct mu__pass *pass, unsigned setting, char *field, si
 
 /* ---- Tasks ---- */
 
-void mu__rank_task(const struct mu__jobs *jobs, unsigned rank, mu_resolution *resolution)
+static void set_task(const struct mu__jobs *jobs, unsigned rank,
+                     mu_resolution *resolution)
 {
     const char *type;
 
@@ -162,35 +163,8 @@ int mu__ranks_add(const struct mu__ranks *ranks, mu_error *ret_error,
     for (unsigned rank = 0; rv == 0 && rank < ranks->layout->tasks; rank++)
         rv = add_rank(ranks, rank, ret_error, resolution);
     if (rv == 0)
-        mu__rank_task(ranks->jobs, ranks->rank, resolution);
+        set_task(ranks->jobs, ranks->rank, resolution);
     return rv;
-}
-
-static int set_rpc_layer(const struct mu__pass *pass,
-                         const struct mu__rank_settings *settings, mu_error *ret_error,
-                         mu_resolution *resolution)
-{
-    return mu__rank_text(pass, settings->rpc_layer, resolution->rpc_layer,
-                         sizeof resolution->rpc_layer, ret_error);
-}
-
-int mu__ranks_resolve(const struct mu__pass *pass,
-                      const struct mu__rank_settings *settings, struct mu__ranks *ranks,
-                      uint64_t job, const char *bind_address, mu_error *ret_error,
-                      mu_resolution *resolution)
-{
-    struct mu__jobs jobs;
-    int rv = mu__rank_jobs(pass, settings->jobs, ranks->layout->tasks, ret_error, &jobs);
-
-    ranks->jobs = &jobs;
-    if (rv == 0)
-        rv = mu__rank_port(pass, settings->port, job, ranks->layout->node_tasks_max,
-                           ret_error, &ranks->port);
-    if (rv == 0)
-        rv = mu__ranks_add(ranks, ret_error, resolution);
-    if (rv == 0 && bind_address != NULL)
-        rv = mu__rank_bind(bind_address, "bind_address", ret_error, resolution);
-    return rv != 0 ? rv : set_rpc_layer(pass, settings, ret_error, resolution);
 }
 
 /* ---- Only rank 0's address is known ---- */
@@ -233,11 +207,8 @@ static void write_bind(mu_resolution *resolution, const char *host)
 /* Port 0 of a task that the cluster lists becomes its port there. */
 static void take_port(const mu_resolution *resolution, char *url)
 {
-    const char *own =
-        resolution->cluster == NULL
-            ? NULL
-            : mu_cluster_address(resolution->cluster, resolution->task_type,
-                                 resolution->task_index);
+    const char *own = mu_cluster_address(resolution->cluster, resolution->task_type,
+                                         resolution->task_index);
     const char *port = own == NULL ? NULL : strrchr(own, ':');
     size_t size = strlen(url);
 
@@ -245,15 +216,15 @@ static void take_port(const mu_resolution *resolution, char *url)
         (void)snprintf(url + size - 2, MU__URL_BYTES - (size - 2), "%s", port);
 }
 
-int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
-                  mu_resolution *resolution)
+/* Take "host:port" as the address to listen at. This task, and the cluster, are known. */
+static int set_bind(const char *address, mu_error *ret_error, mu_resolution *resolution)
 {
     char url[MU__URL_BYTES];
     mu_error inner;
     int rv = mu__address_url(address, &inner, url);
 
     if (rv != 0)
-        return mu_error_set(ret_error, rv, "%s: %s", source, inner.message);
+        return mu_error_set(ret_error, rv, "bind_address: %s", inner.message);
     take_port(resolution, url);
     (void)snprintf(resolution->bind_address, sizeof resolution->bind_address, "%.280s",
                    url);
@@ -263,15 +234,12 @@ int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
 int mu__rank_host(struct mu__requests *requests, const char *source, mu_error *ret_error,
                   char *ret_host)
 {
-    const struct mu__request own = {
-        .kind = MU__REQUEST_HOST_NAME, .name = "", .tries = 1};
-    struct mu__request found = {.kind = MU__REQUEST_ADDRESSES, .tries = 1};
-    const struct mu__answer *answer = mu__requests_get(requests, &own);
+    const char *name = mu__request_host_name(requests);
+    const struct mu__request found = {.kind = MU__REQUEST_ADDRESSES,
+                                      .name = name == NULL ? "localhost" : name,
+                                      .tries = 1};
+    const struct mu__answer *answer = mu__requests_get(requests, &found);
 
-    if (answer == NULL)
-        return MU__LATER;
-    found.name = answer->code == 0 ? answer->data : "localhost";
-    answer = mu__requests_get(requests, &found);
     if (answer == NULL)
         return MU__LATER;
     for (const char *at = answer->code == 0 ? answer->data : ""; *at != '\0';
@@ -313,6 +281,33 @@ static int find_bind(struct mu__requests *requests, const char *source,
     return rv;
 }
 
+static int set_rpc_layer(const struct mu__pass *pass,
+                         const struct mu__rank_settings *settings, mu_error *ret_error,
+                         mu_resolution *resolution)
+{
+    return mu__rank_text(pass, settings->rpc_layer, resolution->rpc_layer,
+                         sizeof resolution->rpc_layer, ret_error);
+}
+
+int mu__ranks_resolve(const struct mu__pass *pass,
+                      const struct mu__rank_settings *settings, struct mu__ranks *ranks,
+                      uint64_t job, const char *bind_address, mu_error *ret_error,
+                      mu_resolution *resolution)
+{
+    struct mu__jobs jobs;
+    int rv = mu__rank_jobs(pass, settings->jobs, ranks->layout->tasks, ret_error, &jobs);
+
+    ranks->jobs = &jobs;
+    if (rv == 0)
+        rv = mu__rank_port(pass, settings->port, job, ranks->layout->node_tasks_max,
+                           ret_error, &ranks->port);
+    if (rv == 0)
+        rv = mu__ranks_add(ranks, ret_error, resolution);
+    if (rv == 0 && bind_address != NULL)
+        rv = set_bind(bind_address, ret_error, resolution);
+    return rv != 0 ? rv : set_rpc_layer(pass, settings, ret_error, resolution);
+}
+
 int mu__ranks_meet(const struct mu__pass *pass, const struct mu__rank_settings *settings,
                    const char *source, const char *address, unsigned tasks, unsigned rank,
                    const char *bind_address, mu_error *ret_error,
@@ -330,9 +325,9 @@ int mu__ranks_meet(const struct mu__pass *pass, const struct mu__rank_settings *
         rv = mu__resolution_add(resolution, source, "chief", 0, address, ret_error);
     if (rv != 0)
         return rv;
-    mu__rank_task(&jobs, rank, resolution);
+    set_task(&jobs, rank, resolution);
     if (bind_address != NULL)
-        rv = mu__rank_bind(bind_address, "bind_address", ret_error, resolution);
+        rv = set_bind(bind_address, ret_error, resolution);
     else if (rank != 0)
         rv = find_bind(pass->requests, source, address, ret_error, resolution);
     return rv != 0 ? rv : set_rpc_layer(pass, settings, ret_error, resolution);

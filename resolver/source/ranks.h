@@ -74,14 +74,6 @@ int mu__ranks_meet(const struct mu__pass *pass, const struct mu__rank_settings *
 int mu__rank_host(struct mu__requests *requests, const char *source, mu_error *ret_error,
                   char *ret_host);
 
-/* Take "host:port" as the place to listen at; `source` is for messages. Who we are, and
- * the cluster, are known already: port 0 of a task that is listed is its own port. */
-int mu__rank_bind(const char *address, const char *source, mu_error *ret_error,
-                  mu_resolution *resolution);
-
-/* Set the resolution's task to that of a rank. */
-void mu__rank_task(const struct mu__jobs *jobs, unsigned rank, mu_resolution *resolution);
-
 /* Copy a text setting into a field of the resolution: -MU_EINVALID when it does not
  * fit. */
 int mu__rank_text(const struct mu__pass *pass, unsigned setting, char *field, size_t size,

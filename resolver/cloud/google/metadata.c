@@ -394,8 +394,6 @@ int mu__google_parse(const struct mu__answer *answer, const char *what,
             return rv;
         mu__answer_set_parsed(answer, root, root_free);
     }
-    if (answer->parsed == NULL)
-        return mu_error_set(ret_error, -MU_ENOMEM, "%s: out of memory", what);
     *ret_root = answer->parsed;
     return 0;
 }

@@ -33,11 +33,6 @@ static int out_of_memory(struct address_look_up *look_up)
 
 /* ---- The system's look-up ---- */
 
-static int fail_system(struct address_look_up *look_up, int status)
-{
-    return fails(look_up, mu__look_up_code(status), gai_strerror(status));
-}
-
 static int add_found(struct address_look_up *look_up, const struct addrinfo *found)
 {
     int rv = 0;
@@ -112,7 +107,7 @@ static int request_system(struct address_look_up *look_up)
     int rv = get_addresses_of_name(look_up->name, &found);
 
     if (rv != 0)
-        return fail_system(look_up, rv);
+        return fails(look_up, mu__look_up_code(rv), gai_strerror(rv));
     rv = add_found(look_up, found);
     freeaddrinfo(found);
     return rv;
