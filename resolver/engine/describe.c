@@ -210,7 +210,7 @@ static void pause_words(const struct mu__answer *answer, char *out, size_t size)
 
     mu__retry_time(answer->retry_after_ms, time, sizeof time);
     if (answer->retry_after_ms != 0)
-        (void)snprintf(out, size, "; it wants to be left alone for %s", time);
+        (void)snprintf(out, size, "; Retry-After: %s", time);
 }
 
 int mu__answer_check(const struct mu__answer *answer, const char *what,

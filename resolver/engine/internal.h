@@ -88,7 +88,7 @@ void mu__entry_fails(struct mu__entry *entry, const mu_error *error);
 /* Free the paths of mu__resolver_set_watched_paths. */
 void mu__resolver_forget_watched_paths(mu_resolver *resolver);
 
-/* -MU_ENOMEM, with its words. */
+/* Sets the error "out of memory"; returns -MU_ENOMEM. */
 int mu__resolver_out_of_memory(mu_error *ret_error);
 
 /* ---- Functions of the program's own: own.c ---- */

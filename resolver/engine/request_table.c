@@ -32,7 +32,7 @@ struct mu__requests {
     size_t pending;
     unsigned runs;
     const char *who;
-    char **explanation; /* "WHO: words" */
+    char **explanation; /* lines "RESOLVER: text" */
     size_t explanation_count;
     struct mu__answer no_memory;
     struct mu__answer too_many;

@@ -87,12 +87,12 @@ struct mu__request_tls {
 struct mu__request {
     enum mu__request_kind kind;
     const char *name;
-    unsigned again; /* 0. Another number asks anew: for a new token, say */
+    unsigned again; /* 0. Another number is another request: for a new token, say */
     uint32_t timeout_ms;
     size_t bytes_max;   /* of the answer; a larger one is -MU_EEXHAUSTED */
     unsigned tries;     /* 1: one; 0: as many as the query's time allows */
-    bool retry_missing; /* what is not found (a name, a file, status 404) may come
-                                   to be: try again */
+    bool retry_missing; /* what is not found (a name, a file, status 404) may appear:
+                           try again */
 
     bool new_only; /* of WRITE: a file that is there already stays as it is:
                                    -MU_EEXISTS */

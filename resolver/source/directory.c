@@ -205,8 +205,8 @@ static int read_tasks(struct look *look, const char *names, mu_resolution *resol
     return rv;
 }
 
-/* The error of missing tasks also tells of those that have expired, since that is
- * another matter. */
+/* Check for missing tasks. The error also counts those whose entries have expired: they
+ * had been there. */
 static int check_expected(const struct look *look, const mu_cluster *cluster)
 {
     int rv = mu__expected_check(&look->shape, look->source, cluster, look->error);

@@ -171,7 +171,7 @@ static int read_list(const struct mu__pass *pass, unsigned setting,
     }
 }
 
-/* Parse one of some words, as its number. */
+/* Parse a word of a list as its number there. */
 static int read_word(const struct mu__pass *pass, unsigned setting,
                      const char *const *words, const char *expected, mu_error *ret_error,
                      int *ret_number)

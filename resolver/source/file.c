@@ -21,7 +21,8 @@ static int detect(const struct mu__pass *pass, mu_error *ret_why)
     return mu__setting_detect(pass, PATH, ret_why);
 }
 
-/* TF_CONFIG's keys are no jobs, so one of them tells the two apart. */
+/* Whether the text is a TF_CONFIG: its keys are no names of jobs, so one of them is
+ * enough. */
 static bool has_tf_config_keys(const cJSON *root)
 {
     static const char *const keys[] = {"cluster", "task", "rpc_layer", "environment",

@@ -146,7 +146,7 @@ static int lsf_find(const struct mu__pass *pass, mu_error *ret_error,
 static const char pbs_file[] = "PBS_NODEFILE";
 static const char pbs_rank[] = "PBS_VNODENUM";
 
-/* The number of the host, where PBS does not tell that of the place. */
+/* The number of the host, for a PBS without the number of the task's place. */
 static const char pbs_node[] = "PBS_NODENUM";
 
 static int pbs_detect(const struct mu__pass *pass, mu_error *ret_why)

@@ -313,7 +313,8 @@ struct leader {
     int index;
 };
 
-/* A task that makes calls itself ends without being told. */
+/* Whether the leader must tell a task that the job is done: a task that makes calls
+ * itself ends without it. */
 static bool needs_joining(const void *arg, const char *type, int index)
 {
     const struct leader *leader = arg;

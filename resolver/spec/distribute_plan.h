@@ -22,13 +22,14 @@ enum mu__plan_barrier {
 enum mu__plan_warning {
     MU__PLAN_NO_EVAL = 1,           /* the worker function evaluates */
     MU__PLAN_NO_EVAL_STRATEGY = 2,  /* the default one is taken */
-    MU__PLAN_EVAL_LEFT_OUT = 4      /* locally nobody evaluates without a function */
+    MU__PLAN_EVAL_LEFT_OUT = 4      /* in local mode nothing evaluates without the
+                                       function */
 };
 
 struct mu__plan_request {
     int mode;                   /* enum mu_mode */
     const mu_cluster *cluster;  /* NULL or empty: none */
-    const char *type;           /* NULL or "": not told */
+    const char *type;           /* NULL or "": not known */
     int index;
     bool between_graph;         /* of the strategy */
     bool has_eval;

@@ -47,8 +47,8 @@ int mu__host_list_add(struct mu__host_list *list, const char *name);
 size_t mu__host_list_find(const struct mu__host_list *list, const char *name,
                           size_t length);
 
-/* Whether two names are of the same host, as far as names tell: "n1" and "n1.cluster"
- * are; of addresses all counts. */
+/* Whether two names are of the same host, as far as names show it: "n1" and
+ * "n1.cluster" are; addresses are compared as a whole. */
 bool mu__host_same(const char *a, const char *b);
 
 /* Whether one of the list is the same host. */

@@ -32,10 +32,10 @@ void mu__problems_done(struct mu__problems *problems);
 void mu__problems_add(struct mu__problems *problems, enum mu__problem_grade grade,
                       const char *format, ...) MU_PRINTF(3, 4);
 
-/* The cluster of a text as far as it can be read: the text itself (`is_tf_config` false),
- * or the one that a text of TF_CONFIG has. `source` begins the words. Returns 0 also when
- * there are problems; *ret_cluster is the caller's, NULL when nothing could be read.
- * -MU_ENOMEM. */
+/* The cluster of a text as far as it can be read: the text itself (`is_tf_config`
+ * false), or the one in a text of TF_CONFIG. Messages begin with `source`. Returns 0
+ * also when there are problems; *ret_cluster is the caller's, NULL when nothing could
+ * be read. -MU_ENOMEM. */
 int mu__problems_read(struct mu__problems *problems, const char *text, size_t size,
                       const char *source, bool is_tf_config, mu_cluster **ret_cluster);
 

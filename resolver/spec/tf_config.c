@@ -72,7 +72,7 @@ static int read_cluster(const cJSON *item, mu_tf_config *config, mu_error *error
     return 0;
 }
 
-/* The index of a task whose text gives none: the only one that it can be. */
+/* The index of a task whose text gives none: that of the job's only task. */
 static int only_index(const mu_tf_config *config, const char *name, mu_error *error,
                       int *ret_index)
 {

@@ -69,8 +69,8 @@ static bool is_ascii(const char *name)
 }
 
 /* Look up a name with letters beyond ASCII as DNS has it ("xn--..."). The system takes
- * a name to be in the locale's encoding: ours are UTF-8, so this thread has such a
- * locale meanwhile. */
+ * a name to be in the locale's encoding; ours are UTF-8, so this thread has a UTF-8
+ * locale during the call. */
 static int get_addresses_of_letters(const char *name, struct addrinfo **ret_found)
 {
     locale_t letters = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);

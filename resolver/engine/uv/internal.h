@@ -71,7 +71,7 @@ struct mu__request_work {
 struct mu__work_kind {
     enum mu__blocking_pool pool;
     int (*run)(struct mu__request_work *task);
-    bool names_itself; /* its errors name what was asked */
+    bool names_itself; /* its errors name the request */
     bool ends_soon;    /* it ends soon once it is cancelled, so closing waits for it */
 };
 

@@ -56,7 +56,7 @@ static int fail(struct program *p, int code, const char *words)
 
 /* ---- Arguments and variables ---- */
 
-/* The words that begin with `letter`, without it: of "aget-token" "get-token". */
+/* Collect the words that begin with `letter`, without it: "get-token" of "aget-token". */
 static void pick(const char *words, size_t size, char letter, char **out)
 {
     for (size_t i = 0; i < size; i += strlen(words + i) + 1)
@@ -378,7 +378,7 @@ static int attend(struct program *p, const atomic_bool *cancelled)
         if (ended)
             return judge(p, status);
     }
-    return fail(p, -MU_ECANCELLED, "nobody wants its answer any more");
+    return fail(p, -MU_ECANCELLED, "it was cancelled");
 }
 
 static void program_done(struct program *p)

@@ -1,5 +1,4 @@
-/* Writing files for resolvers that tell others where a task is. Blocking: for a thread
- * that may wait. */
+/* Writing files, for registries of tasks. Blocking: for a thread that may wait. */
 #ifndef MU_RESOLVER_WRITE_UV_H
 #define MU_RESOLVER_WRITE_UV_H
 
