@@ -84,9 +84,7 @@ bool mu__requests_out_of_memory(const struct mu__requests *requests);
 /* How many runs have begun with these requests (mu__requests_begin_pass with NULL). */
 unsigned mu__requests_runs(const struct mu__requests *requests);
 
-/* How many exchanges are not settled; the i-th exchange in the order of requesting,
- * NULL past the end. */
-size_t mu__requests_pending(const struct mu__requests *requests);
+/* The i-th exchange in the order of requesting; NULL past the end. */
 struct mu__exchange *mu__requests_at(const struct mu__requests *requests, size_t i);
 
 /* The i-th line of this run's explanation (mu__requests_explain): "RESOLVER: text".

@@ -29,7 +29,6 @@ struct mu__requests {
     bool has_ended;                /* mu__requests_end was called */
     unsigned late;                 /* new requests since then */
     bool is_out_of_memory;         /* there was no memory for a request of this run */
-    size_t pending;
     unsigned runs;
     const char *who;
     char **explanation; /* lines "RESOLVER: text" */
@@ -100,7 +99,6 @@ static struct mu__exchange *add(struct mu__requests *requests,
     exchange->requests = requests;
     exchange->who = requests->who;
     requests->items[requests->count++] = exchange;
-    requests->pending++;
     return exchange;
 }
 
@@ -161,7 +159,6 @@ void mu__exchange_settle(struct mu__exchange *exchange)
     assert(!exchange->settled && !exchange->in_flight);
     exchange->settled = true;
     exchange->due_ms = 0;
-    exchange->requests->pending--;
 }
 
 void mu__exchange_give_up(struct mu__exchange *exchange)
@@ -304,11 +301,6 @@ bool mu__requests_out_of_memory(const struct mu__requests *requests)
 unsigned mu__requests_runs(const struct mu__requests *requests)
 {
     return requests->runs;
-}
-
-size_t mu__requests_pending(const struct mu__requests *requests)
-{
-    return requests->pending;
 }
 
 struct mu__exchange *mu__requests_at(const struct mu__requests *requests, size_t i)

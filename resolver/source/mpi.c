@@ -28,16 +28,14 @@ static int read_file(struct mu__requests *requests, const char *path, mu_error *
                      struct nodes *nodes)
 {
     const struct mu__answer *answer = mu__request_file(requests, path);
-    mu_error inner;
     int rv;
 
     if (answer == NULL)
         return MU__LATER;
-    rv = mu__answer_check(answer, nodes->source, &inner);
-    if (rv != 0)
-        return mu_error_set(ret_error, rv, "%s", inner.message);
-    return mu__host_file_parse(answer->data, answer->size, nodes->source, ret_error,
-                               &nodes->hosts, &nodes->slots);
+    rv = mu__answer_check(answer, nodes->source, ret_error);
+    return rv != 0 ? rv
+                   : mu__host_file_parse(answer->data, answer->size, nodes->source,
+                                         ret_error, &nodes->hosts, &nodes->slots);
 }
 
 static int read_list(const char *text, mu_error *ret_error, struct nodes *nodes)
