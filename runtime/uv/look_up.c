@@ -1,4 +1,4 @@
-/* Memory. A look-up is its waiter's until it is done, and its thread's once it is
+/* A look-up job belongs to its waiter until it is done, and to its thread once it is
  * dropped. */
 #define _GNU_SOURCE /* EAI_NODATA */
 
@@ -13,21 +13,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who waits, on its stack, with a loop of its own. */
+/* A call of mu__look_up, on its stack, with a loop of its own. */
 struct waiter {
     uv_loop_t loop;
-    uv_timer_t limit;
+    uv_timer_t timer;           /* of the timeout */
     struct mu__blocking_jobs *blocking_jobs;
     struct look_up_job *look_up;    /* NULL: it is done, or dropped */
     unsigned timeout_ms;
-    mu_error error;             /* what it has come to, unless `addresses` has some */
+    mu_error error;             /* the result, when `addresses` has none */
     struct mu__addresses addresses;
 };
 
-/* On its way to a thread and back. */
 struct look_up_job {
-    struct mu__blocking_job job;   /* first: it casts */
-    struct waiter *waiter;      /* of its thread, until it is dropped */
+    struct mu__blocking_job job;    /* first: it casts */
+    struct waiter *waiter;      /* valid until the job is dropped */
     uint16_t port;
     int status;                 /* of getaddrinfo */
     int system_error;           /* errno, when the status is EAI_SYSTEM */
@@ -35,7 +34,7 @@ struct look_up_job {
     char name[];
 };
 
-/* ---- What was found ---- */
+/* ---- Results ---- */
 
 static bool has(const struct mu__addresses *addresses, const struct addrinfo *one)
 {
@@ -109,7 +108,7 @@ static void on_looked_up(struct mu__blocking_job *job)
     struct waiter *waiter = look_up->waiter;
 
     waiter->look_up = NULL;
-    uv_close((uv_handle_t *)&waiter->limit, NULL);
+    uv_close((uv_handle_t *)&waiter->timer, NULL);
     if (look_up->status == 0)
         take(look_up->found, &waiter->addresses);
     else
@@ -117,9 +116,9 @@ static void on_looked_up(struct mu__blocking_job *job)
     free_look_up(job);
 }
 
-static void on_limit(uv_timer_t *limit)
+static void on_timeout(uv_timer_t *timer)
 {
-    struct waiter *waiter = limit->data;
+    struct waiter *waiter = timer->data;
     unsigned others = mu__blocking_job_waits_for(&waiter->look_up->job);
     char why[80] = "";
 
@@ -130,7 +129,7 @@ static void on_limit(uv_timer_t *limit)
                        waiter->timeout_ms, why);
     mu__blocking_job_drop(&waiter->look_up->job);
     waiter->look_up = NULL;
-    uv_close((uv_handle_t *)limit, NULL);
+    uv_close((uv_handle_t *)timer, NULL);
 }
 
 static struct look_up_job *look_up_new(const char *name, uint16_t port)
@@ -151,8 +150,8 @@ static struct look_up_job *look_up_new(const char *name, uint16_t port)
 
 /* ---- Waiting ---- */
 
-/* Until it is done, or dropped: the timer is closed then, and nothing else keeps the
- * loop. */
+/* Run the loop until the job is done or dropped: then the timer is closed, which alone
+ * keeps the loop alive. */
 static void wait_for(struct waiter *waiter, struct look_up_job *look_up)
 {
     look_up->waiter = waiter;
@@ -162,9 +161,9 @@ static void wait_for(struct waiter *waiter, struct look_up_job *look_up)
         return;
     }
     waiter->look_up = look_up;
-    waiter->limit.data = waiter;
-    (void)uv_timer_init(&waiter->loop, &waiter->limit);
-    (void)uv_timer_start(&waiter->limit, on_limit, waiter->timeout_ms, 0);
+    waiter->timer.data = waiter;
+    (void)uv_timer_init(&waiter->loop, &waiter->timer);
+    (void)uv_timer_start(&waiter->timer, on_timeout, waiter->timeout_ms, 0);
     (void)uv_run(&waiter->loop, UV_RUN_DEFAULT);
 }
 
@@ -193,7 +192,7 @@ static void run(struct waiter *waiter, struct look_up_job *look_up)
     (void)uv_loop_close(&waiter->loop);
 }
 
-/* ---- From outside ---- */
+/* ---- The call ---- */
 
 static bool is_number(const char *name, uint16_t port, struct mu__addresses *addresses)
 {

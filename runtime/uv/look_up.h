@@ -1,6 +1,6 @@
-/* What a name stands for, for who cannot go on before it is known: a node that begins. A
- * look-up cannot be ended, so it is made on a job's thread (blocking.h); who has
- * waited until the limit leaves it to that thread. */
+/* Synchronous look-ups of host names, for a node that starts and cannot go on without the
+ * address. A look-up cannot be cancelled, so it is a blocking job (blocking.h), which is
+ * left to its thread when the timeout has passed. */
 #ifndef MU_RUNTIME_LOOK_UP_UV_H
 #define MU_RUNTIME_LOOK_UP_UV_H
 
@@ -20,14 +20,14 @@ struct mu__addresses {
     } items[MU__ADDRESSES_MAX];
 };
 
-/* The addresses of `name`, IPv4 and IPv6, each once and in the system's order; of more
- * than MU__ADDRESSES_MAX the first. A number is its own address, at once.
+/* The addresses of `name`, IPv4 and IPv6, each once and in the system's order; at most
+ * the first MU__ADDRESSES_MAX. A numeric address needs no look-up.
  *
  * Returns: 0, and there is one at least; -MU_EDEADLINE: no answer within `timeout_ms`;
  *          -MU_ENOTFOUND: there is no such name, or it has no address; -MU_EUNAVAILABLE:
- *          it cannot be known now; -MU_ENOMEM; -MU_EEXHAUSTED. The words say why alone,
- *          as part of a sentence.
- * Thread:  any, also a loop's, which stands still. */
+ * the system's resolver fails now; -MU_ENOMEM; -MU_EEXHAUSTED. The message has the
+ *          reason only, as part of a sentence.
+ * Thread:  any; blocks a loop's. */
 int mu__look_up(const char *name, uint16_t port, unsigned timeout_ms, mu_error *ret_error,
                 struct mu__addresses *ret_addresses);
 
