@@ -5,20 +5,42 @@
 #define MU_RUNTIME_LOOK_UP_UV_H
 
 #include "muster/error.h"
+#include "runtime/uv/blocking.h"
 
 #include <netinet/in.h>
 #include <stdint.h>
 
 enum { MU__ADDRESSES_MAX = 16 };
 
+union mu__address {
+    struct sockaddr any;
+    struct sockaddr_in v4;
+    struct sockaddr_in6 v6;
+};
+
+/* Addresses of a name, IPv4 and IPv6, each once and in the system's order; at most the
+ * first MU__ADDRESSES_MAX. */
 struct mu__addresses {
     unsigned count;
-    union {
-        struct sockaddr any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-    } items[MU__ADDRESSES_MAX];
+    union mu__address items[MU__ADDRESSES_MAX];
 };
+
+/* A look-up as a blocking job, for a loop that goes on meanwhile. Its owner starts it,
+ * and frees it with free() in done(), unless it was dropped. */
+struct mu__look_up_job {
+    struct mu__blocking_job job;    /* first: it casts */
+    void *owner;
+    int status;                 /* of getaddrinfo */
+    int system_error;           /* errno, when the status is EAI_SYSTEM */
+    struct mu__addresses addresses;     /* when the status is 0; may be none */
+    uint16_t port;
+    char name[];
+};
+
+/* NULL: out of memory. */
+struct mu__look_up_job *mu__look_up_job_new(const char *name, uint16_t port,
+                                            void (*done)(struct mu__blocking_job *job),
+                                            void *owner);
 
 /* The addresses of `name`, IPv4 and IPv6, each once and in the system's order; at most
  * the first MU__ADDRESSES_MAX. A numeric address needs no look-up.
