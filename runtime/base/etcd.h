@@ -18,12 +18,6 @@
 #define MU__ETCD_REVOKE "/v3/lease/revoke"
 #define MU__ETCD_AUTHENTICATE "/v3/auth/authenticate"
 
-enum {
-    /* etcd's default limits: */
-    MU__ETCD_OPS_MAX = 128,         /* operations of a transaction */
-    MU__ETCD_BYTES_MAX = 1536 << 10 /* a request, in etcd's own encoding */
-};
-
 /* ---- Requests ---- */
 
 /* Each makes the whole body. Lease ids are at most INT64_MAX; 0 lets etcd choose. */

@@ -104,24 +104,9 @@ static int check_escapes(const struct document *d)
     return 0;
 }
 
-/* The first byte of a zero-terminated text that is not UTF-8; NULL: all are. */
-static const char *find_bad_utf8(const char *text)
-{
-    const char *end = text + strlen(text);
-
-    while (text < end) {
-        size_t length = mu__utf8_length(text, end);
-
-        if (length == 0)
-            return text;
-        text += length;
-    }
-    return NULL;
-}
-
 static bool is_utf8(const char *text)
 {
-    return text == NULL || find_bad_utf8(text) == NULL;
+    return text == NULL || mu__utf8_valid(text, strlen(text));
 }
 
 /* Check an item, its siblings and all below; `depth`: lists and objects around it. */
@@ -136,7 +121,7 @@ static int check_items(const struct document *d, const cJSON *item, unsigned dep
                             d->source, MU__JSON_DEPTH_MAX);
     for (; item != NULL && rv == 0; item = item->next) {
         if (!is_utf8(item->string) || !is_utf8(item->valuestring))
-            return refuse(d, find_bad_utf8(d->text), "UTF-8");
+            return refuse(d, mu__utf8_find_bad(d->text, d->end), "UTF-8");
         rv = check_items(d, item->child, depth + 1);
     }
     return rv;

@@ -28,7 +28,7 @@ int mu__json_parse(const char *text, size_t size, const char *source, mu_error *
 int mu__json_parse_large(const char *text, size_t size, const char *source,
                          mu_error *ret_error, cJSON **ret_root);
 
-/* Check that no key stands twice in an object (cJSON keeps both and answers with the
+/* Check that an object has no key twice (cJSON keeps both, and its look-up returns the
  * first). `path` begins the message, as in "TF_CONFIG: cluster". Returns -MU_EEXISTS
  * naming the key, -MU_ENOMEM. */
 int mu__json_check_keys(const cJSON *object, const char *path, mu_error *ret_error);

@@ -65,21 +65,23 @@ static bool is_ascii8(const char *text)
     return (word & UINT64_C(0x8080808080808080)) == 0;
 }
 
-bool mu__utf8_valid(const void *data, size_t size)
+const char *mu__utf8_find_bad(const char *text, const char *end)
 {
-    const char *at = data;
-    const char *end = at + size;
-
-    while (end - at >= 8 && is_ascii8(at))
-        at += 8;
-    while (at < end) {
-        size_t length = mu__utf8_length(at, end);
+    while (end - text >= 8 && is_ascii8(text))
+        text += 8;
+    while (text < end) {
+        size_t length = mu__utf8_length(text, end);
 
         if (length == 0)
-            return false;
-        at += length;
+            return text;
+        text += length;
     }
-    return true;
+    return NULL;
+}
+
+bool mu__utf8_valid(const void *data, size_t size)
+{
+    return mu__utf8_find_bad(data, (const char *)data + size) == NULL;
 }
 
 void mu__make_utf8(char *text)

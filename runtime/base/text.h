@@ -18,6 +18,9 @@ enum {
  * one (also when they are cut off at `end`, overlong, or a surrogate). */
 size_t mu__utf8_length(const char *at, const char *end);
 
+/* The first byte before `end` that is not UTF-8; NULL: all are. */
+const char *mu__utf8_find_bad(const char *text, const char *end);
+
 /* Whether all of `size` bytes are UTF-8. */
 bool mu__utf8_valid(const void *data, size_t size);
 

@@ -1,7 +1,7 @@
 /* Counted byte buffers: frames, the arguments of closures, pieces of tensors.
  *
- * The count is not atomic. A buffer belongs to one thread at a time: whoever makes it
- * hands it to the loop with a message, and from then on only the loop counts. */
+ * The count is not atomic. A buffer belongs to one thread at a time: its maker passes it
+ * to the loop with a message, and from then on only the loop counts. */
 #ifndef MU_RUNTIME_BUF_H
 #define MU_RUNTIME_BUF_H
 

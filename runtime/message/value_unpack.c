@@ -236,7 +236,7 @@ static void load_dims(const uint8_t *ext, unsigned rank, uint64_t *dims)
         dims[i] = mu__load_little64(ext + MU__TENSOR_FIXED + sizeof *dims * i);
 }
 
-/* The tensor's place in the tail: behind the last one, at the next multiple of 16. */
+/* The tensor's bytes in the tail: behind the last one's, at the next multiple of 16. */
 static int take_tail(struct unpacking *in, uint64_t offset, size_t bytes,
                      const uint8_t **ret_data)
 {

@@ -2,7 +2,7 @@
  *
  * Threads: the loop thread is the one that runs the loop. Everything here is for the loop
  * thread, except mu__world_uv_post, which any thread may call from mu__world_uv_open on
- * until `closed` of mu__world_uv_close is called; the owner sees to it that nobody calls
+ * until `closed` of mu__world_uv_close is called; the owner ensures that no thread calls
  * it after that. Hooks run on the loop thread, one at a time, called by the loop, never
  * inside an operation.
  *

@@ -7,7 +7,7 @@
  *   u64 from        incarnation of the sender
  *   u64 to          incarnation of the receiver; 0: not known yet (in a HELLO)
  *   u32 count       records that follow
- *   u32 epoch       of the receiver's link, as its HELLO said; 0: it said none
+ *   u32 epoch       of the receiver's side of the link, from its HELLO; 0: unknown
  *
  * All numbers are little-endian. HELLO, REFUSE, BYE and PIECE carry one record of the
  * table below, DATA records of the node's own table, PING none. HELLO and REFUSE keep

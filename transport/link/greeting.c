@@ -3,9 +3,9 @@
  *      DIALLING --out_up, say HELLO--> GREETING --their HELLO--> UP
  *
  * The peer's HELLO may also come first (it dialled us): it is remembered, and the link is
- * up as soon as ours is said. A HELLO whose `to` is not our incarnation asks for ours;
- * one that names it answers ours. So two nodes that dial each other at the same moment
- * say at most two HELLOs each, and never go on answering.
+ * up as soon as ours is sent. A HELLO whose `to` is not our incarnation requests ours;
+ * one with our incarnation answers ours. So two nodes that dial each other at the same
+ * moment send at most two HELLOs each, and do not answer for ever.
  *
  * Each dial begins an epoch of the link, and each HELLO carries the epoch of its sender's
  * side. Frames of the peer carry our epoch: with long delays, a connection of a former
@@ -31,8 +31,8 @@
  * more then. Later rests, after dials in vain, can be cut short as always: of two nodes
  * that both rest for long, the first to dial wakes the other.
  *
- * Going down always starts over with a fresh outgoing connection, because nobody can tell
- * whether the old one leads to the peer's old process or its new one. */
+ * A link that went down always begins with a new outgoing connection, because the old one
+ * may lead to the peer's old process or its new one. */
 #include "transport/link/internal.h"
 
 #include <inttypes.h>

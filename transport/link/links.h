@@ -90,8 +90,8 @@ int mu__links_new(const struct mu__links_config *config,
 /* Without upcalls. Frames that wait are freed. */
 void mu__links_free(struct mu__links *links);
 
-/* The events to give to the wire, with the links as owner; burst_end is left to the
- * owner, who flushes after its turn. */
+/* The events of the wire, whose owner the links are. burst_end is handled by the owner of
+ * the links, which flushes after its turn. */
 void mu__links_out_up(struct mu__links *links, uint32_t out);
 void mu__links_out_down(struct mu__links *links, uint32_t out, const char *reason);
 void mu__links_writable(struct mu__links *links, uint32_t out);
@@ -126,8 +126,8 @@ void mu__links_allow(struct mu__links *links, const char *type, uint32_t index);
 int mu__links_move(struct mu__links *links, const char *type, uint32_t index,
                    const char *url);
 
-/* Put a message into the frame for msg->to.node. Takes msg. -MU_EUNAVAILABLE when there
- * is no such node (any more). */
+/* Put a message into the frame for msg->to.node. Takes msg. -MU_EUNAVAILABLE when no link
+ * to that node is up. */
 int mu__links_transmit(struct mu__links *links, struct mu__msg *msg);
 
 /* Send what this turn has put into frames. */

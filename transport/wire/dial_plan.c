@@ -137,7 +137,7 @@ struct mu__dial_step mu__dial_plan_step(struct mu__dial_plan *plan, uint64_t now
     return step;
 }
 
-/* ---- words ---- */
+/* ---- reasons as text ---- */
 
 static void add(char *out, size_t size, const char *before, const char *text)
 {
