@@ -8,8 +8,8 @@
 #include "actors/packing.h"
 #include "actors/references.h"
 #include "resolver/spec/cluster.h"
+#include "runtime/base/text.h"
 #include "runtime/message/arguments.h"
-#include "runtime/message/value_layout.h"
 
 #include <stddef.h>
 #include <string.h>
