@@ -102,7 +102,7 @@ static int save_parts(struct mu__ckpt_writer *writer, mu_variable **sorted, size
     return rv == 0 ? mu__ckpt_writer_finish(writer, ret_error) : rv;
 }
 
-/* All but the newest, and the one that was just saved: it may be an older step. */
+/* Remove all but the newest and the one that was just saved, whose step may be older. */
 static void remove_old(const mu_checkpoint_options *o, uint64_t saved)
 {
     char path[MU__CKPT_PATH_BYTES];
@@ -348,8 +348,8 @@ int mu_checkpoint_read(const char *path, mu_error *ret_error, mu_value **ret_con
 
 /* ---- restoring ---- */
 
-/* As many shards as it had; if it is there with another number, then with that which
- * variables have that say none. */
+/* Open with the saved number of shards; a variable that is there with another number is
+ * opened with shards 0, which leaves the number to the library. */
 static int open_variable(mu_node *node, const struct mu__ckpt_part *part,
                          const void *content, int64_t timeout_ms, mu_error *ret_error,
                          mu_variable **ret_variable)
@@ -379,8 +379,8 @@ static int open_variable(mu_node *node, const struct mu__ckpt_part *part,
     return rv;
 }
 
-/* The content is assigned also to one that this call may have created: another task may
- * have been faster. */
+/* The content is assigned even where this call may have created the variable with it:
+ * another task may have been faster. */
 static int restore_part(mu_node *node, const struct mu__ckpt_reader *reader,
                         const struct mu__ckpt_part *part, int64_t timeout_ms,
                         mu_error *ret_error)

@@ -307,7 +307,7 @@ int mu_tasks_alive(mu_node *node, const char *tasks, int64_t timeout_ms,
                            ret_alive);
 }
 
-/* A program's versions are one more than the service's, whose request has the same. */
+/* Versions are the service's plus one, here and in the request; 0: none is known. */
 int mu_tasks_watch(mu_node *node, const char *tasks, uint64_t version, int64_t timeout_ms,
                    mu_error *ret_error, uint64_t *ret_version, mu_value **ret_tasks)
 {

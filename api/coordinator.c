@@ -46,7 +46,7 @@ mu_node *mu__coordinator_reach(mu_coordinator *c, mu_error *ret_error)
     return NULL;
 }
 
-/* One at a time. */
+/* Make it the node's coordinator; false: the node has one. */
 static bool enlist(mu_coordinator *c)
 {
     bool is_free;
@@ -59,7 +59,7 @@ static bool enlist(mu_coordinator *c)
     return is_free;
 }
 
-/* From here on its node cannot find it. */
+/* From now on closing the node does not detach it. */
 static void unlist(mu_coordinator *c)
 {
     uv_mutex_lock(&c->node->lock);
@@ -143,7 +143,8 @@ static void finished_raising(struct mu__pending *pending)
     free(detached);
 }
 
-/* The error once it may be told, -MU_EAGAIN until then, 0 when there is none any more. */
+/* The error once all other closures are cancelled, -MU_EAGAIN until then, 0 when there is
+ * none any more. */
 static int raise_on_loop(mu_coordinator *c, mu_node *node, mu_error *ret_error)
 {
     if (c->raising == MU__RAISING_ANSWERED) {
@@ -207,7 +208,7 @@ int mu_coordinator_open(mu_node *node, int64_t timeout_ms, mu_error *ret_error,
     return 0;
 }
 
-/* On the node's side; true when the client actor has let go of the session. */
+/* True when the client actor has let go of the session. */
 static bool close_session(mu_node *node, int64_t timeout_ms)
 {
     struct mu__client_call call = {.call.operation = MU__CLIENT_CLOSE};
@@ -215,7 +216,7 @@ static bool close_session(mu_node *node, int64_t timeout_ms)
     return mu__client_call(node, &call, timeout_ms, NULL) == 0;
 }
 
-/* The client actor may still write to the session: the memory goes with the node's. */
+/* The client actor may still write to the session: it is freed with the node. */
 static void leave_to_node(mu_coordinator *c)
 {
     mu_node *node = c->node;
@@ -226,7 +227,7 @@ static void leave_to_node(mu_coordinator *c)
     mu__node_unref(node);
 }
 
-/* On the loop's thread nothing can be waited for: the memory goes when all has been
+/* On the loop's thread nothing can be waited for: it is freed when all closures were
  * cancelled. */
 static void close_later(mu_coordinator *c)
 {
@@ -287,8 +288,8 @@ static int raise_error(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
     return mu__client_call(node, &call, timeout_ms == 0 ? -1 : timeout_ms, ret_error);
 }
 
-/* An error that was asked for on the loop is pending until it was told, although the
- * session is fine again by then. */
+/* An error that was requested on the loop is pending until the program has got it,
+ * although the session is fine again by then. */
 static bool has_error(const mu_coordinator *c, const mu_node *node)
 {
     return atomic_load_explicit(&c->session.phase, memory_order_acquire) !=
@@ -331,8 +332,8 @@ static int describe_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_
                         closures < session->closures_max ? "; others wait for room" : "");
 }
 
-/* Behind all threads that wait already. *ret_admitted is false when an error is to be
- * raised first. */
+/* Queues behind all threads that wait already. *ret_admitted is false when an error is to
+ * be raised first. */
 static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
                          int64_t timeout_ms, mu_error *ret_error, bool *ret_admitted)
 {
@@ -350,7 +351,7 @@ static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
     return rv;
 }
 
-/* One with errors of its own raises those of no other: it is told to try again. */
+/* A closure with `own_error` raises no error of another one: -MU_EAGAIN instead. */
 static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
                          bool own_error, int64_t timeout_ms, mu_error *ret_error)
 {
@@ -445,7 +446,7 @@ void mu_coordinator_get_stats(mu_coordinator *c, mu_coordinator_stats *ret_count
 
 /* ---- errors ---- */
 
-/* Behind those that were taken before; the session has the latest one first. */
+/* Append the session's errors, which are the latest first, to those taken before. */
 static void take_errors(mu_coordinator *c)
 {
     struct mu__error_entry *entry =

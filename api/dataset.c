@@ -22,12 +22,12 @@ enum {
     RECORDS_DEFAULT = 2,
     MS_NS = 1000000,
     LOOK_AGAIN_MS = 100,
-    WHY_MS = 2000           /* for the chief to say what runs, once the limit is over */
+    WHY_MS = 2000           /* for the chief's status, after the timeout */
 };
 
 /* A shard that is out. */
 struct order {
-    struct order *next;         /* among those that nobody calls */
+    struct order *next;         /* in the dataset's `unwatched` */
     mu_dataset *dataset;
     mu_remote_value *value;
     struct mu__dispensed dispensed;
@@ -41,7 +41,7 @@ struct mu_dataset {
     uv_cond_t changed;
     unsigned refs;                  /* of the program and of each order */
     struct mu__dispenser *dispenser;
-    struct order *unwatched;        /* there was no memory to be called */
+    struct order *unwatched;        /* whose future has no callback yet: no memory */
 };
 
 /* ---- life ---- */
@@ -138,7 +138,7 @@ static struct order *order_new(mu_dataset *dataset)
     return order;
 }
 
-/* Its shard is consumed, or comes back. */
+/* The order's shard is consumed, or with NULL given back. */
 static void order_end(struct order *order, const struct mu__consumer *consumer)
 {
     mu_dataset *dataset = order->dataset;
@@ -169,7 +169,7 @@ static void on_resolved(mu_remote_value *value, void *user)
     order_end(user, consumed ? &consumer : NULL);
 }
 
-/* Hear of its end. Without memory for that it is tried again later. */
+/* Set the callback of the order's future. Without memory that is tried again later. */
 static void watch(struct order *order)
 {
     mu_remote_value *value = order->value;
@@ -279,7 +279,7 @@ static int refuse_out(const mu_dataset *dataset, int code, mu_error *error)
                         (unsigned)mu__dispenser_first_out(dataset->dispenser));
 }
 
-/* With the lock, which others may have meanwhile. 0 when it is worth to look again. */
+/* With the lock, which is released while it waits. 0: look again. */
 static int wait_changed(mu_dataset *dataset, const struct limit *limit, mu_error *error)
 {
     uint64_t now_ns = uv_hrtime();
@@ -299,7 +299,7 @@ static int wait_changed(mu_dataset *dataset, const struct limit *limit, mu_error
     return 0;
 }
 
-/* Who has what is out, behind the words of a limit that has passed. */
+/* Append the chief's status to the message of a timeout: which workers have what. */
 static void add_why(mu_dataset *dataset, mu_error *error)
 {
     mu_value *status = NULL;
@@ -320,7 +320,7 @@ static void add_why(mu_dataset *dataset, mu_error *error)
 
 /* ---- handing out ---- */
 
-/* A shard for an order, which then holds the dataset; or why there is none. */
+/* A shard for an order, which then holds the dataset; or the error why there is none. */
 static int take_shard(mu_dataset *dataset, struct order *order, const struct limit *limit,
                       mu_error *error)
 {

@@ -1,6 +1,6 @@
 /* Locks, on top of keys: a place in the queue is a key that is a lease, put once, so its
- * revision says who came first. Who has the lowest one holds the lock. The others each
- * watch the place before theirs alone, so one of them is woken when it goes. */
+ * revision says who came first. The lowest one holds the lock. The others each watch only
+ * the place before theirs, so one of them is woken when it is deleted. */
 #include "actors/coordination/keys/lock_queue.h"
 #include "api/internal.h"
 #include "node/node.h"
@@ -16,22 +16,22 @@
 
 enum {
     KEY_BYTES = 1024,
-    LOOK_MS = 1000,         /* for who holds it, once the limit has passed */
-    NOTE_FIRST_MS = 5000,   /* after which the log says so; then that doubles, */
+    LOOK_MS = 1000,         /* for a look at the holder, after the timeout */
+    NOTE_FIRST_MS = 5000,   /* until a wait is first logged; then the step doubles, */
     NOTE_STEP_MAX_MS = 60000    /* up to this */
 };
 
-/* Whether a key is there, as far as its watch has told. */
+/* Whether a key is there, by the events of its watch. */
 struct sight {
-    mu_kv_watch *watch;     /* NULL: nobody has looked */
+    mu_kv_watch *watch;     /* NULL: not opened yet */
     bool known;
     bool there;
 };
 
 struct mu_lock {
     mu_node *node;          /* held: see mu__node_ref */
-    uint64_t number;        /* of our place: its revision */
-    struct sight own;       /* of our place */
+    uint64_t number;        /* the revision of our place; 0: none yet */
+    struct sight own;       /* whether our place is there */
     char name[KEY_BYTES];
     char directory[KEY_BYTES];
     char key[KEY_BYTES];
@@ -55,7 +55,7 @@ static int64_t left_ms(int64_t until_ms)
 
 /* ---- Our place ---- */
 
-/* No other place has this name: no other task has ours, no other thread the number. */
+/* A unique key: by this task, the time it was made, and a number of the process. */
 static int name_queue_key(struct mu_lock *lock, mu_error *error)
 {
     static atomic_uint_fast64_t numbers;
@@ -80,8 +80,8 @@ static void done_nothing(void *user, const mu_kv_response *answer)
     (void)answer;
 }
 
-/* Nothing of it stays, whatever became of the put: changes are made in the order in which
- * they were asked for. */
+/* Delete our place, whatever became of the put: the service makes changes in the order of
+ * their requests. */
 static void leave_queue(const struct mu_lock *lock)
 {
     const mu_kv_request removal = {
@@ -145,7 +145,7 @@ static int await_deleted(mu_node *node, const char *key, struct sight *sight,
     return rv;
 }
 
-/* Until then, or until the place before ours has gone. */
+/* Wait until the place before ours is deleted. */
 static int await_before(const struct mu_lock *lock, const struct mu__lock_queue *queue,
                         int64_t until_ms, mu_error *error)
 {
@@ -156,7 +156,8 @@ static int await_before(const struct mu_lock *lock, const struct mu__lock_queue 
     return rv;
 }
 
-/* Who holds it now; or, when that is not heard, held it when we looked last. */
+/* The error of a timeout, with the holder of now; when that cannot be read, of the last
+ * look. */
 static void describe_holder(const struct mu_lock *lock, struct mu__lock_queue *queue,
                        int64_t timeout_ms, mu_error *error)
 {
@@ -169,11 +170,11 @@ static void describe_holder(const struct mu_lock *lock, struct mu__lock_queue *q
                        (long long)timeout_ms, queue->holder, queue->before_count - 1);
 }
 
-/* How long we have waited, and what for: a wait without a limit is not silent. */
+/* How long we have waited, by the monotonic clock: a wait without end is not silent. */
 struct patience {
     int64_t since_ms;
-    int64_t note_ms;        /* when that is said next */
-    int64_t until_ms;       /* negative: no limit */
+    int64_t note_ms;        /* when it is logged next */
+    int64_t until_ms;       /* negative: without end */
 };
 
 /* The message has the line behind its body, in the same memory. */
@@ -221,8 +222,8 @@ static int await_turn(const struct mu_lock *lock, const struct mu__lock_queue *q
     return rv == -MU_EDEADLINE && is_noted ? 0 : rv;
 }
 
-/* Our place may be lost while we wait, when this task was taken for lost: then we come
- * again, as the last. */
+/* Our place may be deleted while we wait, when this task was taken for lost: then we take
+ * another one, as the last. */
 static int acquire(struct mu_lock *lock, int64_t timeout_ms, mu_error *error)
 {
     struct patience patience = {.since_ms = now_ms()};

@@ -3,8 +3,8 @@
  * When the node begins to close, no call is posted any more, and the actors that hold
  * calls complete them and end. A call may still be lost with the mailbox or the inbox
  * that it waits in, when the node has no time for them. So every call is in a list from
- * before it is posted, and whoever is still in the list when everything else has gone is
- * told then.
+ * before it is posted, and the calls that are still in it when all else is closed are
+ * completed then.
  *
  * The state in which calls are refused is entered once, on the loop. A poster announces
  * itself in `posting` before it looks at the state, and the loop enters the state
@@ -82,7 +82,7 @@ void mu__node_say_closed(const mu_node *node, int code, mu_error *ret_error)
                            mu_strerror(code));
 }
 
-/* Between these two, when the first has returned true, the world stays open. */
+/* Between these two, when the first has returned true, the world is not closed. */
 static bool begin_post(mu_node *node)
 {
     if (mu__node_is_forked(node))

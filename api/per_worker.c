@@ -13,8 +13,8 @@
 
 /* ---- requests ---- */
 
-/* Ask the chief something; takes `request`, NULL gives -MU_ENOMEM. The answer is in the
- * call. */
+/* Send `request` to the chief and wait; takes it, NULL gives -MU_ENOMEM. The answer is in
+ * the call. */
 static int request_chief(mu_node *node, struct mu__client_call *call,
                          struct mu__msg *request, int64_t timeout_ms,
                          mu_error *ret_error)
@@ -58,7 +58,7 @@ static int request_to_make(mu_node *node, struct mu__msg *request, int64_t timeo
     return 0;
 }
 
-/* With the function's name, if there is one, behind its body. */
+/* A request with the function's name, if there is one, behind its body. */
 static struct mu__msg *make_request(const char *function, const mu_value *args,
                                     const struct mu__packed *sizes, mu_error *ret_error)
 {
@@ -200,7 +200,7 @@ int mu_node_explain(mu_node *node, uint64_t closure, const char *name, int64_t t
     return rv;
 }
 
-/* The value is not changed by it. */
+/* The call does not change the value. */
 static int explain_value(mu_node *node, const mu_remote_value *value, int64_t timeout_ms,
                          mu_error *ret_error, mu_value **ret_reasons)
 {

@@ -58,8 +58,8 @@ int mu_node_wait_job(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 
 enum { RUN_END_MS = 2000 };
 
-/* What the job's run came to is stored before anybody hears of it: what starts then is
- * another run. */
+/* The outcome of the job's run is stored before any task learns of it: a task that starts
+ * then is in another run. */
 static void end_run(mu_node *node, int code, const char *message, int64_t timeout_ms)
 {
     bool is_short = timeout_ms >= 0 && timeout_ms < RUN_END_MS;

@@ -1,4 +1,4 @@
-/* The public calls of muster/tpu.h: each one is an evaluation in a loop of its own. */
+/* The public calls of muster/tpu.h: each one is a query in a loop of its own. */
 #include "node/discovery/loop_query.h"
 #include "resolver/cloud/google/tpu.h"
 #include "resolver/engine/uv/cloud_library.h"
@@ -112,7 +112,7 @@ static int run_request(void *owner, struct mu__requests *requests, mu_error *ret
                                                 c->restart_type, ret_error);
 }
 
-/* All that a handle can mean; the caller frees *ret_states. */
+/* The states of all TPUs that the handle stands for; the caller frees *ret_states. */
 static int describe_all(mu_tpu *tpu, int64_t timeout_ms, mu_error *ret_error,
                         mu_tpu_state **ret_states, size_t *ret_count)
 {
@@ -230,7 +230,7 @@ static void sleep_ms(int64_t ms)
         ;
 }
 
-/* One look: 0, or why not. */
+/* Whether all are healthy at this moment: 0, or the error. */
 static int look(mu_tpu *tpu, int64_t left_ms, mu_error *ret_error)
 {
     const struct mu__cloud *cloud;

@@ -13,7 +13,7 @@
 /* Variables up to this many bytes have one shard, unless asked otherwise. */
 enum { ONE_SHARD_BYTES_MAX = 64 << 10 };
 
-enum { OPENS_MAX = 4 };     /* while others create it with ever other numbers of shards */
+enum { OPENS_MAX = 4 };     /* tries, while others recreate it with other shards */
 
 /* ---- Opening ---- */
 
@@ -97,7 +97,7 @@ static int check_spec(mu_node *node, const mu_variable_spec *spec, mu_error *ret
 
 /* ---- Calling ---- */
 
-enum { IDS_NEAR = 16 };     /* more are on the heap */
+enum { IDS_NEAR = 16 };     /* ids on the stack; more are on the heap */
 
 static struct mu__variable_call call_of(const mu_variable *variable, int operation,
                                         int64_t timeout_ms)
@@ -228,7 +228,8 @@ static int64_t left_ms(int64_t timeout_ms, uint64_t began_ns)
     return spent_ms > timeout_ms ? 0 : timeout_ms - spent_ms;
 }
 
-/* `*ret_found` is set when it is there with another number of shards alone. */
+/* *ret_found: the number of shards of the variable that is there, when only that number
+ * is another one; else 0. */
 static int open_as(mu_node *node, const mu_variable_spec *spec,
                    const struct mu__shape *shape, int64_t timeout_ms, mu_error *ret_error,
                    uint32_t *ret_found, mu_variable **ret_variable)

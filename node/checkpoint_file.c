@@ -1,6 +1,6 @@
 /* A checkpoint is written under a name of its own and renamed when all of it is on the
- * disk. Its writer holds a lock on it (flock), so that what a writer left that has died
- * is told from what one is writing now. */
+ * disk. Its writer holds a lock on it (flock), by which other writers tell a file that is
+ * being written from one whose writer has died. */
 #include "node/checkpoint_file.h"
 
 #include "actors/packing.h"
@@ -102,7 +102,7 @@ static void flush_directory(const char *path)
 
 /* ---- writing ---- */
 
-/* Locked, and still there: another writer may have taken it for one that was left. */
+/* Locked, and still there: before the lock another writer may have removed it. */
 static bool is_ours(int fd)
 {
     struct stat about;
@@ -154,7 +154,8 @@ static bool ends_with(const char *text, const char *end)
     return length >= strlen(end) && strcmp(text + length - strlen(end), end) == 0;
 }
 
-/* Of all steps: what is before the last "-" of the name is the checkpoint's. */
+/* Remove what writers of this checkpoint left when they died, of all its steps: its name
+ * is what is before the last "-". */
 static void remove_all_left(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -288,7 +289,8 @@ static int write_ends(struct mu__ckpt_writer *writer, const uint8_t *index, uint
     return number;
 }
 
-/* The lock goes with the close, and the name under which it would be removed before. */
+/* Renamed before the close, which releases the lock: under the old name another writer
+ * would remove it. */
 static int rename_to_path(struct mu__ckpt_writer *writer)
 {
     int number = rename(writer->under, writer->path) == 0 ? 0 : errno;

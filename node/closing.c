@@ -110,8 +110,8 @@ void mu_node_unref(mu_node *node)
         mu__node_unref(node);
 }
 
-/* No loop, world or wire is left. An abandoned node stays: a thread that did not end may
- * look at it. */
+/* Release the node when loop, world and wire are closed. An abandoned one stays: a thread
+ * that did not end may use it. */
 static void drop(mu_node *node)
 {
     if (state_of(node) != MU__NODE_ABANDONED)
@@ -241,7 +241,7 @@ static bool end_callees(mu_node *node)
     return true;
 }
 
-/* Without memory for it, in the next step. */
+/* Without memory for the messages it is tried again in the next step. */
 static void on_leaving(uv_timer_t *timer)
 {
     mu_node *node = timer->data;
@@ -250,7 +250,8 @@ static void on_leaving(uv_timer_t *timer)
         (void)uv_timer_start(timer, on_closing, 0, CLOSING_STEP_MS);
 }
 
-/* No run begins once goodbye is said: from then on others run what had not begun here. */
+/* No run begins once goodbye is said: from then on other workers run the closures that
+ * had not begun here. */
 static void begin_closing(mu_node *node)
 {
     if (!mu__node_move(node, MU__NODE_LEAVING))
@@ -346,7 +347,7 @@ void mu_node_close_async(mu_node *node, void (*closed)(void *user), void *user)
     node->lifecycle.closed_user = user;
     atomic_store(&node->lifecycle.timeout_ms, -1);
     mu__coordinator_detach(node, 0);
-    /* The stop is asked for when the store has heard of it. */
+    /* Otherwise lifecycle.stop is sent when the store has recorded it. */
     if (!mu__node_leave_run_later(node))
         begin_closing(node);
 }

@@ -62,7 +62,7 @@ static int read_tls(struct mu__http_tls *tls, mu_error *ret_error)
                         "both or none");
 }
 
-/* Of a file without the end of its line. */
+/* From the variable, or the first line of the file. */
 static int read_password(struct mu__store_access *access, mu_error *ret_error)
 {
     int rv = copy_variable("MUSTER_ETCD_PASSWORD", ret_error, &access->password);

@@ -7,12 +7,11 @@
 
 #include <stddef.h>
 
-/* "\"PATH\" cannot be WHAT: WORDS", with the code for the system's `number`:
+/* "\"PATH\" cannot be WHAT: TEXT", with the code and text for `number`, an errno:
  * -MU_ENOTFOUND, -MU_EPERMISSION, -MU_EEXHAUSTED, -MU_EINVALID, or -MU_EUNKNOWN. */
 int mu__file_error(const char *path, const char *what, int number, mu_error *ret_error);
 
-/* Open a file for reading. Of anything but a regular file -MU_EDATALOSS; else as
- * mu__file_error says. */
+/* Open a regular file for reading; anything else is -MU_EDATALOSS. */
 int mu__file_open(const char *path, mu_error *ret_error, int *ret_fd);
 
 /* All of a file, of a pipe, or of "/dev/fd/N", up to `most` bytes, with a zero behind

@@ -1,4 +1,4 @@
-/* What a public node is made of; for node/ only. */
+/* The parts of a public node (mu_node), and what node/ and api/ do with it. */
 #ifndef MU_NODE_NODE_H
 #define MU_NODE_NODE_H
 
@@ -104,10 +104,10 @@ struct mu__node_offer {
 struct mu__node_discovery {
     struct mu__discovery *handle;   /* NULL: there is no resolver */
     bool stops;
-    char refused_change[512];       /* that was logged last */
+    char refused_change[512];       /* the error of a change, as it was logged last */
 };
 
-/* What a node of the library's own has besides options; all may be NULL. */
+/* Settings of nodes that the library opens for itself; all may be NULL. */
 struct mu__node_extra {
     const char *only;           /* as in struct mu__member_config */
     const char *only_why;
@@ -130,7 +130,7 @@ struct mu_node {
     unsigned forks;                 /* mu__process_forks() of the process it is in */
     struct mu__lifecycle lifecycle;
     struct mu__node_calls calls;
-    uv_mutex_t lock;                /* guards both coordinators and what says so */
+    uv_mutex_t lock;                /* guards both coordinators, and what says so */
     struct mu_coordinator *coordinator;
     struct mu_coordinator *unclosed_coordinator;    /* freed with the node */
     struct mu__node_program program;
@@ -152,7 +152,7 @@ struct mu_node {
 int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
                   mu_error *ret_error, mu_node **ret_node);
 
-/* As mu_node_open, but another thread can end its search for the cluster. */
+/* mu_node_open, whose search for the cluster another thread can end. */
 int mu__node_open_until(const mu_node_options *options, struct mu__discover_stop *stop,
                         mu_error *ret_error, mu_node **ret_node);
 
@@ -161,26 +161,26 @@ int mu__node_open_until(const mu_node_options *options, struct mu__discover_stop
 void mu__node_ref(mu_node *node);
 void mu__node_unref(mu_node *node);
 
-/* Let remote and per-worker values be this node's. */
+/* Make this node the owner of its remote and per-worker values. */
 void mu__node_init_future_owner(mu_node *node);
 
 /* The cluster as it is now; the caller frees it. NULL: out of memory. Any thread. */
 mu_cluster *mu__node_cluster(mu_node *node);
 
-/* With what mu__discover has found for `options`, which may be nothing. Takes the
- * socket that listens already, and nothing else: the caller calls mu__discovered_done. */
+/* mu__node_open after mu__discover, which has filled in `options`, and `found` (with
+ * nothing, perhaps). Takes the listening socket, and nothing else: the caller calls
+ * mu__discovered_done. */
 int mu__node_open_discovered(const mu_node_options *options,
                              const struct mu__node_extra *extra,
                              struct mu__discovered *found, mu_error *ret_error,
                              mu_node **ret_node);
 
-/* With a resolver: go on telling where this task is, and looking who the others are.
- * Before the loop runs, or on its thread. */
+/* With a resolver: keep this task announced, and the cluster resolved. Before the loop
+ * runs, or on its thread. */
 int mu__node_start_discovery(mu_node *node, const mu_node_options *options,
                              const struct mu__discovered *found, mu_error *ret_error);
 
-/* What was told is taken back; nothing is looked for any more. Loop thread. May be called
- * again. */
+/* Withdraw the announcement and end the discovery. Loop thread. May be called again. */
 void mu__node_stop_discovery(mu_node *node);
 
 /* The member's news of the cluster; the owner is the node. */
@@ -193,16 +193,16 @@ bool mu__node_on_loop(const mu_node *node);
  * threads are not there, so nothing of it may be waited for or locked. */
 bool mu__node_is_forked(const mu_node *node);
 
-/* Set the error of a call that was refused with that code: the node is closed, or (see
- * above) not this process's. */
+/* Set the error of a call that was refused with `code`: the node is closed, or
+ * forked. */
 void mu__node_say_closed(const mu_node *node, int code, mu_error *ret_error);
 
-/* Where this node hosts the coordination service: the store hears that it is closed in
- * order. To be called before the closing begins, by no loop's thread. */
+/* On a host of the coordination service: let the store record that this host leaves in
+ * order. To be called before the closing begins, not on a loop's thread. */
 void mu__node_leave_run(mu_node *node);
 
-/* The same without waiting, for a host with a store that lasts: `stop` is sent then.
- * False: there is nothing to wait for. Loop thread. */
+/* The same without waiting, for a host with a store that lasts: lifecycle.stop is sent
+ * when it is done. False: there is nothing to record. Loop thread. */
 bool mu__node_leave_run_later(mu_node *node);
 
 /* Post `call` to an actor and wait until it is completed; returns call->code.
@@ -228,11 +228,11 @@ unsigned mu__node_ps_count(mu_node *node);
 /* A call on this node has failed: it may be why its program does. Any thread. */
 void mu__node_note_error(mu_node *node, const mu_error *error);
 
-/* The mode in which mu_node_main runs what mu_node_set_distribute has set, if that is
- * so. */
+/* Set the mode in which mu_node_main runs what mu_node_set_distribute has set. Does
+ * nothing when that was not called. */
 void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment);
 
-/* Run it, as this node's task. */
+/* Run what mu_node_set_distribute has set, as this node's task. */
 int mu__node_run_distributed(mu_node *node, mu_error *ret_error);
 
 /* ---- Its coordinator: api/coordinator.c ---- */

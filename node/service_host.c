@@ -51,7 +51,7 @@ static int find_store(struct mu__service_host *host, const mu_node_options *o,
                         host->store, count);
 }
 
-/* Only where it is of use: it may be that of another task's resolver. */
+/* Read on hosts alone: elsewhere the variables may be meant for the resolver etcd. */
 static int read_access(struct mu__service_host *host, mu_error *error)
 {
     mu_error inner;

@@ -1,6 +1,6 @@
-/* A node in the real world, put together: the member, a libuv loop (its own or the
- * program's), world, files, the discovery of its cluster, and a wire of libuv streams
- * that speak the protocol of nng's sockets. closing.c has the rest of its life. */
+/* Opens a node in the real world: the member, a libuv loop (its own or the program's),
+ * world, files, the discovery of its cluster, and a wire of libuv streams that speak the
+ * protocol of nng's sockets. closing.c closes it. */
 #include "node/node.h"
 
 #include "actors/coordination/store/journal.h"
@@ -142,13 +142,14 @@ static void set_address(mu_node *node, const mu_node_options *o)
                                                  node->address};
 }
 
-/* What others are told of this process. */
+/* What peers are told of this process. */
 struct process_names {
     char host[UV_MAXHOSTNAMESIZE];
     char listens[MU__OWN_ADDRESS_BYTES];
 };
 
-/* The port of the socket; where that listens everywhere, at the host that others use. */
+/* The socket's url; when it listens at any address, with the host of the node's
+ * address. */
 static void write_listens(const mu_node *node, char *out)
 {
     const char *url = mu__wire_uv_url(node->wire);
@@ -241,7 +242,7 @@ static int open_files(mu_node *node, const mu_node_options *o, mu_error *ret_err
     return rv;
 }
 
-/* Where this task was told to be, a socket listens already. */
+/* Where this task was announced, a socket listens already. */
 static int open_wire(mu_node *node, const mu_node_options *o,
                      struct mu__discovered *found, mu_error *ret_error)
 {
@@ -257,7 +258,8 @@ static int post_to_world(void *world, struct mu__msg *msg)
     return mu__world_uv_post(world, msg);
 }
 
-/* World, wire, member, in this order; what was opened is closed by running the loop. */
+/* World, wire, member, in this order. After a failure the caller runs the loop, so that
+ * their handles close. */
 static int open_parts(mu_node *node, const mu_node_options *o,
                       const struct mu__node_extra *extra, struct mu__discovered *found,
                       mu_error *ret_error)
@@ -387,7 +389,7 @@ static int open_on_loop(mu_node *node, const mu_node_options *o,
     return rv;
 }
 
-/* The loop's thread starts when everything is in place, so nothing here races with it. */
+/* The loop's thread starts when all parts are open, so nothing here races with it. */
 static int open_on_thread(mu_node *node, const mu_node_options *o,
                           const struct mu__node_extra *extra,
                           struct mu__discovered *found, mu_error *ret_error)
@@ -475,7 +477,7 @@ int mu_node_open(const mu_node_options *options, mu_error *ret_error, mu_node **
     return find_and_open(options, NULL, NULL, ret_error, ret_node);
 }
 
-/* ---- looking ---- */
+/* ---- address and task ---- */
 
 const char *mu_node_address(const mu_node *node)
 {

@@ -136,7 +136,7 @@ static void break_if_left(struct mu__thread_barrier *barrier)
             break_left(barrier, i);
 }
 
-/* The last one opens it for all. */
+/* The last participant has come: the generation ends for all. */
 static void open_it(struct mu__thread_barrier *barrier)
 {
     barrier->generation++;

@@ -1,4 +1,4 @@
-/* Telling a server its cluster.
+/* Assigning a cluster to a server.
  *
  * A server that waits for its cluster is two nodes, one after the other at the same
  * address: the first speaks with clients that offer a cluster spec and with nobody else,
@@ -151,7 +151,7 @@ static int check_offer(const mu_server_assignment *assignment, mu_error *ret_err
     return rv;
 }
 
-/* Clients that offer at the same time must not be taken for each other. */
+/* The offering client's task index: clients that offer at the same time must differ. */
 static int random_index(void)
 {
     uint32_t number = 0;

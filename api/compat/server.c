@@ -1,4 +1,4 @@
-/* Servers. A server is a node and what was said when it was started. */
+/* Servers. A server is a node, and what it was started with. */
 #include "muster/compat/server.h"
 
 #include "api/compat/compat.h"
@@ -93,7 +93,7 @@ static int check_task(const mu_server_options *o, mu_error *ret_error)
     return 0;
 }
 
-/* ---- birth ---- */
+/* ---- starting ---- */
 
 static void server_free(mu_server *server)
 {
@@ -212,7 +212,7 @@ int mu__server_start_discovered(const mu_server_options *o, struct mu__discovere
     return rv;
 }
 
-/* What the resolver says of the layer and the environment counts, as TF_CONFIG's does. */
+/* The resolver's rpc_layer and environment win over the options', as TF_CONFIG's do. */
 static int start_searching(mu_server_options *o, mu_error *ret_error,
                            mu_server **ret_server)
 {
@@ -314,7 +314,7 @@ int mu_server_start_from_environment(const mu_server_options *options,
     return rv;
 }
 
-/* ---- looking ---- */
+/* ---- what it was started with ---- */
 
 int mu_server_matches(const mu_server *server, const mu_server_options *options)
 {
@@ -358,7 +358,7 @@ const mu_session_config *mu_server_config(const mu_server *server)
     return &server->config;
 }
 
-/* ---- life and end ---- */
+/* ---- joining and stopping ---- */
 
 /* The limit covers all; what is left of it. */
 static int64_t left_ms(int64_t timeout_ms, uint64_t began_ns)
@@ -371,7 +371,7 @@ static int64_t left_ms(int64_t timeout_ms, uint64_t began_ns)
 }
 
 
-/* Without a node of its own there is nothing but to wait for the stop. */
+/* Of a server without a node, which has nothing but the stop to wait for. */
 static int wait_stopped(mu_server *server, int64_t timeout_ms, mu_error *ret_error)
 {
     uint64_t began_ns = uv_hrtime();
@@ -431,7 +431,7 @@ static int close_node(mu_server *server, int64_t timeout_ms, mu_error *ret_error
     return mu_node_close(server->node, left_ms(timeout_ms, began_ns), ret_error);
 }
 
-/* False: somebody else does, or has. */
+/* False: another thread stops it, or has. */
 static bool begin_stop(mu_server *server)
 {
     bool is_first;

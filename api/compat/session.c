@@ -1,10 +1,10 @@
 /* Sessions of the tasks that share parameters.
  *
  * The key "session/NAME" is there while the parameters are ready, with the path of the
- * checkpoint that was restored. The chief takes it away before it begins, and puts it
- * with a lease: so it never speaks of a chief of before, whose parameters may be half
- * overwritten already. Below it, "session/NAME/failed" says why the chief's last try came
- * to nothing, until the next one begins. */
+ * checkpoint that was restored. The chief deletes it before it begins, and puts it with a
+ * lease: so it is never that of an earlier chief, whose parameters may be half
+ * overwritten already. Below it, "session/NAME/failed" says why the chief's last try
+ * has failed, until the next one begins. */
 #include "api/compat/compat.h"
 
 #include "actors/job/job.h"
@@ -28,7 +28,7 @@ enum {
     RECOVERY_WAIT_MS = 30000,
     NAME_BYTES_MAX = 200,
     KEY_BYTES = 256,
-    LOOKUP_MS = 250,          /* for how long the service is asked about the chief */
+    LOOKUP_MS = 250,            /* for a request to the service about the chief */
     LOOK_MS = 1000,             /* between two looks for the chief's failure, */
     FIRST_LINE_MS = 3000,       /* and before the first line in the log */
     CLOSE_MS = 1000,
@@ -52,10 +52,10 @@ struct opening {
     char key[KEY_BYTES];
     uint64_t began_ns;
     bool has_service;
-    char *restored;             /* NULL: nothing is known yet */
-    const atomic_bool *over;    /* a worker's: nobody needs it any more; NULL: no */
-    int64_t line_ms;            /* a worker's: when the log says next what it waits for */
-    char failed[LINE_BYTES];    /* a worker's: of the chief, that the log has said */
+    char *restored;             /* the checkpoint; "": initialized; NULL: not yet known */
+    const atomic_bool *over;    /* a worker's: it is not needed any more; may be NULL */
+    int64_t line_ms;            /* a worker's: when it logs next what it waits for */
+    char failed[LINE_BYTES];    /* a worker's: the chief's failure that was logged */
 };
 
 void mu_session_options_init(mu_session_options *options)
@@ -84,7 +84,7 @@ static int64_t left_ms(const struct opening *opening)
     return spent_ms(opening) > timeout_ms ? 0 : timeout_ms - spent_ms(opening);
 }
 
-/* What is left, but no more than until the next line in the log. */
+/* The time left, but no more than until the next log line. */
 static int64_t step_ms(const struct opening *opening)
 {
     int64_t step = opening->options->recovery_wait_ms;
@@ -121,7 +121,7 @@ static int closed(const struct opening *opening, mu_error *ret_error)
                         opening->node->member.task);
 }
 
-/* What a function of the program came to. Positive numbers are no codes. */
+/* The code and error of a scaffold's function; positive codes become -MU_EUNKNOWN. */
 static int hook(const struct opening *opening, const char *what, int rv,
                 const mu_error *error, mu_error *ret_error)
 {
@@ -145,7 +145,7 @@ static int call_hook(const struct opening *opening, const char *what,
                 ret_error);
 }
 
-/* Whether the program says that all is there: 0, or why not in `words`. */
+/* Whether the program says that the parameters are ready: 0, or why not in `words`. */
 static int request_ready(const struct opening *opening, char words[LINE_BYTES])
 {
     const mu_scaffold *scaffold = &opening->options->scaffold;
@@ -201,7 +201,7 @@ static int begin(mu_node *node, const mu_session_options *options, mu_error *ret
     return 0;
 }
 
-/* Takes what the opening has found out. */
+/* Takes opening->restored. */
 static int make(struct opening *opening, bool is_chief, mu_error *ret_error,
                 mu_session **ret_session)
 {
@@ -222,7 +222,7 @@ static int make(struct opening *opening, bool is_chief, mu_error *ret_error,
     return 0;
 }
 
-/* ---- the chief's ---- */
+/* ---- the chief's session ---- */
 
 static int restore(struct opening *opening, const char *path, mu_error *ret_error)
 {
@@ -259,7 +259,7 @@ static int initialize(struct opening *opening, mu_error *ret_error)
                : mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
 }
 
-/* No directory yet, or none of its files is a checkpoint: there was nothing to lose. */
+/* Without a directory or a checkpoint in it the parameters are initialized. */
 static int restore_or_initialize(struct opening *opening, mu_error *ret_error)
 {
     const mu_session_options *o = opening->options;
@@ -294,7 +294,7 @@ static int make_ready(struct opening *opening, mu_error *ret_error)
                         opening->options->name, words);
 }
 
-/* Nobody who comes now takes the word of a chief of before. */
+/* Delete the key of an earlier chief, so that no worker reads it from now on. */
 static int take_key_away(struct opening *opening, mu_error *ret_error)
 {
     int rv;
@@ -316,7 +316,7 @@ static int put_key(struct opening *opening, mu_error *ret_error)
                      left_ms(opening), ret_error, NULL);
 }
 
-/* Workers that wait hear of it. */
+/* For the log of workers that wait. */
 static void report_failure(const struct opening *opening, const mu_error *error)
 {
     char key[KEY_BYTES + 8];
@@ -362,7 +362,7 @@ int mu_session_open_chief(mu_node *node, const mu_session_options *options,
     return 0;
 }
 
-/* ---- a worker's ---- */
+/* ---- a worker's session ---- */
 
 /* "/job:chief/task:0 at tcp://..." -> "/job:chief/task:0". */
 static void name_chief(const struct opening *opening, char *out, size_t size)
@@ -372,7 +372,7 @@ static void name_chief(const struct opening *opening, char *out, size_t size)
     (void)snprintf(out, size, "%.*s", (int)strcspn(words, " "), words);
 }
 
-/* What is known of the chief: when it was heard. Asks no longer than `timeout_ms`. */
+/* Write the chief's state, and when it was last heard. Waits for `timeout_ms` at most. */
 static void look_for_chief(const struct opening *opening, int64_t timeout_ms, char *out,
                            size_t size)
 {
@@ -428,7 +428,8 @@ static void describe_waiting(const struct opening *opening, const char *what)
 
 static const char no_word[] = "the chief has not said that the parameters are ready";
 
-/* Another task's failure has its name; the loss of the store has none. */
+/* Whether the service has lost its state. The error of a failed task has the task's
+ * name, that of the loss has none. */
 static bool is_loss(const struct opening *opening, int rv, const mu_error *error)
 {
     return rv == -MU_EABORTED && error->task[0] == '\0' &&
@@ -444,7 +445,7 @@ static int take_word(struct opening *opening, mu_kv_item *item, mu_error *ret_er
                : mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
 }
 
-/* Until the next look. */
+/* How long until the next look. */
 static int64_t look_ms(const struct opening *opening)
 {
     int64_t step = step_ms(opening);
@@ -452,7 +453,7 @@ static int64_t look_ms(const struct opening *opening)
     return step < LOOK_MS ? step : LOOK_MS;
 }
 
-/* Registered, and then the key. */
+/* Register with the service, then wait for the key. */
 static int request_for_word(struct opening *opening, mu_error *ret_error,
                         mu_kv_item *ret_item)
 {
@@ -463,7 +464,8 @@ static int request_for_word(struct opening *opening, mu_error *ret_error,
                    : rv;
 }
 
-/* The chief may try again, or be started again: it is waited for all the same. */
+/* Log the chief's failure. It may try again, or be restarted, so it is waited for all the
+ * same. */
 static void look_for_failure(struct opening *opening)
 {
     int64_t timeout_ms = left_ms(opening);
@@ -503,7 +505,7 @@ static bool is_job_done(mu_node *node, mu_error *ret_job)
     return rv == 0;
 }
 
-/* No chief will say anything: the job is done, or this task's run has failed. */
+/* Whether no chief will come: the job is done, or this task's run has failed. */
 static int is_in_vain(const struct opening *opening, mu_error *ret_error)
 {
     const char *name = opening->options->name;
@@ -521,7 +523,7 @@ static int is_in_vain(const struct opening *opening, mu_error *ret_error)
                         name, job.message);
 }
 
-/* In the log: soon, and then from time to time. */
+/* Log what is waited for: soon, and then from time to time. */
 static void note_waiting(struct opening *opening, const char *what)
 {
     int64_t step = opening->options->recovery_wait_ms;
@@ -534,8 +536,7 @@ static void note_waiting(struct opening *opening, const char *what)
     opening->line_ms = spent_ms(opening) + step;
 }
 
-/* When the service was started anew without what it knew, whoever waits has lost
- * nothing. */
+/* A service that has lost its state is no failure for a worker that only waits. */
 static int wait_for_chief(struct opening *opening, mu_error *ret_error)
 {
     mu_kv_item item;
@@ -564,7 +565,7 @@ static int wait_for_chief(struct opening *opening, mu_error *ret_error)
     return late(opening, no_word, ret_error);
 }
 
-/* Without the coordination service there is nothing to wait at. */
+/* Until the program is asked again whether the parameters are ready. */
 static int pause(const struct opening *opening, mu_error *ret_error)
 {
     const struct timespec moment = {0, PAUSE_MS * 1000000};
@@ -668,7 +669,7 @@ const mu_session_config *mu_session_get_config(const mu_session *session)
     return &session->config;
 }
 
-/* A key that cannot be taken away now goes with its lease. */
+/* A key that cannot be deleted now ends with its lease. */
 void mu_session_close(mu_session *session)
 {
     if (session == NULL)

@@ -1,5 +1,5 @@
-/* The calls of one run. In threads, each holds the run's memory, so that one that does
- * not come to its end can be left behind. */
+/* The calls of one run. Each thread holds the run's memory, so that one that does not
+ * return can be left behind. */
 #include "api/distribute/internal.h"
 
 #include <inttypes.h>
@@ -50,7 +50,7 @@ static void end_call(struct mu_context *context)
     uv_mutex_unlock(&run->lock);
 }
 
-/* Who fails breaks the barrier before it leaves, so that the others hear why. */
+/* A failed call breaks the barrier before it leaves, so that the others get its error. */
 static void make_call(struct mu_context *context)
 {
     struct mu__distribution *run = context->run;
@@ -87,8 +87,8 @@ static bool all_have_ended(const struct mu__distribution *run, bool evaluates)
     return true;
 }
 
-/* Those of one kind. Without an error for as long as `timeout_ms` says (negative: for
- * ever); from the first error on, for as long as the options say. Lock held. */
+/* Wait for the calls that evaluate, or for the others: without an error for `timeout_ms`
+ * (negative: without end); from the first error on, for end_timeout_ms. Lock held. */
 static void await_ends(struct mu__distribution *run, bool evaluates, int64_t timeout_ms)
 {
     uint64_t began_ns = uv_hrtime();
@@ -111,7 +111,7 @@ static void await_ends(struct mu__distribution *run, bool evaluates, int64_t tim
     }
 }
 
-/* The workers, then the evaluator, which is told that nobody trains any more. */
+/* The workers, then the evaluator, whose function learns by `trained` to return. */
 static void await_all(struct mu__distribution *run)
 {
     uv_mutex_lock(&run->lock);
@@ -135,7 +135,7 @@ static void leave_behind(struct mu__distribution *run, struct mu_context *contex
     mu__distribution_failed(run, &error);
 }
 
-/* Join who has ended, and count who has not. */
+/* Join the threads that have ended; returns how many have not. */
 static size_t join_all(struct mu__distribution *run)
 {
     size_t left = 0;
@@ -189,7 +189,7 @@ static size_t call_in_threads(struct mu__distribution *run)
     return join_all(run);
 }
 
-/* An error ends the row. */
+/* One after the other, until an error. */
 static void call_in_turn(struct mu__distribution *run)
 {
     for (size_t i = 0; i < run->plan.runs_count && !atomic_load(&run->over); i++)

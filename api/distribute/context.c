@@ -35,8 +35,8 @@ static int make_strategy(struct mu_context *context, mu_error *ret_error)
                                   ret_error, &context->strategy);
 }
 
-/* The session_master of TF_CONFIG is what this process connects to: no thread that stands
- * for another task does. */
+/* The session_master of TF_CONFIG is the target of this process alone, not of threads
+ * that stand for other tasks. */
 static void set_target(struct mu_context *context)
 {
     const struct mu__distribution *run = context->run;
@@ -77,7 +77,7 @@ void mu__context_done(struct mu_context *context)
     context->result = NULL;
 }
 
-/* What the function returned, with the words that it has set for that. */
+/* The error of a function's code: as the function has set it, if it has for this code. */
 static int judge(struct mu_context *context, int rv, mu_error *ret_error)
 {
     mu_error *own = &context->error;
@@ -111,7 +111,7 @@ int mu__context_call(struct mu_context *context, mu_error *ret_error)
     return judge(context, rv, ret_error);
 }
 
-/* ---- who it is ---- */
+/* ---- the task ---- */
 
 mu_context *mu_context_current(void)
 {
@@ -211,7 +211,7 @@ const mu_session_config *mu_context_session_config(const mu_context *context)
     return &context->strategy.config;
 }
 
-/* ---- the others ---- */
+/* ---- the other calls and tasks ---- */
 
 int mu_context_has_barrier(const mu_context *context)
 {
@@ -352,7 +352,7 @@ int mu_context_session(mu_context *context, const mu_session_options *options,
     return rv;
 }
 
-/* ---- what comes of it ---- */
+/* ---- the result ---- */
 
 void mu_context_return(mu_context *context, mu_value *value)
 {

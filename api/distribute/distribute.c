@@ -20,7 +20,7 @@ struct retained {
     mu_server *server;
     bool leads;
     bool has_chief;
-    unsigned runs;              /* of this thread, with whatever server */
+    unsigned runs;              /* of this thread so far, with any server */
 };
 
 static _Thread_local struct retained retained;
@@ -36,7 +36,7 @@ void mu_distribute_options_init(mu_distribute_options *options)
     mu_node_options_init(&options->node_options);
 }
 
-/* ---- words ---- */
+/* ---- log ---- */
 
 void mu__distribution_say(struct mu__distribution *run, int level, const char *format,
                           ...)
@@ -121,7 +121,7 @@ void mu__distribution_unhold(struct mu__distribution *run)
         run_free(run);
 }
 
-/* The threads that meet, by their names. */
+/* The barrier of threads, with the names of its participants. */
 static int make_barrier(struct mu__distribution *run)
 {
     unsigned count = 0;
@@ -198,7 +198,7 @@ made:
 
 /* ---- the server ---- */
 
-/* A server is configured as the strategy wants its task to be. */
+/* The session config of this process's server is the strategy's for its task. */
 static int configure_own(struct mu__distribution *run, mu_error *error)
 {
     bool evaluates = strcmp(run->spec.task_type, "evaluator") == 0;
@@ -278,8 +278,8 @@ static int start_server(struct mu__distribution *run, mu_error *error)
     return 0;
 }
 
-/* A node that was given gets what can still be given to it: its settings. Threads it has
- * already. */
+/* The caller's node gets the settings of the session config; its number of threads cannot
+ * change any more. */
 static int use_node(struct mu__distribution *run, mu_error *error)
 {
     const mu_session_config *config = &run->own.config;
@@ -332,7 +332,7 @@ static int end_job(struct mu__distribution *run, const mu_error *why, mu_error *
     return mu__tasks_end(run->node, has_chief, why, run->options.end_timeout_ms, error);
 }
 
-/* A call that was left behind may use its node as long as the process lives. */
+/* A call that was left behind may still use its node, which then stays open. */
 static int close_nodes(struct mu__distribution *run, size_t left, mu_error *error)
 {
     int rv = 0;
@@ -348,7 +348,7 @@ static int close_nodes(struct mu__distribution *run, size_t left, mu_error *erro
     return rv;
 }
 
-/* What came first counts; what goes wrong behind it is told in the log. */
+/* The first error counts; a later one is logged. */
 static int first_of(struct mu__distribution *run, int rv, int later, const mu_error *why,
                     mu_error *ret_error)
 {
@@ -487,7 +487,7 @@ void mu__node_set_mode(mu_node *node, int mode, bool ignore_environment)
     node->program.distribute->ignore_environment = ignore_environment;
 }
 
-/* Errors are told here, too: of a run that failed, only the first is returned. */
+/* Of all calls, since of their errors only the first is returned. */
 static void log_results(mu_node *node, const mu_value *results)
 {
     char line[768];

@@ -1,5 +1,5 @@
-/* The end of a run of independent tasks: who serves waits for it, and the leading task
- * tells those who serve, parameter servers say, once they are there to hear it. */
+/* The end of a run of independent tasks: tasks that only serve (parameter servers) wait
+ * for it, and the leading task ends it once they are connected. */
 #include "api/distribute/independent.h"
 
 #include "actors/task_set.h"
@@ -12,8 +12,8 @@
 #include <string.h>
 
 enum {
-    LEAVE_MS = 5000,            /* for the others to hear of the end, */
-    ALONE_MS = 200,             /* and one look at whether they have */
+    LEAVE_MS = 5000,            /* for the others to leave after the end, */
+    ALONE_MS = 200,             /* and for one look at whether they have */
     PAUSE_MS = 20,
     STATUS_MS = 1000
 };
@@ -43,8 +43,7 @@ static int await_end(struct mu__task_news *news, int64_t timeout_ms, mu_error *r
     return news->job.code == -MU_ECLOSED ? -MU_ECLOSED : 0;
 }
 
-/* Nobody but this task is connected any more, or the service was elsewhere and has
- * gone. */
+/* Whether only this task is connected; also when the service does not answer. */
 static bool is_alone(mu_node *node)
 {
     const char *self = mu_node_task(node);
@@ -83,8 +82,8 @@ static bool hosts_service(mu_node *node)
     return hosts;
 }
 
-/* Whoever hosts the service stays until the others have heard from it that the job has
- * ended, and have left. */
+/* The service's host stays until the others have got the key of the end, and have
+ * left. */
 static void host_to_the_end(mu_node *node, int64_t timeout_ms)
 {
     const uint64_t began_ns = uv_hrtime();
@@ -97,7 +96,7 @@ static void host_to_the_end(mu_node *node, int64_t timeout_ms)
         uv_sleep(PAUSE_MS);
 }
 
-/* Without a chief nobody can say that the job is done but by a key. */
+/* Without a chief the end of the job is a key. */
 static int join_by_key(struct mu__distribution *run, mu_error *ret_error)
 {
     int rv = mu__tasks_open(run, ret_error);
@@ -165,7 +164,7 @@ int mu__tasks_end(mu_node *node, bool has_chief, const mu_error *why, int64_t ti
                             timeout_ms, ret_error);
 }
 
-/* ---- waiting for those who join ---- */
+/* ---- waiting for tasks that only serve ---- */
 
 static int64_t left_of(int64_t timeout_ms, uint64_t began_ns)
 {
@@ -174,8 +173,8 @@ static int64_t left_of(int64_t timeout_ms, uint64_t began_ns)
     return timeout_ms < 0 ? -1 : left_ms < 0 ? 0 : left_ms;
 }
 
-/* As the service knows it. A task of a job that is not coordinated, an evaluator say, is
- * not even known before. */
+/* Wait until the service has them as connected. A task whose job is not coordinated, an
+ * evaluator say, is unknown to it (-MU_ENOTFOUND) before that. */
 static int await_states(mu_node *node, const char *tasks, int64_t timeout_ms,
                         mu_error *ret_error)
 {
@@ -217,7 +216,7 @@ static uint64_t count_connected(mu_node *node, const struct mu__task_set *tasks)
     return count;
 }
 
-/* By this task's own links: the service answers nobody who is in error, and a run that
+/* The same by this task's own links: the service answers no task in error, and a run that
  * has failed brings its leading task into that state. */
 static int await_links(mu_node *node, const char *text, int64_t timeout_ms,
                        mu_error *ret_error)

@@ -1,4 +1,4 @@
-/* What came of each call, as maps; and one of them as bytes, for another process. */
+/* The results of calls, as maps; and one of them as bytes, for another process. */
 #include "api/distribute/internal.h"
 #include "runtime/message/codec.h"
 
@@ -17,7 +17,7 @@ static int set_text(mu_value *map, const char *key, const char *text)
 {
     mu_value *value = mu_value_string(text);
 
-    /* Words from elsewhere may be no UTF-8. */
+    /* Text from another process may be no UTF-8. */
     return mu_value_set(map, key, value != NULL ? value : mu_value_string("?"));
 }
 

@@ -37,8 +37,8 @@ static bool is_same(const uv_interface_address_t *interface, const struct sockad
                   sizeof v6->sin6_addr) == 0;
 }
 
-/* Those that the host's name stands for come first among equals. NULL, or what is to be
- * said. */
+/* Raise the ranks of addresses that the host's name stands for. NULL, or a line for the
+ * log. */
 static const char *prefer_named(const uv_interface_address_t *all, int count,
                                 unsigned *ranks)
 {

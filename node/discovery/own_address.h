@@ -14,7 +14,7 @@ enum {
 /* A numeric address: what the host's own name stands for, if it is one of an interface's;
  * else that of the first interface that is up; IPv4 before IPv6, and never loopback
  * (unless there is nothing else) nor link-local. Blocks while the name is looked up.
- * NULL, or a sentence for the log: that took too long, and it is as without a name. */
+ * NULL, or a line for the log: the lookup took too long, and the name does not count. */
 const char *mu__own_host(char ret_host[MU__OWN_HOST_BYTES]);
 
 /* Where peers reach a socket that listens at `url` ("tcp://0.0.0.0:40123"), if

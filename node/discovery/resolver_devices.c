@@ -29,7 +29,7 @@ static const mu_value *machine_of(const mu_value *devices, const char *task)
     return NULL;
 }
 
-/* How a kind is called, and where it is in a device list. */
+/* The name of a kind, and its key in a machine's map. */
 static const struct {
     const char *name;
     const char *key;
@@ -133,7 +133,7 @@ int mu__devices_count(const mu_value *devices, const mu_cluster *cluster,
     return rv;
 }
 
-/* ---- Asking ---- */
+/* ---- Requesting ---- */
 
 static int64_t left_until(uint64_t end_ms)
 {
@@ -144,9 +144,9 @@ static int64_t left_until(uint64_t end_ms)
     return now_ms < end_ms ? (int64_t)(end_ms - now_ms) : 0;
 }
 
-/* What is asked of whom. */
+/* One call of mu_resolver_accelerators with a node. */
 struct device_request {
-    const mu_resolver *resolver;    /* hears of each try */
+    const mu_resolver *resolver;    /* whose progress function gets each try */
     struct mu_node *node;
     const mu_resolution *resolution;
     const char *type;
@@ -185,7 +185,7 @@ static void say_try(const struct device_request *q, unsigned tries, const char *
     mu__resolver_progress(q->resolver, line);
 }
 
-/* Tasks that have not connected yet may in a while. */
+/* Tried until the end, since tasks may still connect. */
 static int request(const struct device_request *q, mu_error *ret_error,
                    size_t ret_counts[MU__ACCELERATORS])
 {

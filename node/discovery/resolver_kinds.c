@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* `lock` guards all of these, and the counts of holders. The last one registered is the
- * last in the table. */
+/* `lock` guards the table, and the counts of holders. In the order of registration. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct mu__own_kind *kinds[MU_RESOLVER_KINDS_MAX];
 static size_t kinds_count;

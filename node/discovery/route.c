@@ -9,7 +9,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Connecting a datagram socket picks the way, and with it our end's address. */
+/* Connecting a datagram socket makes the system choose a route, and with it the address
+ * of this end. */
 static void look(const struct sockaddr *address, char *ret_url)
 {
     bool is_v6 = address->sa_family == AF_INET6;

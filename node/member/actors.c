@@ -11,7 +11,7 @@
 
 enum { WORKERS_PER_TIMEOUT = 10 };  /* of -MU_EDEADLINE results that are retried */
 
-/* ---- who is reached ---- */
+/* ---- peers ---- */
 
 struct peer_visit {
     mu__peer_fn visit;

@@ -15,7 +15,8 @@ enum { REPORT_MS = 10000 };
 
 static const int signals[MU__PLUGIN_SIGNALS] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT};
 
-/* Handlers can reach nothing else. */
+/* The innermost guard; NULL: no plugin is being loaded. A global, since handlers of exit
+ * and signals get no argument. */
 static _Atomic(struct mu__plugin_guard *) current;
 static pthread_mutex_t one_at_a_time;
 static pthread_once_t prepared = PTHREAD_ONCE_INIT;
@@ -30,7 +31,7 @@ static struct mu__plugin_guard *own_guard(void)
 
 /* ---- The process ends ---- */
 
-/* What fits of it, behind what the line has. */
+/* Append to a line what fits of a text. */
 static size_t put(char *line, size_t size, size_t used, const char *text)
 {
     size_t length = strlen(text);
@@ -41,7 +42,7 @@ static size_t put(char *line, size_t size, size_t used, const char *text)
     return used + length;
 }
 
-/* Of an atexit handler and of signal handlers. One write, so that no other line of this
+/* Called by the handlers of exit and signals. One write, so that no other line of this
  * process gets into it. */
 static void say_ended(const struct mu__plugin_guard *guard, const char *how)
 {
@@ -55,7 +56,7 @@ static void say_ended(const struct mu__plugin_guard *guard, const char *how)
     (void)!write(STDERR_FILENO, line, used);
 }
 
-/* A plugin that ends the process has not done the process's work. */
+/* A plugin that ends the process is a failure, whatever its exit code. */
 static void on_exit(void)
 {
     const struct mu__plugin_guard *guard = own_guard();
@@ -82,7 +83,7 @@ static const char *crash_of(int number)
     }
 }
 
-/* Then what would have happened without us does. */
+/* Name the plugin, restore the former handler and raise the signal again. */
 static void on_crash(int number)
 {
     struct mu__plugin_guard *guard = own_guard();
@@ -107,7 +108,7 @@ static void watch_signals(struct mu__plugin_guard *guard)
         (void)sigaction(signals[i], &action, &guard->former[i]);
 }
 
-/* A plugin may have set handlers of its own: those stay. */
+/* Handlers that a plugin has set stay. */
 static void restore_signals(const struct mu__plugin_guard *guard)
 {
     struct sigaction now;
@@ -117,7 +118,7 @@ static void restore_signals(const struct mu__plugin_guard *guard)
             (void)sigaction(signals[i], &guard->former[i], NULL);
 }
 
-/* ---- It takes long ---- */
+/* ---- A plugin takes long ---- */
 
 static void say(const struct mu__plugin_guard *guard, int level, const char *format, ...)
     MU_PRINTF(3, 4);
@@ -148,7 +149,7 @@ static void give_up(const struct mu__plugin_guard *guard)
     _exit(MU__PLUGIN_EXIT_CODE);
 }
 
-/* How long until there is something to be said. */
+/* How long until the next log line, or the timeout. */
 static uint64_t next_ms(const struct mu__plugin_guard *guard, uint64_t report_ms)
 {
     uint64_t timeout_ms = guard->node->program.plugin_timeout_ms;
