@@ -2,6 +2,7 @@
 #include "api/internal.h"
 
 #include "actors/messages.h"
+#include "node/deadline.h"
 #include "runtime/message/arguments.h"
 
 #include <inttypes.h>
@@ -21,13 +22,8 @@ struct detached {
 int mu__client_call(mu_node *node, struct mu__client_call *call, int64_t timeout_ms,
                     mu_error *ret_error)
 {
-    int rv;
-
     call->call.timeout_ms = timeout_ms;
-    rv = mu__node_call(node, MU__CLIENT, &call->call);
-    if (rv != 0 && ret_error != NULL)
-        *ret_error = call->call.error;
-    return rv;
+    return mu__node_call(node, MU__CLIENT, &call->call, ret_error);
 }
 
 mu_node *mu__coordinator_reach(mu_coordinator *c, mu_error *ret_error)
@@ -111,9 +107,8 @@ static int start_detached(mu_coordinator *c, mu_node *node, int operation, bool 
     detached->call.call.timeout_ms = -1;
     detached->call.session = &c->session;
     detached->call.at_once = at_once;
-    detached->pending.call = &detached->call.call;
-    detached->pending.finished = finished;
-    rv = mu__node_call_later(node, MU__CLIENT, &detached->pending);
+    rv = mu__node_call_later(node, MU__CLIENT, &detached->pending, &detached->call.call,
+                             finished);
     if (rv != 0)
         free(detached);
     return rv;
@@ -304,17 +299,6 @@ static int raise_pending(mu_coordinator *c, mu_node *node, int64_t timeout_ms,
                                   : raise_error(node, timeout_ms, ret_error);
 }
 
-/* What is left of a limit that began at `start_ms`; a negative one never ends. */
-static int64_t left_of(int64_t timeout_ms, uint64_t start_ms)
-{
-    int64_t passed_ms;
-
-    if (timeout_ms <= 0)
-        return timeout_ms;
-    passed_ms = (int64_t)(uv_hrtime() / 1000000 - start_ms);
-    return passed_ms < timeout_ms ? timeout_ms - passed_ms : 1;
-}
-
 static int describe_full(const mu_coordinator *c, uint64_t bytes, mu_error *ret_error)
 {
     const struct mu__session *session = &c->session;
@@ -355,11 +339,11 @@ static int wait_for_room(mu_coordinator *c, mu_node *node, uint64_t bytes,
 static int raise_or_wait(mu_coordinator *c, mu_node *node, uint64_t bytes,
                          bool own_error, int64_t timeout_ms, mu_error *ret_error)
 {
-    uint64_t start_ms = uv_hrtime() / 1000000;
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
     bool is_admitted = false;
 
     while (!is_admitted) {
-        int64_t left_ms = left_of(timeout_ms, start_ms);
+        int64_t left_ms = mu__deadline_wait_ms(deadline_ns, timeout_ms);
         int rv = 0;
 
         if (own_error && mu__admission_try(&c->session, bytes))
@@ -389,10 +373,10 @@ int mu__coordinator_admit(mu_coordinator *c, uint64_t bytes, bool own_error,
 
 /* ---- waiting ---- */
 
-int mu_coordinator_wait_for_chief(mu_coordinator *c, int64_t timeout_ms,
-                                  mu_error *ret_error)
+static int wait_for(mu_coordinator *c, int operation, int64_t timeout_ms,
+                    mu_error *ret_error)
 {
-    struct mu__client_call call = {.call.operation = MU__CLIENT_REACH};
+    struct mu__client_call call = {.call.operation = operation};
     mu_node *node = mu__coordinator_reach(c, ret_error);
 
     if (node == NULL)
@@ -400,14 +384,15 @@ int mu_coordinator_wait_for_chief(mu_coordinator *c, int64_t timeout_ms,
     return mu__client_call(node, &call, timeout_ms, ret_error);
 }
 
+int mu_coordinator_wait_for_chief(mu_coordinator *c, int64_t timeout_ms,
+                                  mu_error *ret_error)
+{
+    return wait_for(c, MU__CLIENT_REACH, timeout_ms, ret_error);
+}
+
 int mu_coordinator_join(mu_coordinator *c, int64_t timeout_ms, mu_error *ret_error)
 {
-    struct mu__client_call call = {.call.operation = MU__CLIENT_JOIN};
-    mu_node *node = mu__coordinator_reach(c, ret_error);
-
-    if (node == NULL)
-        return c == NULL ? -MU_EINVALID : -MU_ECLOSED;
-    return mu__client_call(node, &call, timeout_ms, ret_error);
+    return wait_for(c, MU__CLIENT_JOIN, timeout_ms, ret_error);
 }
 
 int mu_coordinator_done(mu_coordinator *c, mu_error *ret_error, int *ret_done)

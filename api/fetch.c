@@ -325,9 +325,8 @@ int mu_remote_value_on_ready(mu_remote_value *value,
     notice->call.call.timeout_ms = -1;
     notice->call.future = value;
     notice->call.until_ready = true;
-    notice->pending.call = &notice->call.call;
-    notice->pending.finished = notice_finished;
-    rv = mu__node_call_later(value->held.owner->node, MU__CLIENT, &notice->pending);
+    rv = mu__node_call_later(value->held.owner->node, MU__CLIENT, &notice->pending,
+                             &notice->call.call, notice_finished);
     if (rv != 0) {
         mu_remote_value_free(value);
         free(notice);

@@ -74,7 +74,7 @@ void mu__agent_detached_free(struct mu__agent_detached *detached);
 
 /* Post a call to the node's agent and wait until it is completed. */
 int mu__agent_call_and_wait(mu_node *node, struct mu__agent_call *call, int operation,
-                       int64_t timeout_ms, mu_error *ret_error);
+                            int64_t timeout_ms, mu_error *ret_error);
 
 /* Check a key and write it normalized, as messages carry it; `out` has 1024 bytes. */
 int mu__check_key(const char *key, bool may_be_empty, mu_error *ret_error, char *out);

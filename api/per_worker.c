@@ -125,8 +125,7 @@ int mu_per_worker_open_values(mu_coordinator *c, const mu_value *values,
 {
     MU__REQUIRE_AS(ret_error, "coordinator, values, ret_per_worker", c, values,
                    ret_per_worker);
-    if (values == NULL || (mu_value_type(values) != MU_VALUE_LIST &&
-                           mu_value_type(values) != MU_VALUE_MAP))
+    if (mu_value_type(values) != MU_VALUE_LIST && mu_value_type(values) != MU_VALUE_MAP)
         return mu_error_set(ret_error, -MU_EINVALID,
                             "a per-worker value is made from a list, with an item for "
                             "each worker, or from a map of such lists by task type");
@@ -277,8 +276,6 @@ int mu_coordinator_drain_task(mu_coordinator *c, const char *type, int index,
 
     if (node == NULL)
         return -MU_ECLOSED;
-    if (type == NULL)
-        return mu_error_set(ret_error, -MU_EINVALID, "a task has a type, got NULL");
     if (mu__task_type_check(type, ret_error) != 0)
         return -MU_EINVALID;
     if (index < 0)

@@ -57,8 +57,9 @@ void mu__node_close_files(mu_node *node);
 /* The memory of a node that has no open handles. */
 void mu__node_free(mu_node *node);
 
-/* One of the parts that the teardown counts is closed. Loop thread. */
-void mu__node_part_closed(mu_node *node);
+/* One of the parts of `node`, a mu_node, that the teardown counts is closed. Loop
+ * thread. */
+void mu__node_part_closed(void *node);
 
 /* Whether calls and posts are refused, with -MU_ECLOSED. Any thread. */
 bool mu__node_refuses_calls(const mu_node *node);

@@ -2,12 +2,12 @@
 #ifndef MU_NODE_NODE_H
 #define MU_NODE_NODE_H
 
-#include "actors/call.h"
 #include "actors/client/future.h"
 #include "node/closing.h"
 #include "node/discovery/discover.h"
 #include "node/member/member.h"
 #include "node/member/offer_check.h"
+#include "node/node_call.h"
 #include "node/service_host.h"
 #include "runtime/uv/file_storage.h"
 #include "runtime/uv/loop_world.h"
@@ -17,17 +17,6 @@
 
 #include <stdatomic.h>
 #include <uv.h>
-
-/* A call that was posted and not completed. On the waiting thread's stack, or on the heap
- * for a call that nobody waits for. */
-struct mu__pending {
-    struct mu__pending *next;
-    struct mu__pending *prev;
-    struct mu__call *call;
-    struct mu_node *node;
-    void (*finished)(struct mu__pending *pending);  /* on the loop; may free it */
-    uv_sem_t woken;         /* when somebody waits */
-};
 
 struct mu__setting {
     struct mu__setting *next;
@@ -67,12 +56,6 @@ struct mu__node_log {
     mu_log_fn write;
     void *user;
     int level;
-};
-
-/* Posts and calls of the program's threads. */
-struct mu__node_calls {
-    atomic_uint posting;            /* threads that saw it open and have not posted yet */
-    struct mu__pending *pending;    /* guarded by the node's lock */
 };
 
 struct mu__node_cluster {
@@ -148,13 +131,11 @@ struct mu_node {
                                        value is one, so it is apart from what is read */
 };
 
-/* mu_node_open, with extras: then the task may be one that no cluster has. */
+/* mu_node_open. With `extra` the task may be one that no cluster has; by `stop` another
+ * thread can end the search for the cluster. Both may be NULL. */
 int mu__node_open(const mu_node_options *options, const struct mu__node_extra *extra,
-                  mu_error *ret_error, mu_node **ret_node);
-
-/* mu_node_open, whose search for the cluster another thread can end. */
-int mu__node_open_until(const mu_node_options *options, struct mu__discover_stop *stop,
-                        mu_error *ret_error, mu_node **ret_node);
+                  struct mu__discover_stop *stop, mu_error *ret_error,
+                  mu_node **ret_node);
 
 /* The memory of a node outlives its closing until the last of these has let go: a thread
  * that was inside a call, its coordinator, its remote values. Any thread. */
@@ -187,7 +168,9 @@ void mu__node_stop_discovery(mu_node *node);
 void mu__node_cluster_news(void *owner, const struct mu__changes *changes,
                            const mu_cluster *cluster);
 
-bool mu__node_on_loop(const mu_node *node);
+/* Write a line to the node's log, if its level is `level` or more. Any thread. */
+void mu__node_log(const mu_node *node, int level, const char *who, const char *format,
+                  ...) MU_PRINTF(4, 5);
 
 /* The process was forked after the node was opened, and this is the child: the node's
  * threads are not there, so nothing of it may be waited for or locked. */
@@ -204,26 +187,6 @@ void mu__node_leave_run(mu_node *node);
 /* The same without waiting, for a host with a store that lasts: lifecycle.stop is sent
  * when it is done. False: there is nothing to record. Loop thread. */
 bool mu__node_leave_run_later(mu_node *node);
-
-/* Post `call` to an actor and wait until it is completed; returns call->code.
- * -MU_EPRECONDITION on the loop's own thread, -MU_ECLOSED when the node is closed. */
-int mu__node_call(mu_node *node, uint32_t actor_number, struct mu__call *call);
-
-/* Post it and return; `finished` of `pending` is called on the loop, also when the
- * node is closed first. The caller has filled in pending->call and pending->finished. */
-int mu__node_call_later(mu_node *node, uint32_t actor_number,
-                        struct mu__pending *pending);
-
-/* A message that was made and not posted. */
-void mu__node_drop_msg(struct mu__msg *msg);
-
-/* Post a message for an actor. Takes it, whatever is returned. Any thread. */
-int mu__node_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
-
-/* The same, but takes it only when 0 is returned. */
-int mu__node_try_post(mu_node *node, uint32_t actor_number, struct mu__msg *msg);
-
-unsigned mu__node_ps_count(mu_node *node);
 
 /* A call on this node has failed: it may be why its program does. Any thread. */
 void mu__node_note_error(mu_node *node, const mu_error *error);

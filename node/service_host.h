@@ -21,7 +21,7 @@ struct mu__service_host {
     bool sync;
     struct mu__storage *storage;    /* a journal's, while the node is open */
     struct mu__http_client *http;   /* of a store that is elsewhere, while it is open */
-    struct mu__etcd_access etcd;    /* how it is reached */
+    struct mu__store_access access; /* how that is reached */
     mu_value *devices;
 };
 

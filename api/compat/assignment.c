@@ -50,14 +50,10 @@ int mu__server_take(mu_node *waiting, int64_t timeout_ms, mu_error *ret_error,
         .call.timeout_ms = timeout_ms,
     };
     struct mu__server_offered offered = {0};
-    int rv = mu__node_call(waiting, MU__JOB, &call.call);
+    int rv = mu__node_call(waiting, MU__JOB, &call.call, ret_error);
 
-    if (rv != 0) {
-        if (ret_error != NULL)
-            *ret_error = call.call.error;
-        return rv;
-    }
-    rv = read_taken(&call, ret_error, &offered);
+    if (rv == 0)
+        rv = read_taken(&call, ret_error, &offered);
     if (rv != 0)
         return rv;
     (void)snprintf(offered.address, sizeof offered.address, "%s",
@@ -93,7 +89,7 @@ int mu__server_wait_open(const mu_node_options *options, mu_error *ret_error,
     waiting.journal = NULL;
     waiting.service_hosts = "none";
     waiting.store = NULL;
-    rv = mu__node_open(&waiting, &extra, ret_error, ret_node);
+    rv = mu__node_open(&waiting, &extra, NULL, ret_error, ret_node);
     mu_cluster_free(none);
     return rv;
 }
@@ -185,22 +181,20 @@ static int open_offering(const mu_server_assignment *assignment, const char *url
     options.log = assignment->log;
     options.log_user = assignment->log_user;
     options.log_level = assignment->log_level;
-    rv = mu__node_open(&options, &extra, ret_error, ret_node);
+    rv = mu__node_open(&options, &extra, NULL, ret_error, ret_node);
     mu_cluster_free(none);
     return rv;
 }
 
 static int send_assignment(const mu_server_assignment *assignment, const char *url,
-               struct mu__job_call *call, mu_error *ret_error)
+                           struct mu__job_call *call, mu_error *ret_error)
 {
     mu_node *node;
     int rv = open_offering(assignment, url, ret_error, &node);
 
     if (rv != 0)
         return rv;
-    rv = mu__node_call(node, MU__JOB, &call->call);
-    if (rv != 0 && ret_error != NULL)
-        *ret_error = call->call.error;
+    rv = mu__node_call(node, MU__JOB, &call->call, ret_error);
     (void)mu_node_close(node, CLOSE_TIMEOUT_MS, NULL);
     return rv;
 }

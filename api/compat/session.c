@@ -9,6 +9,7 @@
 
 #include "actors/job/job.h"
 #include "actors/messages.h"
+#include "node/deadline.h"
 #include "node/member/session_config.h"
 #include "node/node.h"
 
@@ -17,11 +18,9 @@
 #include "runtime/message/arguments.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     TIMEOUT_MS = 7200000,
@@ -51,6 +50,7 @@ struct opening {
     const mu_session_options *options;
     char key[KEY_BYTES];
     uint64_t began_ns;
+    uint64_t deadline_ns;
     bool has_service;
     char *restored;             /* the checkpoint; "": initialized; NULL: not yet known */
     const atomic_bool *over;    /* a worker's: it is not needed any more; may be NULL */
@@ -77,11 +77,7 @@ static int64_t spent_ms(const struct opening *opening)
 
 static int64_t left_ms(const struct opening *opening)
 {
-    int64_t timeout_ms = opening->options->timeout_ms;
-
-    if (timeout_ms < 0)
-        return -1;
-    return spent_ms(opening) > timeout_ms ? 0 : timeout_ms - spent_ms(opening);
+    return mu__deadline_left_ms(opening->deadline_ns);
 }
 
 /* The time left, but no more than until the next log line. */
@@ -91,34 +87,6 @@ static int64_t step_ms(const struct opening *opening)
     int64_t left = left_ms(opening);
 
     return left >= 0 && left < step ? left : step;
-}
-
-static void say(const struct opening *opening, int level, const char *format, ...)
-    MU_PRINTF(3, 4);
-
-static void say(const struct opening *opening, int level, const char *format, ...)
-{
-    const mu_node *node = opening->node;
-    char line[LINE_BYTES];
-    va_list args;
-
-    if (level > node->log.level)
-        return;
-    va_start(args, format);
-    (void)vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    node->log.write(node->log.user, level, node->member.task, "session", line);
-}
-
-static bool is_closed(const struct opening *opening)
-{
-    return mu__node_refuses_calls(opening->node);
-}
-
-static int closed(const struct opening *opening, mu_error *ret_error)
-{
-    return mu_error_set(ret_error, -MU_ECLOSED, "%s is being closed",
-                        opening->node->member.task);
 }
 
 /* The code and error of a scaffold's function; positive codes become -MU_EUNKNOWN. */
@@ -194,6 +162,7 @@ static int begin(mu_node *node, const mu_session_options *options, mu_error *ret
         .node = node,
         .options = options,
         .began_ns = uv_hrtime(),
+        .deadline_ns = mu__deadline_in(options->timeout_ms),
         .has_service = mu_agent_state(node, NULL) != MU_AGENT_UNINITIALIZED,
     };
     (void)snprintf(ret_opening->key, sizeof ret_opening->key, "session/%s",
@@ -224,39 +193,39 @@ static int make(struct opening *opening, bool is_chief, mu_error *ret_error,
 
 /* ---- the chief's session ---- */
 
-static int restore(struct opening *opening, const char *path, mu_error *ret_error)
+static int set_restored(struct opening *opening, const char *path, mu_error *ret_error)
 {
-    const mu_scaffold *scaffold = &opening->options->scaffold;
-    mu_error error = {0};
-    int rv;
-
-    say(opening, MU_LOG_INFO, "%s: restores %s", opening->options->name, path);
-    if (scaffold->restore == NULL)
-        rv = mu_checkpoint_restore(opening->node, path, NULL, 0, left_ms(opening),
-                                   &error);
-    else
-        rv = scaffold->restore(opening->node, path, scaffold->user, &error);
-    rv = hook(opening, "restore", rv, &error, ret_error);
-    if (rv != 0)
-        return rv;
     opening->restored = strdup(path);
     return opening->restored != NULL
                ? 0
                : mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
 }
 
+static int restore(struct opening *opening, const char *path, mu_error *ret_error)
+{
+    const mu_scaffold *scaffold = &opening->options->scaffold;
+    mu_error error = {0};
+    int rv;
+
+    mu__node_log(opening->node, MU_LOG_INFO, "session", "%s: restores %s",
+                 opening->options->name, path);
+    if (scaffold->restore == NULL)
+        rv = mu_checkpoint_restore(opening->node, path, NULL, 0, left_ms(opening),
+                                   &error);
+    else
+        rv = scaffold->restore(opening->node, path, scaffold->user, &error);
+    rv = hook(opening, "restore", rv, &error, ret_error);
+    return rv == 0 ? set_restored(opening, path, ret_error) : rv;
+}
+
 static int initialize(struct opening *opening, mu_error *ret_error)
 {
     int rv;
 
-    say(opening, MU_LOG_INFO, "%s: initializes the parameters", opening->options->name);
+    mu__node_log(opening->node, MU_LOG_INFO, "session", "%s: initializes the parameters",
+                 opening->options->name);
     rv = call_hook(opening, "init", opening->options->scaffold.init, ret_error);
-    if (rv != 0)
-        return rv;
-    opening->restored = strdup("");
-    return opening->restored != NULL
-               ? 0
-               : mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
+    return rv == 0 ? set_restored(opening, "", ret_error) : rv;
 }
 
 /* Without a directory or a checkpoint in it the parameters are initialized. */
@@ -356,8 +325,8 @@ int mu_session_open_chief(mu_node *node, const mu_session_options *options,
     if (rv != 0)
         return rv;
     session->has_reported = opening.has_service;
-    say(&opening, MU_LOG_INFO, "%s: is ready after %" PRId64 " ms", options->name,
-        spent_ms(&opening));
+    mu__node_log(node, MU_LOG_INFO, "session", "%s: is ready after %" PRId64 " ms",
+                 options->name, spent_ms(&opening));
     *ret_session = session;
     return 0;
 }
@@ -422,8 +391,9 @@ static void describe_waiting(const struct opening *opening, const char *what)
 
     look_for_chief(opening, left >= 0 && left < LOOKUP_MS ? left : LOOKUP_MS, chief,
                    sizeof chief);
-    say(opening, MU_LOG_INFO, "%s: %.500s after %" PRId64 " ms: %s",
-        opening->options->name, what, spent_ms(opening), chief);
+    mu__node_log(opening->node, MU_LOG_INFO, "session",
+                 "%s: %.500s after %" PRId64 " ms: %s", opening->options->name, what,
+                 spent_ms(opening), chief);
 }
 
 static const char no_word[] = "the chief has not said that the parameters are ready";
@@ -434,15 +404,6 @@ static bool is_loss(const struct opening *opening, int rv, const mu_error *error
 {
     return rv == -MU_EABORTED && error->task[0] == '\0' &&
            mu_agent_state(opening->node, NULL) == MU_AGENT_ERROR;
-}
-
-static int take_word(struct opening *opening, mu_kv_item *item, mu_error *ret_error)
-{
-    opening->restored = strdup(item->value);
-    mu_kv_item_clear(item);
-    return opening->restored != NULL
-               ? 0
-               : mu_error_set(ret_error, -MU_ENOMEM, "no memory for a session");
 }
 
 /* How long until the next look. */
@@ -482,8 +443,9 @@ static void look_for_failure(struct opening *opening)
     }
     if (strncmp(opening->failed, item.value, sizeof opening->failed - 1) != 0) {
         (void)snprintf(opening->failed, sizeof opening->failed, "%s", item.value);
-        say(opening, MU_LOG_WARN, "%s: the chief has failed, and is waited for: %.600s",
-            opening->options->name, opening->failed);
+        mu__node_log(opening->node, MU_LOG_WARN, "session",
+                     "%s: the chief has failed, and is waited for: %.600s",
+                     opening->options->name, opening->failed);
     }
     mu_kv_item_clear(&item);
 }
@@ -499,7 +461,7 @@ static int is_over(const struct opening *opening, mu_error *ret_error)
 static bool is_job_done(mu_node *node, mu_error *ret_job)
 {
     struct mu__job_call call = {.call.operation = MU__JOB_WAIT, .call.timeout_ms = 0};
-    int rv = mu__node_call(node, MU__JOB, &call.call);
+    int rv = mu__node_call(node, MU__JOB, &call.call, NULL);
 
     *ret_job = call.call.error;
     return rv == 0;
@@ -545,11 +507,14 @@ static int wait_for_chief(struct opening *opening, mu_error *ret_error)
     while (left_ms(opening) != 0) {
         int rv = request_for_word(opening, &error, &item);
 
-        if (rv == 0)
-            return take_word(opening, &item, ret_error);
+        if (rv == 0) {
+            rv = set_restored(opening, item.value, ret_error);
+            mu_kv_item_clear(&item);
+            return rv;
+        }
         if (is_loss(opening, rv, &error)) {
-            say(opening, MU_LOG_WARN, "%s: waits anew: %s", opening->options->name,
-                error.message);
+            mu__node_log(opening->node, MU_LOG_WARN, "session", "%s: waits anew: %s",
+                         opening->options->name, error.message);
             rv = mu_agent_reset(opening->node, step_ms(opening), &error);
         } else if (rv == -MU_EDEADLINE) {
             look_for_failure(opening);
@@ -568,16 +533,17 @@ static int wait_for_chief(struct opening *opening, mu_error *ret_error)
 /* Until the program is asked again whether the parameters are ready. */
 static int pause(const struct opening *opening, mu_error *ret_error)
 {
-    const struct timespec moment = {0, PAUSE_MS * 1000000};
-    uint64_t until_ns = uv_hrtime() + (uint64_t)step_ms(opening) * 1000000;
+    uint64_t until_ns = mu__deadline_in(step_ms(opening));
 
     while (uv_hrtime() < until_ns) {
-        int rv = is_closed(opening) ? closed(opening, ret_error)
-                                    : is_over(opening, ret_error);
+        int rv = is_over(opening, ret_error);
 
+        if (mu__node_refuses_calls(opening->node))
+            rv = mu_error_set(ret_error, -MU_ECLOSED, "%s is being closed",
+                              opening->node->member.task);
         if (rv != 0)
             return rv;
-        (void)nanosleep(&moment, NULL);
+        uv_sleep(PAUSE_MS);
     }
     return 0;
 }

@@ -2,11 +2,11 @@
  * return can be left behind. */
 #include "api/distribute/internal.h"
 
+#include "node/deadline.h"
+
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
-
-enum { MS_NS = 1000000 };
 
 /* ---- errors ---- */
 
@@ -26,7 +26,7 @@ void mu__distribution_failed(struct mu__distribution *run, const mu_error *why)
         mu__thread_barrier_break(run->barrier, why);
 }
 
-static int first_error(struct mu__distribution *run, mu_error *ret_error)
+int mu__distribution_error(struct mu__distribution *run, mu_error *ret_error)
 {
     mu_error first;
 
@@ -91,23 +91,13 @@ static bool all_have_ended(const struct mu__distribution *run, bool evaluates)
  * (negative: without end); from the first error on, for end_timeout_ms. Lock held. */
 static void await_ends(struct mu__distribution *run, bool evaluates, int64_t timeout_ms)
 {
-    uint64_t began_ns = uv_hrtime();
+    uint64_t deadline_ns = mu__deadline_in(timeout_ms);
 
     while (!all_have_ended(run, evaluates)) {
-        uint64_t now_ns = uv_hrtime();
-
-        if (timeout_ms < 0 && run->first.code != 0) {
-            timeout_ms = run->options.end_timeout_ms;
-            began_ns = now_ns;
-        }
-        if (timeout_ms < 0) {
-            uv_cond_wait(&run->moved, &run->lock);
-            continue;
-        }
-        if (now_ns - began_ns >= (uint64_t)timeout_ms * MS_NS)
+        if (deadline_ns == MU__NO_DEADLINE && run->first.code != 0)
+            deadline_ns = mu__deadline_in(run->options.end_timeout_ms);
+        if (!mu__deadline_wait(deadline_ns, &run->moved, &run->lock))
             return;
-        (void)uv_cond_timedwait(&run->moved, &run->lock,
-                                (uint64_t)timeout_ms * MS_NS - (now_ns - began_ns));
     }
 }
 
@@ -206,5 +196,5 @@ int mu__distribution_call_all(struct mu__distribution *run, mu_error *ret_error,
     else
         call_in_turn(run);
     *ret_left = left;
-    return first_error(run, ret_error);
+    return mu__distribution_error(run, ret_error);
 }

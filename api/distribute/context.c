@@ -11,19 +11,9 @@ static _Thread_local mu_context *current;
 
 /* ---- life ---- */
 
-static const mu_strategy *strategy_of(const struct mu__distribution *run,
-                                      const struct mu__plan_run *plan)
-{
-    const mu_strategy *strategy =
-        plan->evaluates ? run->options.eval_strategy : run->options.strategy;
-
-    return strategy == NULL ? mu_strategy_default() : strategy;
-}
-
 static int make_strategy(struct mu_context *context, mu_error *ret_error)
 {
     const struct mu__plan_run *plan = context->plan;
-    struct mu__distribution *run = context->run;
     const mu_strategy_task task = {
         .cluster = plan->evaluates ? NULL : context->cluster,
         .type = plan->type,
@@ -31,7 +21,7 @@ static int make_strategy(struct mu_context *context, mu_error *ret_error)
         .is_chief = mu_context_is_chief(context),
     };
 
-    return mu__strategy_copy_make(strategy_of(run, plan), &task, &run->options.config,
+    return mu__strategy_copy_make(&context->run->options, plan->evaluates, &task,
                                   ret_error, &context->strategy);
 }
 

@@ -139,7 +139,6 @@ int mu__tasks_gather(struct mu__distribution *run, mu_error *ret_error)
 {
     uint64_t hurry_ns = 0;
     char key[KEY_BYTES];
-    mu_error first;
 
     gather_kind(run, false, &hurry_ns);
     mu__tasks_key(run->news, "trained", key);
@@ -147,10 +146,5 @@ int mu__tasks_gather(struct mu__distribution *run, mu_error *ret_error)
                     NULL);
     gather_kind(run, true, &hurry_ns);
     (void)mu_kv_delete(run->node, run->news->prefix, MU__SERVICE_MS, NULL, NULL);
-    uv_mutex_lock(&run->lock);
-    first = run->first;
-    uv_mutex_unlock(&run->lock);
-    if (first.code != 0 && ret_error != NULL)
-        *ret_error = first;
-    return first.code;
+    return mu__distribution_error(run, ret_error);
 }

@@ -15,6 +15,7 @@
 #include "actors/job/job.h"
 #include "actors/messages.h"
 #include "api/distribute/independent.h"
+#include "node/deadline.h"
 #include "node/node.h"
 
 #include "muster/coordination.h"
@@ -47,8 +48,7 @@ static void unhold(struct mu__task_news *news)
 {
     if (atomic_fetch_sub(&news->holds, 1) != 1)
         return;
-    uv_cond_destroy(&news->moved);
-    uv_mutex_destroy(&news->lock);
+    mu__lock_destroy(&news->lock, &news->moved);
     free(news->tasks);
     free(news);
 }
@@ -60,13 +60,7 @@ static struct mu__task_news *news_new(struct mu__distribution *run)
     if (news == NULL)
         return NULL;
     news->tasks = mu__plan_tasks(run->cluster);
-    if (news->tasks == NULL || uv_mutex_init(&news->lock) != 0) {
-        free(news->tasks);
-        free(news);
-        return NULL;
-    }
-    if (uv_cond_init(&news->moved) != 0) {
-        uv_mutex_destroy(&news->lock);
+    if (news->tasks == NULL || mu__lock_init(&news->lock, &news->moved) != 0) {
         free(news->tasks);
         free(news);
         return NULL;
@@ -209,9 +203,8 @@ int mu__tasks_begin_job_wait(struct mu__distribution *run, mu_error *ret_error)
     wait->news = hold(run->news);
     wait->call.call.operation = MU__JOB_WAIT;
     wait->call.call.timeout_ms = -1;
-    wait->pending.call = &wait->call.call;
-    wait->pending.finished = on_job_wait;
-    rv = mu__node_call_later(run->node, MU__JOB, &wait->pending);
+    rv = mu__node_call_later(run->node, MU__JOB, &wait->pending, &wait->call.call,
+                             on_job_wait);
     if (rv == 0)
         return 0;
     unhold(wait->news);

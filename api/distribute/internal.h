@@ -24,15 +24,16 @@ enum {
     MU__SERVICE_MS = 10000  /* for one request to the coordination service */
 };
 
-/* A strategy's copy for one task, and what it wants of its sessions. */
+/* A strategy's copy for one task, and the config of its sessions. */
 struct mu__strategy_copy {
     const mu_strategy *strategy;    /* NULL: not made */
     void *copy;
     mu_session_config config;       /* texts owned by the copy or the options' owner */
 };
 
-int mu__strategy_copy_make(const mu_strategy *strategy, const mu_strategy_task *task,
-                           const mu_session_config *config, mu_error *ret_error,
+/* Of the options' strategy for evaluation, or for training; NULL there is the default. */
+int mu__strategy_copy_make(const mu_distribute_options *options, bool evaluates,
+                           const mu_strategy_task *task, mu_error *ret_error,
                            struct mu__strategy_copy *ret_copy);
 void mu__strategy_copy_drop(struct mu__strategy_copy *copy);
 
@@ -114,6 +115,9 @@ int mu__spec_read(const mu_distribute_options *o, const mu_server *server,
  * neither the cluster nor `found`. */
 void mu__spec_leave(struct mu__spec *spec, bool withdraws);
 
+/* The same for a spec that is not used, with all that it owns. */
+void mu__spec_drop(struct mu__spec *spec);
+
 /* ---- context.c ---- */
 
 /* Make the context of call `i`: its copy of the cluster and of the strategy. */
@@ -133,6 +137,9 @@ int mu__distribution_call_all(struct mu__distribution *run, mu_error *ret_error,
 
 /* Remember the first error, and end the waiting of all others. */
 void mu__distribution_failed(struct mu__distribution *run, const mu_error *why);
+
+/* Returns the code of the run's first error, and the error; 0: there was none. */
+int mu__distribution_error(struct mu__distribution *run, mu_error *ret_error);
 
 /* One holder less; the last one frees the run. */
 void mu__distribution_unhold(struct mu__distribution *run);

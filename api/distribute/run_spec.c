@@ -100,7 +100,7 @@ static int find_spec(const mu_distribute_options *o, struct mu__spec *spec,
     options->resolver = o->resolver;
     options->task_type = o->task_type;
     options->task_index = o->task_type == NULL ? -1 : o->task_index;
-    rv = mu__discover_any(options, error, spec->found);
+    rv = mu__discover_any(options, NULL, error, spec->found);
     if (rv != 0)
         return rv;
     resolution = spec->found->resolution;
@@ -199,18 +199,22 @@ int mu__spec_read(const mu_distribute_options *o, const mu_server *server,
 
     if (rv == 0)
         rv = read_options(o, spec.found, &spec.config, error);
-    if (rv != 0) {
-        mu_cluster_free(spec.config.cluster);
-        mu__spec_leave(&spec, true);
-        free(spec.found);
-        return rv;
-    }
-    *ret_spec = spec;
-    return 0;
+    if (rv == 0)
+        *ret_spec = spec;
+    else
+        mu__spec_drop(&spec);
+    return rv;
 }
 
 void mu__spec_leave(struct mu__spec *spec, bool withdraws)
 {
     if (spec->found != NULL)
         mu__discovered_done(spec->found, &spec->node_options, withdraws);
+}
+
+void mu__spec_drop(struct mu__spec *spec)
+{
+    mu__spec_leave(spec, true);
+    free(spec->found);
+    mu_cluster_free(spec->config.cluster);
 }

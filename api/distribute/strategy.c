@@ -81,14 +81,16 @@ const mu_strategy *mu_strategy_default(void)
 
 /* ---- copies ---- */
 
-int mu__strategy_copy_make(const mu_strategy *strategy, const mu_strategy_task *task,
-                           const mu_session_config *config, mu_error *ret_error,
+int mu__strategy_copy_make(const mu_distribute_options *options, bool evaluates,
+                           const mu_strategy_task *task, mu_error *ret_error,
                            struct mu__strategy_copy *ret_copy)
 {
+    const mu_strategy *chosen = evaluates ? options->eval_strategy : options->strategy;
+    const mu_strategy *strategy = chosen == NULL ? mu_strategy_default() : chosen;
     struct mu__strategy_copy copy = {
         .strategy = strategy,
         .copy = strategy->user,
-        .config = *config,
+        .config = options->config,
     };
     mu_error inner = {0};
     int rv = 0;

@@ -324,8 +324,8 @@ static void set_cluster_name(const mu_node_options *options)
                           NULL);
 }
 
-static int find(mu_node_options *options, struct mu__discover_stop *stop,
-                mu_error *ret_error, struct mu__discovered *ret_found)
+int mu__discover_any(mu_node_options *options, struct mu__discover_stop *stop,
+                     mu_error *ret_error, struct mu__discovered *ret_found)
 {
     struct search *search;
     struct mu__pipe_guard guard;
@@ -344,12 +344,6 @@ static int find(mu_node_options *options, struct mu__discover_stop *stop,
     rv = run(search, stop, ret_error, &resolution);
     mu__pipe_unguard(&guard);
     return rv != 0 ? rv : take(&resolution, ret_found, options, ret_error);
-}
-
-int mu__discover_any(mu_node_options *options, mu_error *ret_error,
-                     struct mu__discovered *ret_found)
-{
-    return find(options, NULL, ret_error, ret_found);
 }
 
 static void withdraw(struct mu__discovered *found, const mu_node_options *options)
@@ -377,7 +371,7 @@ static void withdraw(struct mu__discovered *found, const mu_node_options *option
 int mu__discover(mu_node_options *options, struct mu__discover_stop *stop,
                  mu_error *ret_error, struct mu__discovered *ret_found)
 {
-    int rv = find(options, stop, ret_error, ret_found);
+    int rv = mu__discover_any(options, stop, ret_error, ret_found);
 
     if (rv != 0 || ret_found->cluster == NULL)
         return rv;

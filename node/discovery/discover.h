@@ -43,8 +43,8 @@ int mu__discover(mu_node_options *options, struct mu__discover_stop *stop,
                  mu_error *ret_error, struct mu__discovered *ret_found);
 
 /* The same, where the task may stay unknown: task_type is NULL then. */
-int mu__discover_any(mu_node_options *options, mu_error *ret_error,
-                     struct mu__discovered *ret_found);
+int mu__discover_any(mu_node_options *options, struct mu__discover_stop *stop,
+                     mu_error *ret_error, struct mu__discovered *ret_found);
 
 /* This task's announcement; it points into `found` and `options`. Its address is "" when
  * nothing was announced. */

@@ -401,8 +401,9 @@ static void on_detected(void *owner, struct mu__query_result *resolved)
     next(discovery);
 }
 
-static void on_part_closed(struct mu__discovery *discovery)
+static void on_part_closed(void *part_owner)
 {
+    struct mu__discovery *discovery = part_owner;
     void (*closed)(void *arg) = discovery->closed;
     void *arg = discovery->closed_arg;
 
@@ -417,11 +418,6 @@ static void on_handle_closed(uv_handle_t *handle)
     on_part_closed(handle->data);
 }
 
-static void on_requester_closed(void *arg)
-{
-    on_part_closed(arg);
-}
-
 static void close_all(struct mu__discovery *discovery)
 {
     move(discovery, CLOSED);
@@ -429,7 +425,7 @@ static void close_all(struct mu__discovery *discovery)
     uv_close((uv_handle_t *)&discovery->timer, on_handle_closed);
     for (size_t i = 0; i < MU__WATCHED_PATHS_MAX; i++)
         uv_close((uv_handle_t *)&discovery->watches[i].event, on_handle_closed);
-    mu__requester_uv_close(discovery->requester, on_requester_closed, discovery);
+    mu__requester_uv_close(discovery->requester, on_part_closed, discovery);
 }
 
 static void on_withdrawn(void *owner, struct mu__query_result *resolved)

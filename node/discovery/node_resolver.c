@@ -8,10 +8,7 @@ enum { WITHDRAW_MS = 2000 };
 
 static void on_log(void *owner, int level, const char *line)
 {
-    mu_node *node = owner;
-
-    if (level <= node->log.level)
-        node->log.write(node->log.user, level, node->member.task, "resolver", line);
+    mu__node_log(owner, level, "resolver", "%s", line);
 }
 
 /* A change that cannot be taken is logged once: the same cluster is found again and

@@ -340,10 +340,7 @@ static int take_config(struct mu__member *member, const struct mu__member_config
         return rv;
     member->index = (uint32_t)config->options->task_index;
     member->is_unlisted_worker = is_unlisted_worker(&member->worker_types, config);
-    member->upcalls.news = config->news;
-    member->upcalls.news_owner = config->news_owner;
-    member->upcalls.taken = config->taken;
-    member->upcalls.taken_owner = config->taken_owner;
+    member->upcalls = config->upcalls;
     (void)snprintf(member->type, sizeof member->type, "%s", config->options->task_type);
     (void)snprintf(member->address, sizeof member->address, "%s", config->address);
     (void)snprintf(member->coordinated_jobs, sizeof member->coordinated_jobs, "%s",

@@ -38,6 +38,13 @@ enum { MU__CLAIM_SILENCES = 2, MU__CLAIM_MS = 2000 };
 
 #define MU__COORDINATED_JOBS "chief,worker,ps"    /* by default */
 
+struct mu__member_upcalls {
+    mu__cluster_news_fn news;   /* may be NULL */
+    void *news_owner;
+    mu__identity_taken_fn taken;    /* may be NULL */
+    void *taken_owner;
+};
+
 /* What a member is started with; borrowed by mu__member_start alone, unless the comment
  * says otherwise. */
 struct mu__member_config {
@@ -66,10 +73,7 @@ struct mu__member_config {
     bool takes_offer;
     mu_node *node;              /* handed to functions */
     mu__post_fn post;           /* for what they log; may be NULL */
-    mu__cluster_news_fn news;   /* may be NULL */
-    void *news_owner;
-    mu__identity_taken_fn taken;    /* may be NULL */
-    void *taken_owner;
+    struct mu__member_upcalls upcalls;
 };
 
 /* Changes of the cluster that are being taken, some in each turn. */
@@ -80,13 +84,6 @@ struct mu__taking {
     mu_cluster *after;          /* as it was found; may be the member's cluster */
     uint64_t took_ms;           /* when some were taken last */
     uint64_t retry_ms;          /* no more are taken before */
-};
-
-struct mu__member_upcalls {
-    mu__cluster_news_fn news;   /* may be NULL */
-    void *news_owner;
-    mu__identity_taken_fn taken;    /* may be NULL */
-    void *taken_owner;
 };
 
 struct mu__member {

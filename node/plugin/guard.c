@@ -1,10 +1,10 @@
 #include "node/plugin/guard.h"
 
+#include "node/deadline.h"
 #include "node/node.h"
 #include "node/supervision_pipe.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,23 +120,6 @@ static void restore_signals(const struct mu__plugin_guard *guard)
 
 /* ---- A plugin takes long ---- */
 
-static void say(const struct mu__plugin_guard *guard, int level, const char *format, ...)
-    MU_PRINTF(3, 4);
-
-static void say(const struct mu__plugin_guard *guard, int level, const char *format, ...)
-{
-    const mu_node *node = guard->node;
-    char line[512];
-    va_list args;
-
-    if (level > node->log.level)
-        return;
-    va_start(args, format);
-    (void)vsnprintf(line, sizeof line, format, args);
-    va_end(args);
-    node->log.write(node->log.user, level, node->member.task, "plugin", line);
-}
-
 static uint64_t passed_ms(const struct mu__plugin_guard *guard)
 {
     return (uv_hrtime() - guard->began_ns) / 1000000;
@@ -144,8 +127,10 @@ static uint64_t passed_ms(const struct mu__plugin_guard *guard)
 
 static void give_up(const struct mu__plugin_guard *guard)
 {
-    say(guard, MU_LOG_ERROR, "plugin \"%.300s\" is not loaded after %" PRIu64
-        " ms (plugin_timeout_ms): the process ends", guard->path, passed_ms(guard));
+    mu__node_log(guard->node, MU_LOG_ERROR, "plugin",
+                 "plugin \"%.300s\" is not loaded after %" PRIu64
+                 " ms (plugin_timeout_ms): the process ends", guard->path,
+                 passed_ms(guard));
     _exit(MU__PLUGIN_EXIT_CODE);
 }
 
@@ -175,8 +160,9 @@ static void watch(void *arg)
         if (timeout_ms != 0 && passed_ms(guard) >= timeout_ms)
             give_up(guard);
         if (passed_ms(guard) >= report_ms) {
-            say(guard, MU_LOG_WARN, "still loading plugin \"%.300s\" for %" PRIu64 " s",
-                guard->path, passed_ms(guard) / 1000);
+            mu__node_log(guard->node, MU_LOG_WARN, "plugin",
+                         "still loading plugin \"%.300s\" for %" PRIu64 " s",
+                         guard->path, passed_ms(guard) / 1000);
             report_ms += REPORT_MS;
         }
     }
@@ -185,17 +171,11 @@ static void watch(void *arg)
 
 static void begin_watch(struct mu__plugin_guard *guard)
 {
-    if (uv_mutex_init(&guard->lock) != 0)
+    if (mu__lock_init(&guard->lock, &guard->changed) != 0)
         return;
-    if (uv_cond_init(&guard->changed) != 0) {
-        uv_mutex_destroy(&guard->lock);
-        return;
-    }
     guard->watched = uv_thread_create(&guard->watcher, watch, guard) == 0;
-    if (guard->watched)
-        return;
-    uv_cond_destroy(&guard->changed);
-    uv_mutex_destroy(&guard->lock);
+    if (!guard->watched)
+        mu__lock_destroy(&guard->lock, &guard->changed);
 }
 
 static void end_watch(struct mu__plugin_guard *guard)
@@ -207,8 +187,7 @@ static void end_watch(struct mu__plugin_guard *guard)
     uv_cond_signal(&guard->changed);
     uv_mutex_unlock(&guard->lock);
     (void)uv_thread_join(&guard->watcher);
-    uv_cond_destroy(&guard->changed);
-    uv_mutex_destroy(&guard->lock);
+    mu__lock_destroy(&guard->lock, &guard->changed);
 }
 
 /* ---- Begin and end ---- */
@@ -236,7 +215,7 @@ void mu__plugin_guard_begin(struct mu__plugin_guard *guard, mu_node *node,
         .loader = pthread_self(),
         .began_ns = uv_hrtime(),
     };
-    say(guard, MU_LOG_INFO, "loading plugin \"%.300s\"", path);
+    mu__node_log(node, MU_LOG_INFO, "plugin", "loading plugin \"%.300s\"", path);
     mu__supervision_report(MU__SUPERVISION_LOADING, path);
     begin_watch(guard);
     watch_signals(guard);
@@ -250,7 +229,8 @@ void mu__plugin_guard_end(struct mu__plugin_guard *guard)
     end_watch(guard);
     mu__supervision_report(MU__SUPERVISION_LOADING,
                            guard->outer == NULL ? "" : guard->outer->path);
-    say(guard, MU_LOG_DEBUG, "plugin \"%.300s\" was loaded within %" PRIu64 " ms",
-        guard->path, passed_ms(guard));
+    mu__node_log(guard->node, MU_LOG_DEBUG, "plugin",
+                 "plugin \"%.300s\" was loaded within %" PRIu64 " ms", guard->path,
+                 passed_ms(guard));
     (void)pthread_mutex_unlock(&one_at_a_time);
 }

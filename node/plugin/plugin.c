@@ -14,7 +14,7 @@ int mu_node_register_program(mu_node *node, const char *task_type, mu_program_fn
 
     struct mu__program *p;
 
-    if (task_type == NULL || program == NULL || strlen(task_type) >= sizeof p->type)
+    if (strlen(task_type) >= sizeof p->type)
         return -MU_EINVALID;
     for (p = node->program.entries; p != NULL; p = p->next)
         if (strcmp(p->type, task_type) == 0)
