@@ -170,19 +170,15 @@ int mu_agent_set_error(mu_node *node, int code, const char *message)
 int mu_agent_reset(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
-
-    struct mu__agent_call call = {.number = 0};
-
-    return mu__agent_call_and_wait(node, &call, MU__AGENT_RESET, timeout_ms, ret_error);
+    return mu__agent_call_and_wait(node, &(struct mu__agent_call){0}, MU__AGENT_RESET,
+                                   timeout_ms, ret_error);
 }
 
 int mu_agent_leave(mu_node *node, int64_t timeout_ms, mu_error *ret_error)
 {
     MU__REQUIRE(ret_error, node);
-
-    struct mu__agent_call call = {.number = 0};
-
-    return mu__agent_call_and_wait(node, &call, MU__AGENT_LEAVE, timeout_ms, ret_error);
+    return mu__agent_call_and_wait(node, &(struct mu__agent_call){0}, MU__AGENT_LEAVE,
+                                   timeout_ms, ret_error);
 }
 
 void mu_agent_progress(mu_node *node)

@@ -80,35 +80,27 @@ void mu__node_leave_run(mu_node *node)
     (void)mu__agent_call_and_wait(node, &call, MU__AGENT_RUN_END, RUN_END_MS, NULL);
 }
 
-struct leaving {
-    struct mu__pending pending;
-    struct mu__agent_call call;
-};
-
 static void on_left(struct mu__pending *pending)
 {
-    struct leaving *leaving = (struct leaving *)pending;    /* its first member */
-
     (void)uv_async_send(&pending->node->lifecycle.stop);
-    free(leaving);
+    mu__agent_detached_free((struct mu__agent_detached *)pending);
 }
 
 bool mu__node_leave_run_later(mu_node *node)
 {
-    struct leaving *leaving;
+    struct mu__agent_detached *leaving;
 
     if (!node->service_host.is_host || !node->service_host.kind->lasting)
         return false;
-    leaving = calloc(1, sizeof *leaving);
+    leaving = mu__agent_detached_new(MU__AGENT_RUN_END, "");
     if (leaving == NULL)
         return false;
     leaving->call.below = true;
-    leaving->call.call.operation = MU__AGENT_RUN_END;
     leaving->call.call.timeout_ms = RUN_END_MS;
     if (mu__node_call_later(node, MU__AGENT, &leaving->pending, &leaving->call.call,
                             on_left) == 0)
         return true;
-    free(leaving);
+    mu__agent_detached_free(leaving);
     return false;
 }
 

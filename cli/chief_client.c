@@ -2,7 +2,7 @@
 
 #include "cli/resolve/cluster_flags.h"
 #include "cli/verbs.h"
-#include "node/discovery/route.h"
+#include "node/discovery/own_address.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"
 

@@ -7,7 +7,7 @@
 
 #include "actors/packing.h"
 #include "api/compat/compat.h"
-#include "node/discovery/route.h"
+#include "node/discovery/own_address.h"
 #include "node/member/session_config.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"

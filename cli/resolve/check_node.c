@@ -4,7 +4,7 @@
 
 #include "actors/messages.h"
 #include "cli/chief_client.h"
-#include "node/discovery/route.h"
+#include "node/discovery/own_address.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"
 
