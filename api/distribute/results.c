@@ -1,5 +1,6 @@
 /* The results of calls, as maps; and one of them as bytes, for another process. */
 #include "api/distribute/internal.h"
+#include "runtime/base/byte_order.h"
 #include "runtime/message/codec.h"
 
 #include <stdio.h>
@@ -132,8 +133,8 @@ int mu__result_unpack(const void *bytes, size_t size, mu_error *ret_error,
     mu_value *result;
     int rv;
 
-    for (size_t i = 0; i < LENGTH_BYTES && size >= LENGTH_BYTES; i++)
-        head |= (uint32_t)from[i] << 8 * i;
+    if (size >= LENGTH_BYTES)
+        head = mu__load_little32(from);
     if (size < LENGTH_BYTES || head > size || tail_at(head) > size)
         return bad_bytes(ret_error, "they are cut short");
     copy = aligned_alloc(ALIGN, (size + ALIGN - 1) / ALIGN * ALIGN);
