@@ -41,8 +41,8 @@ struct mu__loop_query_config {
     const mu_announcement *announcement;    /* copied; of ANNOUNCE and WITHDRAW */
     struct mu__query_limits limits; /* `timeout_ms` as of mu_resolver_resolve */
 
-    /* Called once, from the loop, never within start; not after cancel. The query is
- * freed * before. */
+    /* Called once, from the loop, never within start; not after cancel. The query
+     * is freed before. */
     void (*done)(void *owner, struct mu__query_result *resolved);
 
     /* A line for people when something is tried again; may be NULL: then the resolver's
