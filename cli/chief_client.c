@@ -2,7 +2,7 @@
 
 #include "cli/resolve/cluster_flags.h"
 #include "cli/verbs.h"
-#include "node/discovery/route.h"
+#include "node/discovery/own_address.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"
 
@@ -145,7 +145,7 @@ static int open_any(struct cmd_client *client, mu_node_options *options, mu_erro
     if (none == NULL)
         return mu_error_set(error, -MU_ENOMEM, "out of memory");
     options->cluster = none;
-    rv = mu__node_open(options, &extra, error, &client->node);
+    rv = mu__node_open(options, &extra, NULL, error, &client->node);
     mu_cluster_free(none);
     return rv;
 }

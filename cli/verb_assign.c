@@ -5,7 +5,7 @@
 #include "cli/output/print_json.h"
 #include "cli/resolve/cluster_flags.h"
 #include "cli/verbs.h"
-#include "node/discovery/route.h"
+#include "node/discovery/own_address.h"
 #include "resolver/spec/cluster.h"
 
 #include "muster/compat/server.h"

@@ -140,7 +140,7 @@ static int open_node(struct cmd_task *task, mu_error *error)
     atomic_store(&task->opens, true);
     if (atomic_load(&task->signal) != 0)
         return CMD_SIGNAL + atomic_load(&task->signal);
-    rv = mu__node_open_until(&options, &task->find_stop, error, &node);
+    rv = mu__node_open(&options, NULL, &task->find_stop, error, &node);
     atomic_store(&task->opens, false);
     if (rv == -MU_ENOTFOUND && task->spec.resolver != NULL &&
         !cmd_resolver_is_given(task->options))

@@ -172,7 +172,7 @@ static int open_store(struct cmd_client *client, mu_error *error)
     options.log_user = &client->log;
     options.log_level = client->log.level;
     if (rv == 0)
-        rv = mu__node_open(&options, &extra, error, &client->node);
+        rv = mu__node_open(&options, &extra, NULL, error, &client->node);
     mu_cluster_free(alone);
     return rv;
 }

@@ -4,7 +4,7 @@
 
 #include "actors/messages.h"
 #include "cli/chief_client.h"
-#include "node/discovery/route.h"
+#include "node/discovery/own_address.h"
 #include "node/node.h"
 #include "resolver/spec/cluster.h"
 
@@ -82,7 +82,7 @@ static int open_node(struct check *check, mu_error *error, mu_node **ret_node)
             urls[i] = check->links[i].url;
         find_route(check, route);
         options = options_of(check, none, route);
-        rv = mu__node_open(&options, &extra, error, ret_node);
+        rv = mu__node_open(&options, &extra, NULL, error, ret_node);
     }
     mu_cluster_free(none);
     free(urls);
@@ -123,7 +123,7 @@ static void note_link(struct check *check, const mu_value *peer, uint32_t since_
 static int look(struct check *check, mu_node *node, uint32_t since_ms, bool *ret_all)
 {
     struct mu__peers_call call = {.call = {.operation = MU__PEERS_OWN, .timeout_ms = -1}};
-    int rv = mu__node_call(node, MU__PEERS, &call.call);
+    int rv = mu__node_call(node, MU__PEERS, &call.call, NULL);
 
     if (rv != 0)
         return rv;
@@ -176,7 +176,7 @@ static void request_peers(struct check *check, mu_node *node)
         },
     };
 
-    if (mu__node_call(node, MU__PEERS, &call.call) == 0)
+    if (mu__node_call(node, MU__PEERS, &call.call, NULL) == 0)
         check->peers = call.found;
     else
         mu__problems_add(&check->problems, MU__PROBLEM_ERROR,
