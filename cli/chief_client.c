@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 enum {
-    INDEX_FIRST = 100000,   /* of our client: far above those of real ones */
+    INDEX_FIRST = 100000,   /* of this client: above the indices of other clients */
     INDEX_COUNT = 900000,
     CLOSE_MS = 500
 };
 
-/* ---- answers ---- */
+/* ---- reading responses ---- */
 
 int64_t cmd_map_number(const mu_value *map, const char *key)
 {
@@ -62,9 +62,9 @@ int cmd_exit_code(int code)
     return code == -MU_EDEADLINE || code == -MU_EUNAVAILABLE ? CMD_UNREACHED : CMD_FAILED;
 }
 
-/* ---- asking ---- */
+/* ---- the client node ---- */
 
-/* One task at one address, which came from `origin`. */
+/* Add a task to the targets. `origin` names the source of the address, for the error. */
 static int add_target(struct cmd_client *client, const char *type, int index,
                       const char *given, const char *origin, mu_error *error)
 {
@@ -100,7 +100,8 @@ int cmd_target_chief(struct cmd_client *client, mu_error *error)
     return add_target(client, "chief", 0, listed, "cluster.chief", error);
 }
 
-/* A cluster spec is wanted even beside --address: it says who is missing. */
+/* The cluster spec is read even with --address: `muster status` lists missing tasks by
+ * it. */
 static int read_targets(struct cmd_client *client, cmd_target_fn target, mu_error *error)
 {
     int rv = cmd_spec_cluster(client->options, error, &client->spec);
@@ -132,7 +133,8 @@ static mu_node_options options_of(struct cmd_client *client, const char *route)
     return options;
 }
 
-/* Who is there is not known before it answers, so it is in no cluster. */
+/* The task at the address is not known before it answers, so the cluster spec is
+ * empty. */
 static int open_any(struct cmd_client *client, mu_node_options *options, mu_error *error)
 {
     const struct mu__node_extra extra = {

@@ -1,6 +1,6 @@
-/* A short-lived client node, by which a verb sends requests to the chief, or to another
- * task; and reading the answers. service_client.h has requests to the coordination
- * service. */
+/* A short-lived client node, through which a verb sends requests to the chief or another
+ * task, and helpers for reading the responses. service_client.h has requests to the
+ * coordination service. */
 #ifndef MU_CLI_CHIEF_CLIENT_H
 #define MU_CLI_CHIEF_CLIENT_H
 
@@ -10,44 +10,44 @@
 
 #include "muster/node.h"
 
-enum { CMD_LEAVE_MS = 500 };    /* for the service to process a client's leave */
+enum { CMD_LEAVE_MS = 500 };    /* timeout of a client's leave */
 
 struct cmd_client {
     const struct cmd_options *options;
     struct cmd_log log;
     mu_cluster *spec;       /* the whole cluster, NULL when unknown */
-    mu_cluster *targets;    /* the tasks that requests go to: the chief alone, say */
-    char *hosts;            /* of the service, for its requests; NULL: there are none */
+    mu_cluster *targets;    /* the tasks that requests go to, for instance the chief */
+    char *hosts;            /* hosts of the coordination service; NULL: not used */
     const char *address;    /* of the first target */
-const char *hosts_any; /* service requests go to `address`, whichever task of this set
-                               is there; NULL: to `targets` */
-    int own_index;          /* of this client */
+    const char *hosts_any;  /* the task at `address` is unknown, and is one of this set
+                               of tasks; NULL: it is in `targets` */
+    int own_index;          /* task index of this client */
     mu_node *node;
-    void *user;             /* of cmd_with_client */
+    void *user;             /* argument of cmd_with_client */
 };
 
-/* Fills in targets, hosts and address, and maybe own_index and hosts_any. An error is a
- * usage error. */
+/* Fills in targets, hosts and address, and if needed own_index and hosts_any. An error is
+ * a usage error. */
 typedef int (*cmd_target_fn)(struct cmd_client *client, mu_error *error);
 
-/* Open a client node of the tasks that `target` names, call `request`, and close it. The
- * error is printed. Returns the exit code. */
+/* Open a client node for the tasks that `target` fills in, call `request`, and close the
+ * node. Prints the error. Returns the exit code. */
 int cmd_with_client(const struct cmd_options *options, cmd_target_fn target,
                     cmd_request_fn request, void *user);
 
-/* The same for the chief: --address, or the cluster's. And a verb whose request is for
- * it. */
+/* The target function for the chief, which is at --address or in the cluster spec; and
+ * the main function of verbs whose request goes to it. */
 int cmd_target_chief(struct cmd_client *client, mu_error *error);
 int cmd_chief_verb(struct cmd_options *options);
 
-/* One task alone is the target, at --address. */
+/* Make the task at --address the only target. */
 int cmd_target_address(struct cmd_client *client, const char *type, int index,
                        mu_error *error);
 
-/* The exit code for the code of a request. */
+/* The exit code for an error code of a request. */
 int cmd_exit_code(int code);
 
-/* Of a map: 0 or "" when it has none of that name and kind. */
+/* An item of a map; 0, false or "" when it is absent or of another type. */
 int64_t cmd_map_number(const mu_value *map, const char *key);
 bool cmd_map_bool(const mu_value *map, const char *key);
 const char *cmd_map_text(const mu_value *map, const char *key);

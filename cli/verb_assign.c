@@ -1,5 +1,5 @@
-/* `muster assign`: sends a cluster spec, and which task of it each one is, to tasks that
- * wait for one (`muster node --wait-cluster`, or a server without a cluster spec). */
+/* `muster assign`: sends the cluster spec, and its own task, to each task that waits for
+ * one (`muster node --wait-cluster`, or a server without a cluster spec). */
 #include "actors/task_set.h"
 #include "cli/output/log.h"
 #include "cli/output/print_json.h"
@@ -18,8 +18,8 @@ struct assigning {
     const struct cmd_options *options;
     struct cmd_log log;
     mu_cluster *cluster;
-    struct mu__task_set tasks;  /* the tasks to send it to; none: all */
-    cJSON *list;                /* of JSON; NULL: text is printed */
+    struct mu__task_set tasks;  /* the tasks of --tasks; none: all */
+    cJSON *list;                /* the JSON output; NULL: text is printed */
     uint64_t due_ms;
     int code;
 };
@@ -34,7 +34,8 @@ static uint64_t now_ms(void)
 
 /* ---- the tasks ---- */
 
-/* A client is not one that waits. */
+/* Whether the cluster is assigned to a task. Without --tasks not to clients, which do not
+ * wait for it. */
 static bool is_meant(const struct assigning *o, const char *type, int index)
 {
     return o->tasks.count == 0 ? strcmp(type, "client") != 0
@@ -78,7 +79,7 @@ static int prepare(struct assigning *o, mu_error *error)
     return rv == 0 ? read_tasks(o, error) : rv;
 }
 
-/* ---- telling them ---- */
+/* ---- assign ---- */
 
 static void note(struct assigning *o, const char *task, const char *url, int rv,
                  const mu_error *error)
@@ -104,7 +105,7 @@ static void note(struct assigning *o, const char *task, const char *url, int rv,
     (void)cJSON_AddItemToArray(o->list, map);
 }
 
-/* All have the limit together; who comes when it is over has a moment all the same. */
+/* The rest of the timeout, which all tasks share; at least LEAST_MS for each. */
 static int64_t left_ms(const struct assigning *o)
 {
     enum { LEAST_MS = 200 };

@@ -1,4 +1,4 @@
-/* `muster barrier`: one of a set of tasks that wait for each other. */
+/* `muster barrier`: waits at a barrier as one of its tasks. */
 #include "cli/output/print_json.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- which of them we are ---- */
+/* ---- the own task index ---- */
 
-/* The index of the only client of a set; -1: there is none, or there are several. */
+/* The index of the only client in a set; -1 when there are none or several. */
 static int only_client(const struct mu__task_set *set)
 {
     int index = -1;
@@ -40,7 +40,7 @@ static int read_set(const struct cmd_options *options, enum cmd_flag flag,
                         cmd_origin(options, flag, origin, sizeof origin), inner.message);
 }
 
-/* --as: one client, which is in `tasks`. */
+/* Read --as: one client, which must be in `tasks`. */
 static int read_as(const struct cmd_options *options, const struct mu__task_set *tasks,
                    mu_error *error, int *ret_index)
 {

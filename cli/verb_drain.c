@@ -1,4 +1,4 @@
-/* `muster drain`: has the chief let a worker finish what it has, and leave. */
+/* `muster drain`: has a worker finish its closures and leave. */
 #include "actors/worker_types.h"
 #include "cli/chief_client.h"
 #include "cli/verbs.h"
@@ -13,7 +13,7 @@
 
 enum { TYPE_BYTES = 16 };
 
-/* "worker:1" or "/job:worker/task:1"; any type that may run closures. */
+/* Parse "worker:1" or "/job:worker/task:1", of any type that may run closures. */
 static int read_worker(const char *text, mu_error *error, char type[TYPE_BYTES],
                        int *ret_index)
 {

@@ -1,4 +1,5 @@
-/* `muster explain`: what the chief says about one closure, in sentences or as JSON. */
+/* `muster explain`: prints what the chief knows about one closure, as sentences or
+ * JSON. */
 #include "cli/chief_client.h"
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
@@ -8,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The number that a text is as a whole; 0 when it is none. */
+/* Parse a decimal number; 0 when `text` is not one. */
 static uint64_t number_of(const char *text)
 {
     unsigned long long number;
@@ -19,7 +20,7 @@ static uint64_t number_of(const char *text)
     return text[0] >= '0' && text[0] <= '9' && *end == '\0' && errno == 0 ? number : 0;
 }
 
-/* By its number; if there is none, a name may be digits, too. */
+/* Find the closure by its id, else by its name, which may consist of digits, too. */
 static int find(struct cmd_client *client, mu_error *error, mu_value **ret_reasons)
 {
     int64_t timeout_ms = cmd_number(client->options, CMD_FLAG_TIMEOUT_MS);

@@ -24,7 +24,7 @@ static int code_of(int rv)
     return cmd_kv_code(rv);
 }
 
-/* Of one key: the item with that number, printed as JSON. */
+/* Print a number of the verb's key; as JSON with the key and the number under `name`. */
 static int print_number(const struct cmd_client *client, const char *name, int64_t number)
 {
     cJSON *map;
@@ -56,7 +56,7 @@ static void print_keys(const mu_value *items)
         (void)printf("%s\n", cmd_map_text(mu_value_at(items, i), "key"));
 }
 
-/* Keys may be longer than a table's cell, so they stand last. */
+/* Not a table: keys may be longer than a table's cell, so they come last in the line. */
 static void print_long(const mu_value *items)
 {
     for (size_t i = 0; i < mu_value_count(items); i++) {
@@ -90,7 +90,7 @@ static int print_json(const mu_value *items)
     return cmd_json_print(list) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-/* One line for each: the value may be anything, and a shell can read it again. */
+/* One line for each key, with the value escaped, so that a shell can read it. */
 static void print_values(const mu_value *items)
 {
     for (size_t i = 0; i < mu_value_count(items); i++) {
@@ -169,7 +169,7 @@ int cmd_kv_get(struct cmd_client *client, mu_error *error)
 
 /* ---- put ---- */
 
-/* All of standard input, which is ours then. */
+/* Read all of standard input; the caller frees *ret_value. */
 static int read_input(mu_error *error, char **ret_value, size_t *ret_size)
 {
     char *value = malloc(VALUE_BYTES_MAX + 1);
@@ -192,7 +192,7 @@ static int read_input(mu_error *error, char **ret_value, size_t *ret_size)
                         VALUE_BYTES_MAX);
 }
 
-/* With a condition it is a transaction. */
+/* Put the value; with a condition as a transaction. */
 static int put_value(struct cmd_client *client, const char *value, size_t size,
                      mu_error *error)
 {

@@ -1,4 +1,4 @@
-/* `muster kv hold`: a key is there while a command runs. */
+/* `muster kv hold`: puts a key as a lease, and deletes it when a command has ended. */
 #include "cli/keys/held_command.h"
 #include "cli/keys/kv_condition.h"
 #include "cli/verbs.h"
@@ -9,7 +9,7 @@
 
 enum { DELETE_MS = 2000 };
 
-/* Under that revision the key is ours. */
+/* The key, and the revision by which this process recognises its own put. */
 struct held {
     const char *key;
     uint64_t revision;
@@ -62,7 +62,7 @@ static int run(struct cmd_client *client, struct held *held, mu_error *error)
     return cmd_command_none(&command, error);
 }
 
-/* What somebody else has put meanwhile stays. */
+/* Delete the key, unless another client has put it meanwhile. */
 static void let_go(struct cmd_client *client, const struct held *held)
 {
     const mu_kv_check check = {.type = MU_KV_IF_REVISION, .key = held->key,

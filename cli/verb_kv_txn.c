@@ -1,4 +1,4 @@
-/* `muster kv txn`: a transaction from standard input, a line for each part. */
+/* `muster kv txn`: a transaction from standard input, one comparison or change a line. */
 #include "cli/keys/kv_condition.h"
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
@@ -12,7 +12,7 @@
 enum { INPUT_BYTES_MAX = 4 << 20 };
 
 struct input {
-    char *text;             /* zeros stand behind its words once they were read */
+    char *text;             /* words are ended by zero bytes as they are read */
     size_t size;
     unsigned line;
     mu_kv_check checks[MU_KV_TRANSACTION_MAX];
@@ -30,7 +30,7 @@ static int refuse(const struct input *input, mu_error *error, const char *words)
                         input->line, words);
 }
 
-/* A string in JSON becomes what it means, in its place: that is never longer. */
+/* Decode a JSON string in place: the content is never longer than the JSON. */
 static int read_string(struct input *input, char **at, mu_error *error, char **ret_word)
 {
     const char *end = NULL;
@@ -55,7 +55,7 @@ static void skip_blanks(char **at)
     *at += strspn(*at, " \t");
 }
 
-/* One word, or with `rest` all that is left. */
+/* Read one word, or with `rest` the rest of the line. */
 static int read_word(struct input *input, char **at, bool rest, const char *expected,
                      mu_error *error, char **ret_word)
 {
@@ -213,7 +213,7 @@ static int read_lines(struct input *input, mu_error *error)
     return rv;
 }
 
-/* All of it, with a zero behind. */
+/* Read all of standard input, and parse it. */
 static int read_input(struct input *input, mu_error *error)
 {
     input->text = malloc(INPUT_BYTES_MAX + 1);
@@ -230,7 +230,7 @@ static int read_input(struct input *input, mu_error *error)
     return read_lines(input, error);
 }
 
-/* ---- Asking ---- */
+/* ---- The verb ---- */
 
 static int print_outcome(const struct cmd_client *client, const struct input *input,
                          const mu_kv_transaction_result *outcome)

@@ -1,4 +1,4 @@
-/* `muster kv watch`: a line for each change. */
+/* `muster kv watch`: prints a line for each change. */
 #include "cli/keys/kv_condition.h"
 #include "cli/output/print_json.h"
 #include "cli/service_client.h"
@@ -47,7 +47,8 @@ static int print_json(const mu_kv_event *event)
     return cmd_json_line(map);
 }
 
-/* Each line is to be read at once, also from a pipe. A reader that is gone ends it. */
+/* Print an event and flush, so that the reader of a pipe gets it at once. A closed pipe
+ * ends the verb. */
 static int print_event(const struct cmd_client *client, const mu_kv_event *event)
 {
     int rv = 0;
@@ -68,7 +69,7 @@ static int next(mu_kv_watch *watch, int64_t until_ms, mu_error *error,
                             ret_event);
 }
 
-/* What is there at the begin does not count. */
+/* Print events until --count changes were printed, not counting the initial content. */
 static int follow(const struct cmd_client *client, mu_kv_watch *watch, mu_error *error)
 {
     unsigned count_max = cmd_number(client->options, CMD_FLAG_COUNT);

@@ -1,8 +1,8 @@
 /* `muster run`: a whole cluster of processes on this machine.
  *
- * One thread, one poll(), no sockets of ours: processes are forked here. What ends them
- * in every case is the kernel, which kills them when this process ends (run/child.c); all
- * that follows is about ending them well. */
+ * This process has one thread with a poll() loop, and no sockets, since it forks. The
+ * kernel kills the tasks when this process ends (run/child.c); this file ends them in
+ * order: by the chief's end or SIGTERM first, SIGKILL last. */
 #include "cli/options/flags.h"
 #include "cli/output/print_json.h"
 #include "cli/resolve/cluster_flags.h"
@@ -26,18 +26,21 @@
 #include <unistd.h>
 
 enum {
-    KILL_AFTER_MS = 4000,       /* beyond the grace that every task takes itself */
+    KILL_AFTER_MS = 4000,       /* in addition to the grace period of the tasks */
     BACKOFF_FIRST_MS = 100,
     BACKOFF_MAX_MS = 10000,
-    JOB_END_MS = 1000,          /* a task that ended may just have seen the job's end */
-    STEADY_MS = 60000,          /* after so long restarts are counted anew */
-    SIGNALS_AT_ONCE = 3         /* so many end this process at once */
+    JOB_END_MS = 1000,          /* least delay before a task that ended is restarted: its
+                                   job may just have ended */
+    STEADY_MS = 60000,          /* a task that ran this long has its restart count
+                                   reset */
+    SIGNALS_AT_ONCE = 3         /* this many signals end this process at once */
 };
 
-/* The steps of ending. Each has a timeout, after which the next one begins. */
+/* Phases of ending the cluster. Each has a timeout, after which the next one begins. */
 enum phase {
     RUNNING,
-    LEAVING,        /* the chief has ended: the others end by themselves */
+    LEAVING,        /* the chief has ended: the others are expected to end by
+                       themselves */
     STOPPING,       /* SIGTERM was sent */
     KILLING         /* SIGKILL was sent */
 };
@@ -53,13 +56,14 @@ struct run {
     enum phase phase;
     uint64_t phase_ends_ms;
     int result;                 /* exit code; -1: not known yet */
-    bool stops_well;            /* the client whose servers these are ended with 0 */
+    bool stops_well;            /* the standalone client ended with exit code 0 */
     bool unended;               /* a task had to be killed, or a function did not end */
     unsigned grace_ms;
-    unsigned stop_ms;           /* that tasks may take to end when they are told to */
-    unsigned level;             /* of the log, of this process and of tasks */
+    unsigned stop_ms;           /* between SIGTERM and SIGKILL */
+    unsigned level;             /* log level of this process and of the tasks */
     uint64_t began_ms;
-    int status_errno;           /* why the status file could not be written; 0: it was */
+    int status_errno;           /* why the status file could not be written; 0: no
+                                   error */
 };
 
 /* Static: the handler has no other argument than the signal. */
@@ -122,7 +126,7 @@ static int watch_signals(void)
 
 /* ---- the file of the tasks ---- */
 
-/* The same error is logged once. */
+/* Write --status-file. An error is logged when it differs from the last one. */
 static void write_status(struct run *run)
 {
     const char *path = cmd_text(run->options, CMD_FLAG_STATUS_FILE);
@@ -134,7 +138,7 @@ static void write_status(struct run *run)
     run->status_errno = rv;
 }
 
-/* Before anything is started. */
+/* Check that the status file can be written, before any task is started. */
 static int check_status(const struct run *run, mu_error *error)
 {
     const char *path = cmd_text(run->options, CMD_FLAG_STATUS_FILE);
@@ -203,7 +207,7 @@ static size_t running_count(const struct run *run)
     return count;
 }
 
-/* Pending restarts are cancelled. */
+/* Begin a later phase: cancels pending restarts, and sends its signal to all tasks. */
 static void begin_phase(struct run *run, enum phase phase, unsigned timeout_ms)
 {
     if (phase <= run->phase)
@@ -290,7 +294,7 @@ static void describe(int status, char *out, size_t size)
         (void)snprintf(out, size, "ended with exit code %d", WEXITSTATUS(status));
 }
 
-/* Whether it is started again; usage errors would only repeat themselves. */
+/* Whether a task is restarted; not after a usage error, which would only repeat. */
 static bool needs_restart(struct run *run, const struct cmd_child *child)
 {
     if (run->phase != RUNNING || child->code == CMD_USAGE)
@@ -324,8 +328,8 @@ static void arrange_restart(struct run *run, struct cmd_child *child, const char
         child->restarts, most, wait_ms);
 }
 
-/* The cluster ends with the chief. Only a chief whose program came to its end has told
- * the other tasks that the job is done. */
+/* The cluster ends with the chief. If the chief's program returned, the other tasks were
+ * notified that the job is done and end by themselves; otherwise they are stopped. */
 static void chief_ended(struct run *run, const struct cmd_child *chief)
 {
     if (run->phase != RUNNING)
@@ -337,8 +341,8 @@ static void chief_ended(struct run *run, const struct cmd_child *chief)
         stop(run);
 }
 
-/* A standalone client makes the calls of all tasks; they are its servers, which do not
- * learn of its end. */
+/* A standalone client makes the calls of all tasks. The others are its servers, which are
+ * not notified of its end. */
 static void client_ended(struct run *run, const struct cmd_child *client)
 {
     if (run->phase != RUNNING)
@@ -348,14 +352,16 @@ static void client_ended(struct run *run, const struct cmd_child *client)
     stop(run);
 }
 
-/* A standalone client's server, whose regular end is SIGTERM once the client is done. */
+/* Whether this is a server of a standalone client, which regularly ends by SIGTERM once
+ * the client is done. */
 static bool is_stopped_well(const struct run *run, const struct cmd_child *child)
 {
     return run->stops_well && run->phase == STOPPING &&
            child->code == CMD_SIGNAL + SIGTERM;
 }
 
-/* A failure of the job ends all tasks; stopped tasks end by the signal that was sent. */
+/* Whether the end of a task is no warning: also when the job has failed, which ends all
+ * tasks, or when the task was stopped by a signal of this process. */
 static bool is_expected_end(const struct run *run, const struct cmd_child *child)
 {
     int code = child->code;
@@ -366,8 +372,8 @@ static bool is_expected_end(const struct run *run, const struct cmd_child *child
              code == CMD_SIGNAL + SIGINT));
 }
 
-/* Without a program, a chief and its servers serve on when all workers are done, which
- * looks like a hang: say so. */
+/* A chief without a program, and servers, run on when all workers have ended, which looks
+ * like a hang: log that. */
 static void note_workers_done(struct run *run)
 {
     size_t workers = 0;
@@ -388,7 +394,8 @@ static void note_workers_done(struct run *run)
                         : "they end, or are stopped (Ctrl-C)");
 }
 
-/* That is the reason of its end, unless it has reported one. */
+/* The task ended inside a plugin's mu_plugin_open: log that, and use it as the reason
+ * unless the task reported one. */
 static void note_loading(struct run *run, struct cmd_child *child)
 {
     char words[CMD_REPORT_BYTES + 128];
@@ -521,7 +528,7 @@ static void turn(struct run *run, struct pollfd *polled)
     next_phase(run);
 }
 
-/* Without a chief: the first code that is not fine. */
+/* The exit code: the chief's, or without a chief the first one that is not CMD_FINE. */
 static int result_of(const struct run *run)
 {
     int result = run->result;
@@ -536,7 +543,7 @@ static int result_of(const struct run *run)
     return result;
 }
 
-/* Beside the programs' output, one line at the start and one at the end. */
+/* When the log is quiet, print one line at the start, and one at the end. */
 static void say_start(const struct run *run)
 {
     if (run->level < MU_LOG_WARN)
@@ -547,7 +554,8 @@ static void say_start(const struct run *run)
                   run->level < MU_LOG_INFO ? "; --log-level info says more" : "");
 }
 
-/* The reason for `code`: the chief's, the client's, or that of the first task with it. */
+/* The reason for exit code `code`: the chief's or the client's, or that of the first task
+ * that ended with it. */
 static const char *reason_for(const struct run *run, int code)
 {
     const char *reason = "";
@@ -598,7 +606,7 @@ static int run_all(struct run *run)
     return result_of(run);
 }
 
-/* ---- the whole ---- */
+/* ---- the verb ---- */
 
 static void init_output(struct run *run)
 {

@@ -1,4 +1,4 @@
-/* `muster stop`: has a task end as if its job was done. */
+/* `muster stop`: stops another task, which ends as if the job was done. */
 #include "cli/chief_client.h"
 #include "cli/output/print_json.h"
 #include "cli/service_client.h"
@@ -16,10 +16,10 @@ struct stop {
     char type[16];
     int index;
     char task[64];      /* "/job:ps/task:0" */
-    bool is_direct;     /* there is no chief: the request goes to the task itself */
+    bool is_direct;     /* without a chief: the request goes to the task itself */
 };
 
-/* "ps:0" or "/job:ps/task:0". */
+/* Parse "ps:0" or "/job:ps/task:0". */
 static int read_task(const char *text, mu_error *error, struct stop *stop)
 {
     static const char job[] = "/job:";
@@ -42,7 +42,7 @@ static int read_task(const char *text, mu_error *error, struct stop *stop)
                         "%s: expected a task, as ps:0 or /job:ps/task:0", shown);
 }
 
-/* The chief; or where there is none, the task itself. */
+/* Target the chief; in a cluster without a chief the task itself. */
 static int find(struct cmd_client *client, mu_error *error)
 {
     struct stop *stop = client->user;
@@ -82,7 +82,7 @@ static int print(const struct cmd_client *client, const struct stop *stop)
     return cmd_json_print(map) == 0 ? CMD_FINE : CMD_FAILED;
 }
 
-/* Whether the chief is connected with the task, as it says. */
+/* Whether the chief's status lists the task. */
 static bool is_connected(const mu_value *status, const struct stop *stop)
 {
     const mu_value *tasks = mu_value_find(status, "tasks");
@@ -101,8 +101,9 @@ static bool is_connected(const mu_value *status, const struct stop *stop)
     return false;
 }
 
-/* The chief is asked what it knows: a worker may take long to finish, but one that is not
- * there is waited for no longer than any answer. 0, or the exit code. */
+/* Request the chief's status to choose the timeout: a connected worker may take long to
+ * finish its closures, a task that is not connected is waited for as long as for a
+ * response. Returns 0 or the exit code. */
 static int look_for(struct cmd_client *client, const struct stop *stop, mu_error *error,
                     int64_t *timeout_ms)
 {

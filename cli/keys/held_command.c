@@ -27,8 +27,7 @@ static void die_with(pid_t parent)
         _exit(CMD_NOT_STARTED);
 }
 
-/* Signals are as they were for us at the begin: those that we wait for with a thread are
- * not blocked in it. */
+/* Unblock the signals that this process waits for on a thread. */
 static void take_signals(void)
 {
     sigset_t none;
@@ -37,7 +36,8 @@ static void take_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* The errno of a failure goes through the pipe, which ends when the command begins. */
+/* In the child. Writes the errno of a failure to the pipe `out`, which execvp() closes
+ * otherwise. */
 static void become(const struct cmd_command *command, pid_t parent, int out)
 {
     int code;
@@ -57,7 +57,7 @@ static int refuse(const struct cmd_command *command, int number, mu_error *error
                         strerror(number));
 }
 
-/* 0, or the exit code. */
+/* Fork and exec the command. Returns 0, or the exit code for a failure. */
 static int start(const struct cmd_command *command, mu_error *error, pid_t *ret_pid)
 {
     pid_t parent = getpid();
@@ -97,7 +97,7 @@ static void nap(void)
     (void)nanosleep(&(struct timespec){0, LOOK_MS * 1000000}, NULL);
 }
 
-/* Its pid is its own until it is waited for. */
+/* Leaves the zombie, so that the pid is not reused before it is reaped. */
 static bool has_ended(pid_t pid)
 {
     siginfo_t info = {.si_pid = 0};

@@ -148,7 +148,7 @@ static int read_list(struct cmd_value *value)
     return rv;
 }
 
-/* An option of the node, as the command line says it. */
+/* Parse the text of a flag that is an option of the node. */
 static int read_option(struct cmd_options *options, enum cmd_flag flag, mu_error *error)
 {
     struct cmd_value *value = &options->values[flag];
@@ -186,9 +186,9 @@ static void drop_items(struct cmd_value *value)
     value->items_count = 0;
 }
 
-/* ---- the environment, then the command line ---- */
+/* ---- values from the environment ---- */
 
-/* Of an option of the node. */
+/* The same for an option of the node: its variable, or its default. */
 static int read_rest_option(const struct mu__option *option, struct cmd_value *value,
                             mu_error *error)
 {
@@ -267,8 +267,8 @@ static int unknown_flag(const struct cmd_options *options, const char *name,
                         near == NULL ? "" : "?", options->verb->name);
 }
 
-/* Which flag an argument is, "--name", "--name=value" or "-o"; ret_value is what stands
- * behind its "=", or NULL. */
+/* Find the flag of an argument "--name", "--name=value" or "-o"; ret_value is the text
+ * after "=", or NULL. */
 static int find_flag(const struct cmd_options *options, const char *argument,
                      mu_error *error, int *ret_flag, const char **ret_value)
 {
@@ -292,7 +292,7 @@ static int find_flag(const struct cmd_options *options, const char *argument,
     return unknown_flag(options, name, length, error);
 }
 
-/* In a verb's operands: a command stands behind, which is none of them. */
+/* In a verb's `operands`, the begin of a command, which is not an operand. */
 #define COMMAND_BEGIN "[-- "
 
 static bool takes_command(const struct cmd_verb *verb)
@@ -300,7 +300,7 @@ static bool takes_command(const struct cmd_verb *verb)
     return verb->operands != NULL && strstr(verb->operands, COMMAND_BEGIN) != NULL;
 }
 
-/* How many operands a verb takes: at most, and at least. */
+/* How many operands a verb takes at most; ret_least: at least. */
 static size_t operands_max(const struct cmd_verb *verb, size_t *ret_least)
 {
     const char *at = verb->operands == NULL ? "" : verb->operands;
@@ -344,13 +344,14 @@ static int check_operands(const struct cmd_options *options, mu_error *error)
                         options->verb->operands, options->verb->name);
 }
 
-/* "-" and numbers below 0 are no flags, and nothing is behind "--". */
+/* "-" and negative numbers are not flags. */
 static bool is_flag(const char *text)
 {
     return text[0] == '-' && text[1] != '\0' && (text[1] < '0' || text[1] > '9');
 }
 
-/* One argument, and maybe its value behind it; ret_used says how many. */
+/* Parse one argument, with its value if that is the next argument; ret_used: how many
+ * arguments that were. */
 static int read_argument(struct cmd_options *options, char **arguments, mu_error *error,
                          size_t *ret_used)
 {

@@ -42,7 +42,7 @@ void cmd_log_close(struct cmd_log *log)
         (void)close(log->fd);
 }
 
-/* A log that cannot be written is no reason to stop working. */
+/* Errors are ignored: the process works on when its log cannot be written. */
 static void put(const struct cmd_log *log, const char *text, size_t size)
 {
     while (size > 0) {
@@ -84,7 +84,7 @@ static void put_json(const struct cmd_log *log, const struct timespec *now, int 
     if (text == NULL)
         return;
     used = strlen(text);
-    text[used] = '\n';      /* in the place of the zero byte: the size goes with it */
+    text[used] = '\n';      /* replaces the zero byte; the size is passed along */
     put(log, text, used + 1);
     cJSON_free(text);
 }

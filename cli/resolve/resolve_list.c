@@ -1,4 +1,4 @@
-/* The resolvers and their settings, from their tables. */
+/* `muster resolve --list`: the resolvers and their settings. */
 #include "cli/resolve/resolve.h"
 
 #include "cli/output/print_json.h"

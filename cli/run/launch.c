@@ -22,8 +22,8 @@ static const char *const own_variables[] = {
 };
 
 /* Variables (names, or prefixes of names) by which launchers identify a process of
- * another cluster. A child that inherited them would take itself for that process, as
- * would all its siblings. What a program needs to reach a service stays. */
+ * another cluster. They are not passed on, or every child would take itself for that
+ * process. Variables that programs need to reach a service are passed on. */
 static const char *const others_variables[] = {
     "OMPI_", "PMIX_", "PMI_", "MPI_LOCAL", "RANK=", "WORLD_SIZE=", "LOCAL_RANK=",
     "MASTER_ADDR=", "MASTER_PORT=", "JAX_", "SLURM_PROCID=", "SLURM_LOCALID=",
@@ -56,7 +56,7 @@ static bool is_own_variable(const char *entry)
     return false;
 }
 
-/* Each start of a cluster is a run of its own of the job: "20260131-235959-0123abcd". */
+/* Make a name for this run of the job: "20260131-235959-0123abcd". */
 static void name_run(char out[CLI_RUN_NAME_BYTES])
 {
     time_t now = time(NULL);
@@ -70,8 +70,8 @@ static void name_run(char out[CLI_RUN_NAME_BYTES])
     (void)snprintf(out, CLI_RUN_NAME_BYTES, "%s-%08" PRIx32, date, number);
 }
 
-/* This process's environment, without what names its task; TF_CONFIG of each child comes
- * last. */
+/* This process's environment, without the variables that identify its task; the last
+ * element is for each child's TF_CONFIG. */
 static int make_environment(struct cmd_launch *launch,
                             const struct cmd_options *options)
 {
@@ -110,7 +110,7 @@ bool cmd_is_quiet(const struct cmd_options *options)
            cmd_text(options, CMD_FLAG_LOG_FILE) == NULL;
 }
 
-/* The flags of `muster node` among this command's; variables are inherited. */
+/* Pass on the flags that `muster node` has; variables are inherited. */
 static int make_arguments(struct cmd_launch *launch,
                           const struct cmd_options *options, mu_error *error)
 {

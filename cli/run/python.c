@@ -10,7 +10,8 @@
 
 enum { WORDS_MAX = 1024 };
 
-/* What python3 runs: as `-m muster`, with an error that says what is missing. */
+/* The script for python3: the same as `-m muster`, with an error when the package is
+ * missing. */
 static char script[] =
     "import sys\n"
     "try:\n"
@@ -32,7 +33,7 @@ static size_t add_list(char **words, size_t count, char *flag,
     return count;
 }
 
-/* The flags of the line, once more; variables are inherited. */
+/* Pass on the flags of the command line; variables are inherited. */
 static void make_words(const struct cmd_options *options, char *python, char **words)
 {
     static char names[CMD_FLAGS_COUNT][32];

@@ -36,7 +36,7 @@ static void put(const struct cmd_output *output, const char *text, size_t size)
     }
 }
 
-/* "worker/1 | ", coloured where that is wanted. Returns its bytes. */
+/* Write the prefix "worker/1 | ", coloured if requested. Returns its bytes. */
 static size_t head(const struct cmd_output *output, const char *name, unsigned colour,
                    char *out)
 {
