@@ -21,7 +21,7 @@ struct cmd_client {
     const char *address;    /* of the first target */
     const char *hosts_any;  /* the task at `address` is unknown, and is one of this set
                                of tasks; NULL: it is in `targets` */
-    int own_index;          /* task index of this client */
+    int own_index;          /* task index of this client; -1: chosen */
     mu_node *node;
     void *user;             /* argument of cmd_with_client */
 };
@@ -44,6 +44,24 @@ int cmd_chief_verb(struct cmd_options *options);
 int cmd_target_address(struct cmd_client *client, const char *type, int index,
                        mu_error *error);
 
+/* Whether output is JSON. */
+bool cmd_is_json(const struct cmd_client *client);
+
+/* --timeout-ms, for a request; and the timeout of a request that waits for other tasks:
+ * --timeout-ms if it was given, else -1. */
+int64_t cmd_timeout_ms(const struct cmd_client *client);
+int64_t cmd_wait_timeout_ms(const struct cmd_client *client);
+
+/* The options of a client node with a task index of its own, without coordination
+ * service. `route` is the address to bind to unless --bind is given; "": any. The texts
+ * are borrowed. */
+mu_node_options cmd_client_options(const struct cmd_options *options, struct cmd_log *log,
+                                   const mu_cluster *cluster, const char *route);
+
+/* Parse "worker:1" or "/job:worker/task:1". False: neither, or the type is too long. */
+enum { CMD_TYPE_BYTES = 16 };
+bool cmd_task_parse(const char *text, char ret_type[CMD_TYPE_BYTES], int *ret_index);
+
 /* The exit code for an error code of a request. */
 int cmd_exit_code(int code);
 
@@ -51,6 +69,9 @@ int cmd_exit_code(int code);
 int64_t cmd_map_number(const mu_value *map, const char *key);
 bool cmd_map_bool(const mu_value *map, const char *key);
 const char *cmd_map_text(const mu_value *map, const char *key);
+
+/* Whether a list of tasks, as of the chief's status, has this one. */
+bool cmd_tasks_have(const mu_value *tasks, const char *type, int index);
 
 /* "1200 ms", "90 s", "12 min". Returns `out`. */
 const char *cmd_duration(int64_t ms, char *out, size_t size);

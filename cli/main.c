@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* `second` is the second word of the verb, or NULL. */
@@ -141,6 +142,14 @@ static int help(char **topics)
     const struct cmd_verb *verb = cmd_verb_find(topics, &words);
 
     return printed(cmd_help(verb == NULL ? topics[0] : verb->name));
+}
+
+uint64_t cmd_now_ms(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
 /* ---- muster version ---- */

@@ -17,23 +17,6 @@
 /* All tasks that may host the service. */
 static const char anybody[] = "chief:0,evaluator:0,ps:0-999999,worker:0-999999";
 
-bool cmd_is_json(const struct cmd_client *client)
-{
-    return cmd_number(client->options, CMD_FLAG_OUTPUT) == 1;
-}
-
-int64_t cmd_timeout_ms(const struct cmd_client *client)
-{
-    return (int64_t)cmd_number(client->options, CMD_FLAG_TIMEOUT_MS);
-}
-
-int64_t cmd_wait_timeout_ms(const struct cmd_client *client)
-{
-    return client->options->values[CMD_FLAG_TIMEOUT_MS].source == CMD_FROM_DEFAULT
-               ? -1
-               : cmd_timeout_ms(client);
-}
-
 /* ---- tasks that have not registered yet ---- */
 
 enum { KNOWN_STEP_MS = 50, KNOWN_PRINT_MS = 2000 };

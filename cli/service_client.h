@@ -31,12 +31,4 @@ int cmd_await_known(const struct cmd_client *client, const char *tasks,
  * processes. */
 void cmd_forward_signals(struct cmd_client *client, int pid);
 
-/* Whether output is JSON. */
-bool cmd_is_json(const struct cmd_client *client);
-
-/* --timeout-ms, for a request; and the timeout of a request that waits for other tasks:
- * --timeout-ms if it was given, else -1. */
-int64_t cmd_timeout_ms(const struct cmd_client *client);
-int64_t cmd_wait_timeout_ms(const struct cmd_client *client);
-
 #endif

@@ -12,7 +12,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 struct assigning {
     const struct cmd_options *options;
@@ -23,14 +22,6 @@ struct assigning {
     uint64_t due_ms;
     int code;
 };
-
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* ---- the tasks ---- */
 
@@ -109,7 +100,7 @@ static void note(struct assigning *o, const char *task, const char *url, int rv,
 static int64_t left_ms(const struct assigning *o)
 {
     enum { LEAST_MS = 200 };
-    uint64_t now = now_ms();
+    uint64_t now = cmd_now_ms();
 
     return o->due_ms < now + LEAST_MS ? LEAST_MS : (int64_t)(o->due_ms - now);
 }
@@ -155,18 +146,16 @@ int cmd_assign(struct cmd_options *options)
 {
     struct assigning o = {
         .options = options,
-        .due_ms = now_ms() + cmd_number(options, CMD_FLAG_TIMEOUT_MS),
+        .due_ms = cmd_now_ms() + cmd_number(options, CMD_FLAG_TIMEOUT_MS),
         .list = cmd_number(options, CMD_FLAG_OUTPUT) == 1 ? cJSON_CreateArray() : NULL,
         .code = CMD_USAGE,
     };
     mu_error error;
 
-    if (cmd_log_open(options, &error, &o.log) != 0) {
+    if (cmd_log_open_client(options, &error, &o.log) != 0) {
         (void)fprintf(stderr, "muster assign: %s\n", error.message);
         return CMD_USAGE;
     }
-    if (options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT)
-        o.log.level = MU_LOG_ERROR;
     if (prepare(&o, &error) == 0) {
         o.code = CMD_FINE;
         assign_all(&o);

@@ -336,9 +336,7 @@ int cmd_check(struct cmd_options *options)
     mu_error error = {.message = "out of memory"};
     int code = CMD_USAGE;
 
-    if (cmd_log_open(options, &error, &check.log) == 0) {
-        if (options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT)
-            check.log.level = MU_LOG_ERROR;
+    if (cmd_log_open_client(options, &error, &check.log) == 0) {
         code = check_all(&check, &error);
         cmd_log_close(&check.log);
     }

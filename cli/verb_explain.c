@@ -23,7 +23,7 @@ static uint64_t number_of(const char *text)
 /* Find the closure by its id, else by its name, which may consist of digits, too. */
 static int find(struct cmd_client *client, mu_error *error, mu_value **ret_reasons)
 {
-    int64_t timeout_ms = cmd_number(client->options, CMD_FLAG_TIMEOUT_MS);
+    int64_t timeout_ms = cmd_timeout_ms(client);
     const char *text = client->options->operands[0];
     uint64_t number = number_of(text);
     int rv = -MU_ENOTFOUND;
@@ -90,7 +90,7 @@ int cmd_explain(struct cmd_client *client, mu_error *error)
 
     if (rv != 0)
         return rv == -MU_EINVALID ? CMD_USAGE : cmd_exit_code(rv);
-    if (cmd_number(client->options, CMD_FLAG_OUTPUT) == 1) {
+    if (cmd_is_json(client)) {
         rv = cmd_json_print(cmd_json_value(reasons));
     } else {
         print_where(reasons);

@@ -3,6 +3,7 @@
 #include "actors/coordination/store/journal_scan.h"
 #include "actors/messages.h"
 #include "cli/options/flags.h"
+#include "cli/output/log.h"
 #include "cli/output/print_json.h"
 #include "cli/verbs.h"
 #include "node/files.h"
@@ -227,21 +228,6 @@ static int complain(const mu_error *error)
 
 /* ---- Repairing ---- */
 
-static int write_all(int file, const uint8_t *data, size_t size)
-{
-    while (size > 0) {
-        ssize_t written = write(file, data, size);
-
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return written < 0 ? errno : EIO;
-        data += written;
-        size -= (size_t)written;
-    }
-    return fsync(file) != 0 ? errno : 0;
-}
-
 /* Create the file "FILE.damaged-TIME", or if that exists "FILE.damaged-TIME-2" and so on.
  * Returns its descriptor, or -1 with errno. */
 static int make_copy(struct journal_report *r, const char *stamp)
@@ -280,7 +266,9 @@ static int keep_copy(struct journal_report *r, mu_error *error)
     file = make_copy(r, stamp);
     if (file < 0)
         return mu__file_error(r->copy, "made", errno, error);
-    number = write_all(file, r->content->data, r->content->size);
+    number = cmd_write_all(file, r->content->data, r->content->size);
+    if (number == 0 && fsync(file) != 0)
+        number = errno;
     if (close(file) != 0 && number == 0)
         number = errno;
     if (number == 0)

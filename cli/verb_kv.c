@@ -5,7 +5,6 @@
 #include "cli/service_client.h"
 #include "cli/verbs.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,11 +16,6 @@ enum { VALUE_BYTES_MAX = 1 << 20 };
 static const char *operand(const struct cmd_client *client, size_t i)
 {
     return client->options->operands[i];
-}
-
-static int code_of(int rv)
-{
-    return cmd_kv_code(rv);
 }
 
 /* Print a number of the verb's key; as JSON with the key and the number under `name`. */
@@ -112,7 +106,7 @@ static int print_below(struct cmd_client *client, const char *directory, mu_erro
     int code = CMD_FINE;
 
     if (rv != 0)
-        return code_of(rv);
+        return cmd_kv_code(rv);
     if (cmd_is_json(client))
         code = print_json(items);
     else
@@ -151,7 +145,7 @@ static int get_one(struct cmd_client *client, mu_error *error)
                  : mu_kv_try_get(client->node, key, cmd_timeout_ms(client), error, &item);
 
     if (rv != 0)
-        return code_of(rv);
+        return cmd_kv_code(rv);
     rv = print_item(client, &item);
     mu_kv_item_clear(&item);
     return rv;
@@ -162,53 +156,22 @@ int cmd_kv_get(struct cmd_client *client, mu_error *error)
     if (!cmd_kv_is_directory(client))
         return get_one(client, error);
     if (cmd_number(client->options, CMD_FLAG_WAIT) == 1)
-        return code_of(mu_error_set(error, -MU_EINVALID, "--wait is for one key, and "
+        return cmd_kv_code(mu_error_set(error, -MU_EINVALID, "--wait is for one key, and "
                                     "\"%.100s\" is all below one", operand(client, 0)));
     return print_below(client, operand(client, 0), error, print_values);
 }
 
 /* ---- put ---- */
 
-/* Read all of standard input; the caller frees *ret_value. */
-static int read_input(mu_error *error, char **ret_value, size_t *ret_size)
-{
-    char *value = malloc(VALUE_BYTES_MAX + 1);
-    size_t size;
-
-    if (value == NULL)
-        return mu_error_set(error, -MU_ENOMEM, "out of memory");
-    size = fread(value, 1, VALUE_BYTES_MAX + 1, stdin);
-    if (size <= VALUE_BYTES_MAX && ferror(stdin) == 0) {
-        *ret_value = value;
-        *ret_size = size;
-        return 0;
-    }
-    free(value);
-    if (ferror(stdin) != 0)
-        return mu_error_set(error, -MU_EINVALID, "standard input cannot be read: %s",
-                            strerror(errno));
-    return mu_error_set(error, -MU_EINVALID,
-                        "standard input has more than the %d bytes of a value",
-                        VALUE_BYTES_MAX);
-}
-
-/* Put the value; with a condition as a transaction. */
 static int put_value(struct cmd_client *client, const char *value, size_t size,
                      mu_error *error)
 {
     const mu_kv_change change = {
         .operation = MU_KV_PUT, .key = operand(client, 0), .value = value, .size = size};
     uint64_t revision = 0;
-    int rv;
+    int code = cmd_kv_put_if(client, &change, error, &revision);
 
-    if (cmd_kv_has_condition(client->options))
-        rv = cmd_kv_change_if(client, &change, error, &revision);
-    else
-        rv = mu_kv_put(client->node, operand(client, 0), value, size, MU_KV_OVERWRITE, 0,
-                       cmd_timeout_ms(client), error, &revision);
-    if (rv != 0)
-        return rv < 0 ? code_of(rv) : rv;
-    return print_number(client, "revision", (int64_t)revision);
+    return code != 0 ? code : print_number(client, "revision", (int64_t)revision);
 }
 
 int cmd_kv_put(struct cmd_client *client, mu_error *error)
@@ -219,9 +182,9 @@ int cmd_kv_put(struct cmd_client *client, mu_error *error)
     int rv;
 
     if (strcmp(value, "-") == 0) {
-        rv = read_input(error, &input, &size);
+        rv = cmd_kv_read_input(VALUE_BYTES_MAX, error, &input, &size);
         if (rv != 0)
-            return code_of(rv);
+            return cmd_kv_code(rv);
     }
     rv = put_value(client, input == NULL ? value : input, size, error);
     free(input);
@@ -249,43 +212,28 @@ int cmd_kv_rm(struct cmd_client *client, mu_error *error)
 
     if (cmd_kv_has_condition(client->options)) {
         rv = cmd_kv_change_if(client, &change, error, &count);
-        return rv != 0 ? rv < 0 ? code_of(rv) : rv
-                       : print_number(client, "revision", (int64_t)count);
+        return rv != 0 ? rv : print_number(client, "revision", (int64_t)count);
     }
     rv = mu_kv_delete(client->node, operand(client, 0), cmd_timeout_ms(client), error,
                       &count);
-
     if (rv != 0)
-        return code_of(rv);
+        return cmd_kv_code(rv);
     return print_number(client, "deleted", (int64_t)count);
-}
-
-static int read_by(const struct cmd_client *client, mu_error *error, int64_t *ret_by)
-{
-    const char *text = client->options->operands_count < 2 ? "1" : operand(client, 1);
-    long long number;
-    char *end;
-
-    errno = 0;
-    number = strtoll(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0)
-        return mu_error_set(error, -MU_EINVALID,
-                            "expected a whole number of 64 bits to add, got \"%.40s\"",
-                            text);
-    *ret_by = number;
-    return 0;
 }
 
 int cmd_kv_incr(struct cmd_client *client, mu_error *error)
 {
-    int64_t by = 1;
+    const char *text = client->options->operands_count < 2 ? "1" : operand(client, 1);
+    int64_t by;
     int64_t sum = 0;
-    int rv = read_by(client, error, &by);
+    int rv = cmd_kv_read_number(text, &by)
+                 ? mu_kv_increment(client->node, operand(client, 0), by,
+                                   cmd_timeout_ms(client), error, &sum)
+                 : mu_error_set(error, -MU_EINVALID,
+                                "expected a whole number of 64 bits to add, got "
+                                "\"%.40s\"", text);
 
-    if (rv == 0)
-        rv = mu_kv_increment(client->node, operand(client, 0), by, cmd_timeout_ms(client),
-                             error, &sum);
     if (rv != 0)
-        return code_of(rv);
+        return cmd_kv_code(rv);
     return print_number(client, "number", sum);
 }

@@ -80,16 +80,10 @@ int cmd_kv_hold(struct cmd_client *client, mu_error *error)
     const mu_kv_change change = {.operation = MU_KV_PUT, .flags = MU_KV_LEASE,
                                  .key = held.key, .value = value,
                                  .size = strlen(value)};
-    int rv;
+    int rv = cmd_kv_put_if(client, &change, error, &held.revision);
 
-    if (cmd_kv_has_condition(client->options))
-        rv = cmd_kv_change_if(client, &change, error, &held.revision);
-    else
-        rv = mu_kv_put(client->node, held.key, value, strlen(value),
-                       MU_KV_OVERWRITE | MU_KV_LEASE, 0, cmd_timeout_ms(client), error,
-                       &held.revision);
     if (rv != 0)
-        return rv < 0 ? cmd_kv_code(rv) : rv;
+        return rv;
     rv = run(client, &held, error);
     mu_kv_watch_close(held.watch);
     let_go(client, &held);

@@ -3,7 +3,7 @@
  * The main thread runs the task, and it alone frees the node; a second thread waits for
  * signals (cli/run/task_signals.c), and the first signal makes every call return. */
 #include "api/compat/compat.h"
-#include "cli/output/log.h"
+#include "cli/chief_client.h"
 #include "cli/resolve/cluster_flags.h"
 #include "cli/resolve/resolver_flags.h"
 #include "cli/run/python.h"
@@ -188,22 +188,6 @@ static int prepare(struct cmd_task *task, mu_error *error)
 
 /* ---- running the task ---- */
 
-static bool is_up(const mu_value *tasks, const char *type, int index)
-{
-    for (size_t i = 0; i < mu_value_count(tasks); i++) {
-        const mu_value *task = mu_value_at(tasks, i);
-        const char *text = "";
-        int64_t number = -1;
-        size_t size;
-
-        (void)mu_value_get_string(mu_value_find(task, "type"), &text, &size);
-        (void)mu_value_get_int(mu_value_find(task, "index"), &number);
-        if (strcmp(text, type) == 0 && number == index)
-            return true;
-    }
-    return false;
-}
-
 static bool all_are_up(const struct cmd_task *task, const mu_value *tasks)
 {
     const char *type;
@@ -213,7 +197,7 @@ static bool all_are_up(const struct cmd_task *task, const mu_value *tasks)
     for (size_t i = 0;
          mu_cluster_task_at(task->spec.cluster, i, &type, &index, &address) == 0; i++)
         if (strcmp(type, "chief") != 0 && strcmp(type, "client") != 0 &&
-            !is_up(tasks, type, index))
+            !cmd_tasks_have(tasks, type, index))
             return false;
     return true;
 }

@@ -70,17 +70,7 @@ struct run {
 static int signal_pipe[2] = {-1, -1};
 static volatile sig_atomic_t signals_seen;
 
-static uint64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
-static void say(struct run *run, int level, const char *format, ...) MU_PRINTF(3, 4);
-
-static void say(struct run *run, int level, const char *format, ...)
+MU_PRINTF(3, 4) static void say(struct run *run, int level, const char *format, ...)
 {
     char text[1024];
     va_list args;
@@ -189,7 +179,7 @@ static int start_child(struct run *run, struct cmd_child *child)
     free(tf_config);
     if (rv != 0)
         return rv;
-    child->started_ms = now_ms();
+    child->started_ms = cmd_now_ms();
     child->restart_ms = 0;
     say(run, MU_LOG_INFO, "%s pid %ld started at %s", child->name, (long)child->pid,
         child->address);
@@ -213,7 +203,7 @@ static void begin_phase(struct run *run, enum phase phase, unsigned timeout_ms)
     if (phase <= run->phase)
         return;
     run->phase = phase;
-    run->phase_ends_ms = now_ms() + timeout_ms;
+    run->phase_ends_ms = cmd_now_ms() + timeout_ms;
     for (size_t i = 0; i < run->count; i++) {
         struct cmd_child *child = &run->children[i];
 
@@ -236,7 +226,7 @@ static void stop(struct run *run)
 
 static void next_phase(struct run *run)
 {
-    if (run->phase == RUNNING || now_ms() < run->phase_ends_ms)
+    if (run->phase == RUNNING || cmd_now_ms() < run->phase_ends_ms)
         return;
     if (run->phase == LEAVING) {
         stop(run);
@@ -275,7 +265,7 @@ static void on_line(void *user, struct cmd_child *child, const char *text, size_
 
     if (progress)
         cmd_output_progress(&run->output, child->name, child->colour, text, size,
-                            now_ms());
+                            cmd_now_ms());
     else
         cmd_output_line(&run->output, child->name, child->colour, text, size);
 }
@@ -306,7 +296,7 @@ static bool needs_restart(struct run *run, const struct cmd_child *child)
 static void arrange_restart(struct run *run, struct cmd_child *child, const char *how)
 {
     unsigned most = cmd_number(run->options, CMD_FLAG_RESTART_MAX);
-    uint64_t now = now_ms();
+    uint64_t now = cmd_now_ms();
     unsigned wait_ms = BACKOFF_MAX_MS;
 
     if (now - child->started_ms >= STEADY_MS)
@@ -469,7 +459,7 @@ static void handle_signals(struct run *run)
 
 static int sooner(int a_ms, uint64_t due_ms)
 {
-    uint64_t now = now_ms();
+    uint64_t now = cmd_now_ms();
     int b_ms = due_ms <= now ? 0 : (int)(due_ms - now);
 
     return a_ms < 0 || b_ms < a_ms ? b_ms : a_ms;
@@ -477,7 +467,7 @@ static int sooner(int a_ms, uint64_t due_ms)
 
 static int next_due(struct run *run)
 {
-    int wait_ms = cmd_output_tick(&run->output, now_ms());
+    int wait_ms = cmd_output_tick(&run->output, cmd_now_ms());
 
     if (run->phase == LEAVING || run->phase == STOPPING)
         wait_ms = sooner(wait_ms, run->phase_ends_ms);
@@ -492,7 +482,7 @@ static void restart_due(struct run *run)
     for (size_t i = 0; i < run->count; i++) {
         struct cmd_child *child = &run->children[i];
 
-        if (child->restart_ms == 0 || now_ms() < child->restart_ms)
+        if (child->restart_ms == 0 || cmd_now_ms() < child->restart_ms)
             continue;
         child->restart_ms = 0;
         if (start_child(run, child) != 0)
@@ -576,7 +566,7 @@ static const char *reason_for(const struct run *run, int code)
 static void say_end(const struct run *run, int code)
 {
     const char *reason = reason_for(run, code);
-    uint64_t took_ms = now_ms() - run->began_ms;
+    uint64_t took_ms = cmd_now_ms() - run->began_ms;
 
     if (run->level < MU_LOG_WARN && reason[0] == '\0')
         return;
@@ -646,7 +636,7 @@ int cmd_run(struct cmd_options *options)
         .grace_ms = cmd_number(options, CMD_FLAG_GRACE_MS),
         .level = cmd_is_quiet(options) ? MU_LOG_WARN
                                        : cmd_number(options, CMD_FLAG_LOG_LEVEL),
-        .began_ms = now_ms(),
+        .began_ms = cmd_now_ms(),
     };
     mu_error error;
     bool preempts = cmd_number(options, CMD_FLAG_PREEMPT_ON_SIGTERM) == 1;

@@ -427,7 +427,7 @@ static int print_status(const struct cmd_client *client, const mu_value *answer)
     mu_value *status = complete_status(client, answer);
     int rv = 0;
 
-    if (cmd_number(client->options, CMD_FLAG_OUTPUT) == 1)
+    if (cmd_is_json(client))
         rv = status == NULL ? -MU_ENOMEM : cmd_json_print(cmd_json_value(status));
     else
         print_text(status);
@@ -443,8 +443,7 @@ static int print_status(const struct cmd_client *client, const mu_value *answer)
 static int request_status(struct cmd_client *client, mu_error *error)
 {
     mu_value *status = NULL;
-    int rv = mu_node_status(
-        client->node, cmd_number(client->options, CMD_FLAG_TIMEOUT_MS), error, &status);
+    int rv = mu_node_status(client->node, cmd_timeout_ms(client), error, &status);
     bool joined =
         rv == 0 && mu_agent_register(client->node, 0, HOST_TIMEOUT_MS, NULL) == 0;
     int code = rv == 0 ? print_status(client, status) : cmd_exit_code(rv);

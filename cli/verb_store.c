@@ -211,9 +211,7 @@ static int look(const struct cmd_options *options, cmd_request_fn request)
 
     if (!is_offline(options))
         return cmd_service_request(options, request);
-    if (cmd_log_open(options, &error, &client.log) == 0) {
-        if (options->values[CMD_FLAG_LOG_LEVEL].source == CMD_FROM_DEFAULT)
-            client.log.level = MU_LOG_ERROR;
+    if (cmd_log_open_client(options, &error, &client.log) == 0) {
         code = request_of_store(&client, request, &error);
         cmd_log_close(&client.log);
     }

@@ -5,6 +5,7 @@
 #include "muster/main.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct cmd_client;
 struct cmd_options;
@@ -130,5 +131,8 @@ int cmd_help(const char *topic);
 /* The most similar of `words` (ended by NULL), for "did you mean"; NULL when none is
  * similar. */
 const char *cmd_nearest(const char *word, const char *const *words);
+
+/* The monotonic clock, in milliseconds. */
+uint64_t cmd_now_ms(void);
 
 #endif

@@ -84,14 +84,6 @@ static int start(const struct cmd_command *command, mu_error *error, pid_t *ret_
 
 /* ---- while it runs ---- */
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static void nap(void)
 {
     (void)nanosleep(&(struct timespec){0, LOOK_MS * 1000000}, NULL);
@@ -118,10 +110,10 @@ static int reap(struct cmd_client *client, pid_t pid)
 
 static void end(pid_t pid)
 {
-    int64_t until_ms = now_ms() + END_MS;
+    uint64_t until_ms = cmd_now_ms() + END_MS;
 
     (void)kill(pid, SIGTERM);
-    while (!has_ended(pid) && now_ms() < until_ms)
+    while (!has_ended(pid) && cmd_now_ms() < until_ms)
         nap();
     if (!has_ended(pid))
         (void)kill(pid, SIGKILL);

@@ -56,6 +56,29 @@ void cmd_node_options(const struct cmd_options *options, mu_node_options *node_o
     }
 }
 
+size_t cmd_node_words(const struct cmd_options *options, char **words, size_t count,
+                      size_t max)
+{
+    static char names[CMD_FLAGS_COUNT][32];
+
+    for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
+        const struct cmd_value *value = &options->values[flag];
+        bool is_list = cmd_flags[flag].kind == CMD_LIST;
+        size_t items = is_list ? value->items_count : 1;
+
+        if ((cmd_flags[flag].verbs & CMD_NODE) == 0 || value->source != CMD_FROM_LINE)
+            continue;
+        if (count + 2 * items > max)
+            return 0;
+        (void)snprintf(names[flag], sizeof names[flag], "--%s", cmd_flags[flag].name);
+        for (size_t i = 0; i < items; i++) {
+            words[count++] = names[flag];
+            words[count++] = is_list ? value->items[i] : (char *)(uintptr_t)value->text;
+        }
+    }
+    return count;
+}
+
 const char *cmd_origin(const struct cmd_options *options, enum cmd_flag flag, char *out,
                        size_t size)
 {

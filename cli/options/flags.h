@@ -173,6 +173,12 @@ const char *cmd_initial(enum cmd_flag flag, char *out, size_t size);
 /* Store the flags that are options of a node in `node_options`. */
 void cmd_node_options(const struct cmd_options *options, mu_node_options *node_options);
 
+/* Append the flags of the command line that `muster node` has to `words`, which has
+ * `count` words and room for `max`. Returns the new count, 0 when there is no room. The
+ * texts are borrowed. */
+size_t cmd_node_words(const struct cmd_options *options, char **words, size_t count,
+                      size_t max);
+
 /* Where the value came from, for errors: "--threads" or "MUSTER_THREADS". */
 const char *cmd_origin(const struct cmd_options *options, enum cmd_flag flag, char *out,
                        size_t size);

@@ -11,11 +11,18 @@ struct cmd_log {
     bool json;
 };
 
+/* Write all bytes, repeating after signals. Returns 0 or an errno. */
+int cmd_write_all(int fd, const void *data, size_t size);
+
 /* Open the log that --log-level, --log-format and --log-file describe. -MU_EINVALID when
  * the file cannot be opened; ret_error names it. */
 int cmd_log_open(const struct cmd_options *options, mu_error *ret_error,
                  struct cmd_log *ret_log);
 void cmd_log_close(struct cmd_log *log);
+
+/* The same for verbs that are clients: logs errors only, unless --log-level is given. */
+int cmd_log_open_client(const struct cmd_options *options, mu_error *ret_error,
+                        struct cmd_log *ret_log);
 
 /* Write a line; a mu_log_fn whose `user` is the log. Any thread. */
 void cmd_log_line(void *user, int level, const char *task, const char *who,

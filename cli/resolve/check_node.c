@@ -13,11 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 enum {
-    INDEX_FIRST = 100000,   /* of this client: above the indices of other clients */
-    INDEX_COUNT = 900000,
     CLOSE_MS = 500,
     LOOK_MS = 5,            /* between polls of the links */
     ROUTES_MAX = 32,        /* addresses whose route is looked up */
@@ -48,26 +45,6 @@ static void find_route(const struct check *check, char *ret_route)
     }
 }
 
-static mu_node_options options_of(struct check *check, const mu_cluster *none,
-                                  const char *route)
-{
-    const char *bind = cmd_text(check->options, CMD_FLAG_BIND);
-    mu_node_options options;
-
-    mu_node_options_init(&options);
-    options.cluster = none;
-    options.cluster_name = cmd_text(check->options, CMD_FLAG_CLUSTER_NAME);
-    options.service_hosts = "none";
-    options.task_type = "client";
-    options.task_index = INDEX_FIRST + (int)(getpid() % INDEX_COUNT);
-    options.bind_address = bind != NULL ? bind : route[0] == '\0' ? NULL : route;
-    options.advertise_address = cmd_text(check->options, CMD_FLAG_ADVERTISE);
-    options.log = cmd_log_line;
-    options.log_user = &check->log;
-    options.log_level = check->log.level;
-    return options;
-}
-
 static int open_node(struct check *check, mu_error *error, mu_node **ret_node)
 {
     const char **urls = calloc(check->links_count + 1, sizeof *urls);
@@ -82,7 +59,7 @@ static int open_node(struct check *check, mu_error *error, mu_node **ret_node)
         for (size_t i = 0; i < check->links_count; i++)
             urls[i] = check->links[i].url;
         find_route(check, route);
-        options = options_of(check, none, route);
+        options = cmd_client_options(check->options, &check->log, none, route);
         rv = mu__node_open(&options, &extra, error, ret_node);
     }
     mu_cluster_free(none);

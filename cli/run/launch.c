@@ -116,7 +116,6 @@ static int make_arguments(struct cmd_launch *launch,
 {
     static char own[] = "muster";
     static char verb[] = "node";
-    static char names[CMD_FLAGS_COUNT][32];
     static char quiet[2][16] = {"--log-level", "warn"};
     const char *const *host = cmd_host()->command;
     size_t count = 0;
@@ -131,22 +130,8 @@ static int make_arguments(struct cmd_launch *launch,
     if (cmd_is_quiet(options))
         for (int i = 0; i < 2; i++)
             launch->arguments[count++] = quiet[i];
-    for (int flag = 0; flag < CMD_FLAGS_COUNT; flag++) {
-        const struct cmd_value *value = &options->values[flag];
-        bool is_list = cmd_flags[flag].kind == CMD_LIST;
-        size_t items = is_list ? value->items_count : 1;
-
-        if ((cmd_flags[flag].verbs & CMD_NODE) == 0 || value->source != CMD_FROM_LINE)
-            continue;
-        if (count + 2 * items >= CLI_ARGUMENTS_MAX)
-            return mu_error_set(error, -MU_EEXHAUSTED, "too many flags to pass on");
-        (void)snprintf(names[flag], sizeof names[flag], "--%s", cmd_flags[flag].name);
-        for (size_t i = 0; i < items; i++) {
-            launch->arguments[count++] = names[flag];
-            launch->arguments[count++] =
-                is_list ? value->items[i] : (char *)value->text;
-        }
-    }
+    if (cmd_node_words(options, launch->arguments, count, CLI_ARGUMENTS_MAX - 1) == 0)
+        return mu_error_set(error, -MU_EEXHAUSTED, "too many flags to pass on");
     return 0;
 }
 
