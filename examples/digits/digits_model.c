@@ -13,7 +13,7 @@ enum {
     LANES = 8   /* floats in the inner loop that compilers turn into vector code */
 };
 
-/* What one row makes of the model, kept for the way back. */
+/* Activations of one row, kept for the backward pass. */
 struct activations {
     float hidden[DIGITS_HIDDEN_MAX];
     float probability[DIGITS_CLASSES];
