@@ -48,17 +48,12 @@ static int check_known(const struct assigning *o, mu_error *error)
 
 static int read_tasks(struct assigning *o, mu_error *error)
 {
-    const char *text = cmd_text(o->options, CMD_FLAG_TASKS);
-    char origin[CMD_ORIGIN_BYTES];
-    mu_error why;
+    int rv;
 
-    if (text == NULL)
+    if (cmd_text(o->options, CMD_FLAG_TASKS) == NULL)
         return 0;
-    if (mu__task_set_parse(mu__view_str(text), &why, &o->tasks) != 0)
-        return mu_error_set(error, -MU_EINVALID, "%s: %s",
-                            cmd_origin(o->options, CMD_FLAG_TASKS, origin, sizeof origin),
-                            why.message);
-    return check_known(o, error);
+    rv = cmd_task_set(o->options, CMD_FLAG_TASKS, error, &o->tasks);
+    return rv == 0 ? check_known(o, error) : rv;
 }
 
 static int prepare(struct assigning *o, mu_error *error)

@@ -60,18 +60,13 @@ static int set_task(const struct resolve *resolve, mu_error *ret_error)
 static int check_task(const struct resolve *resolve, mu_error *ret_error)
 {
     const mu_resolution *found = &resolve->found;
-    mu_error inner;
-    int rv;
 
     if (resolve->flags.type[0] == '\0' || mu_cluster_is_empty(found->cluster) ||
         (found->bind_address[0] != '\0' &&
          mu__cluster_may_join(found->cluster, found->task_type, found->task_index)))
         return 0;
-    rv = mu_cluster_validate(found->cluster, found->task_type, found->task_index, &inner);
-    return rv == 0 ? 0
-                   : mu_error_set(ret_error, rv,
-                                  "the task %s:%d does not fit the cluster: %s",
-                                  found->task_type, found->task_index, inner.message);
+    return cmd_spec_validate(found->cluster, found->task_type, found->task_index,
+                             ret_error);
 }
 
 int resolve_find(struct resolve *resolve, mu_error *ret_error)

@@ -3,6 +3,7 @@
 #include "cli/output/print_json.h"
 #include "cli/output/table.h"
 #include "cli/verbs.h"
+#include "resolver/spec/cluster.h"
 
 #include "muster/coordination.h"
 #include "muster/node.h"
@@ -73,11 +74,6 @@ struct known {
     mu_value *missing_ms;
 };
 
-static void name_task(const char *type, int64_t index, char *out, size_t size)
-{
-    (void)snprintf(out, size, "/job:%s/task:%" PRId64, type, index);
-}
-
 static void know(struct known *known, const mu_value *status, const mu_value *list)
 {
     const mu_value *missing = mu_value_find(status, "workers_missing");
@@ -87,8 +83,8 @@ static void know(struct known *known, const mu_value *status, const mu_value *li
     for (size_t i = 0; i < mu_value_count(list); i++) {
         const mu_value *task = mu_value_at(list, i);
 
-        name_task(cmd_map_text(task, "type"), cmd_map_number(task, "index"), name,
-                  sizeof name);
+        mu__task_name(name, sizeof name, cmd_map_text(task, "type"),
+                      (int)cmd_map_number(task, "index"));
         (void)mu_value_set(known->listed, name, mu_value_int(1));
     }
     for (size_t i = 0; i < mu_value_count(missing); i++) {
@@ -106,7 +102,7 @@ static void add_missing(struct known *known, mu_value *list, const char *type, i
     mu_value *map;
     char name[64];
 
-    name_task(type, index, name, sizeof name);
+    mu__task_name(name, sizeof name, type, index);
     if (mu_value_find(known->listed, name) != NULL)
         return;
     map = task_value(type, index, address, "missing");

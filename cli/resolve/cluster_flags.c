@@ -221,12 +221,21 @@ int cmd_spec_none(mu_error *ret_error)
                         "what was tried");
 }
 
+int cmd_spec_validate(const mu_cluster *cluster, const char *type, int index,
+                      mu_error *ret_error)
+{
+    mu_error inner;
+    int rv = mu_cluster_validate(cluster, type, index, &inner);
+
+    return rv == 0 ? 0
+                   : mu_error_set(ret_error, rv,
+                                  "the task %s:%d does not fit the cluster: %s", type,
+                                  index, inner.message);
+}
+
 static int check(const struct cmd_options *options, const struct cmd_spec *spec,
                  mu_error *error)
 {
-    mu_error inner;
-    int rv;
-
     if (spec->cluster == NULL)
         return cmd_spec_none(error);
     if (spec->type[0] == '\0')
@@ -238,11 +247,7 @@ static int check(const struct cmd_options *options, const struct cmd_spec *spec,
         cmd_runs_closures(options, spec->type) &&
         mu__cluster_may_join(spec->cluster, "worker", spec->index))
         return 0;
-    rv = mu_cluster_validate(spec->cluster, spec->type, spec->index, &inner);
-    if (rv != 0)
-        return mu_error_set(error, rv, "the task %s:%d does not fit the cluster: %s",
-                            spec->type, spec->index, inner.message);
-    return 0;
+    return cmd_spec_validate(spec->cluster, spec->type, spec->index, error);
 }
 
 bool cmd_runs_closures(const struct cmd_options *options, const char *type)

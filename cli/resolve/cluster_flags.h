@@ -41,6 +41,10 @@ int cmd_spec_task(const struct cmd_options *options, mu_error *ret_error,
 int cmd_spec_cluster(const struct cmd_options *options, mu_error *ret_error,
                      mu_cluster **ret_cluster);
 
+/* mu_cluster_validate of a task that flags name. */
+int cmd_spec_validate(const mu_cluster *cluster, const char *type, int index,
+                      mu_error *ret_error);
+
 /* Set the error "there is no cluster". Returns -MU_EINVALID. */
 int cmd_spec_none(mu_error *ret_error);
 

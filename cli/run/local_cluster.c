@@ -278,19 +278,15 @@ static int add_counts(const struct cmd_options *o, const struct own_types *own,
     bool is_local = cmd_mode(o) == MU_MODE_LOCAL;
     size_t defaults_count = is_local ? 1 : sizeof defaults / sizeof defaults[0];
     size_t own_count = is_local ? 0 : own->count;
-    unsigned processes;
-    int total = 0;
+    unsigned processes = cmd_number(o, CMD_FLAG_PROCESSES);
 
     memcpy(counts, defaults, defaults_count * sizeof *counts);
     memcpy(counts + defaults_count, own->counts, own_count * sizeof *counts);
     counts[defaults_count + own_count] = (struct task_count){NULL, 0};
-    for (size_t i = 0; counts[i].type != NULL; i++)
-        total += counts[i].count;
-    if (total == 0)
+    if (total_of(counts) == 0)
         return mu_error_set(error, -MU_EINVALID,
                             "there is nothing to run: expected a task at least");
-    processes = cmd_number(o, CMD_FLAG_PROCESSES);
-    return prepare_limits((size_t)total,
+    return prepare_limits(total_of(counts),
                           processes > 0 ? 2 * processes /* each has a thread here */
                                         : cmd_number(o, CMD_FLAG_THREADS),
                           error);
