@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* With --cluster the flags have all. */
+/* With --cluster: take cluster and task from the flags. */
 static int read_flags(struct resolve *resolve, mu_error *error)
 {
     struct cmd_spec spec;

@@ -114,7 +114,7 @@ static int watch_signals(void)
     return 0;
 }
 
-/* ---- the file of the tasks ---- */
+/* ---- the status file ---- */
 
 /* Write --status-file. An error is logged when it differs from the last one. */
 static void write_status(struct run *run)

@@ -1,4 +1,5 @@
 #include "cli/options/flags.h"
+#include "cli/output/table.h"
 #include "cli/resolve/resolve.h"
 #include "cli/service_client.h"
 #include "cli/verbs.h"
@@ -442,13 +443,6 @@ static void help_exit_codes(void)
         (void)printf("| %-7s | %s |\n", exit_codes[i].code, exit_codes[i].words);
 }
 
-/* Print a cell of a Markdown table: a bar is escaped. */
-static void print_cell(const char *text)
-{
-    for (; *text != '\0'; text++)
-        (void)printf(*text == '|' ? "\\|" : "%c", *text);
-}
-
 /* Whether all verbs of a verb's group have a flag. */
 static bool has_group(const struct cmd_flag_spec *spec, const char *name, size_t length)
 {
@@ -486,12 +480,12 @@ static void help_flags(void)
 
         (void)printf("| `--%s%s", spec->name, spec->kind == CMD_SWITCH ? "" : " ");
         if (spec->kind != CMD_SWITCH)
-            print_cell(spec->kind == CMD_CHOICE ? spec->choices : spec->word);
+            cmd_print_cell(spec->kind == CMD_CHOICE ? spec->choices : spec->word);
         (void)printf("` | `%s` | %s | ", cmd_variable((enum cmd_flag)flag),
                      cmd_initial((enum cmd_flag)flag, number, sizeof number));
         print_users(spec);
         (void)printf(" | ");
-        print_cell(spec->help);
+        cmd_print_cell(spec->help);
         (void)printf(" |\n");
     }
 }

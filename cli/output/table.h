@@ -25,4 +25,7 @@ void cmd_table_cell(struct cmd_table *table, unsigned column, const char *format
 /* Print the title and the table, unless it has no rows besides its heads. */
 void cmd_table_print(const struct cmd_table *table, const char *title);
 
+/* Print a cell of a Markdown table: a bar is escaped. NULL prints nothing. */
+void cmd_print_cell(const char *text);
+
 #endif

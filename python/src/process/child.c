@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Of the thread that runs functions. */
+/* The state of the thread that runs functions. */
 static _Thread_local int worker = -1;   /* the socket */
 static _Thread_local bool runs;
 static pid_t pid;                       /* of this process, to recognise forked
