@@ -1,9 +1,9 @@
 /* One incoming connection: greeting, then frames.
  *
  * Small frames are read into the wire's scratch memory, many at a time, and copied out;
- * of a large one, what is still missing is read straight into its own memory. After a
- * large frame another one is expected: little more than its header is read into scratch,
- * so that little is copied; the first small frame ends that. */
+ * the rest of a large frame is read directly into its own memory. After a large frame
+ * another one is expected: little more than its header is read into scratch, so that
+ * little is copied; the first small frame ends that. */
 #include "transport/wire/uv/internal.h"
 
 #include <arpa/inet.h>
@@ -13,30 +13,29 @@
 #include <string.h>
 
 enum {
-    GREETING_MS = 10000,        /* for a new connection to say what it is */
-    DIRECT_BYTES_MIN = 16 << 10, /* missing of a frame: below, scratch is as good */
-    LARGE_BYTES_MIN = 48 << 10, /* of a frame, to expect another one after it */
+    GREETING_MS = 10000,        /* for a new connection to greet */
+    DIRECT_BYTES_MIN = 16 << 10, /* with more missing, a frame is read into its memory */
+    LARGE_BYTES_MIN = 48 << 10, /* after a frame of this size another one is expected */
     PEEK_BYTES = 1 << 10        /* read of a frame that is expected to be large */
 };
 
-struct mu__in {
+struct in {
     union mu__stream stream;    /* first: handles cast */
-    uv_timer_t greeting_limit;
+    uv_timer_t greeting_timer;
     struct mu__wire_uv *wire;
-    struct mu__tls *tls;        /* NULL: it is plain */
-    struct mu__in *next;        /* of all */
-    struct mu__in *paused_next;
+    struct mu__tls *tls;        /* NULL: plain */
+    struct mu__list_node paused_node;   /* in paused_ins, while `paused` */
     uint32_t number;
     unsigned handles;
     bool greeted;
     bool paused;
-    bool expects_large;         /* the last frame was */
-    bool closing;                  /* closing: nothing is told any more */
+    bool expects_large;         /* the last frame was large */
+    bool closing;               /* no event comes any more */
     uint8_t head[MU__SP_HEADER_MAX];
     unsigned head_size;
     struct mu__buf *frame;      /* being filled */
-    uint32_t frame_size;        /* what it will have */
-    uint8_t *left;              /* read, but not told because of a pause */
+    uint32_t frame_size;        /* when it is complete */
+    uint8_t *left;              /* read, but not delivered because of a pause */
     size_t left_size;
     uv_write_t greeting_request;
     uint8_t greeting[MU__SP_GREETING_BYTES];
@@ -48,7 +47,7 @@ static const char closed_words[] = "connection closed";
 
 static void on_in_closed(uv_handle_t *handle)
 {
-    struct mu__in *in = handle->data;
+    struct in *in = handle->data;
     struct mu__wire_uv *wire = in->wire;
 
     if (--in->handles > 0)
@@ -60,36 +59,27 @@ static void on_in_closed(uv_handle_t *handle)
     mu__wire_uv_drop_hold(wire);
 }
 
-static void forget_paused(struct mu__in *in)
+static void forget_paused(struct in *in)
 {
-    struct mu__in **at = &in->wire->paused_first;
-
     if (!in->paused)
         return;
-    while (*at != in)
-        at = &(*at)->paused_next;
-    *at = in->paused_next;
+    mu__list_remove(&in->wire->paused_ins, &in->paused_node);
     in->paused = false;
 }
 
-static void in_close(struct mu__in *in)
+static void in_close(struct in *in)
 {
-    struct mu__in **at = &in->wire->in_first;
-
     if (in->closing)
         return;
     in->closing = true;
-    while (*at != in)
-        at = &(*at)->next;
-    *at = in->next;
     (void)mu__map_remove(&in->wire->ins, in->number);
     forget_paused(in);
     uv_close(&in->stream.handle, on_in_closed);
-    uv_close((uv_handle_t *)&in->greeting_limit, on_in_closed);
+    uv_close((uv_handle_t *)&in->greeting_timer, on_in_closed);
 }
 
 /* Who only came and went is not worth a word: a health check, say. */
-static void report_refused(const struct mu__in *in, const char *reason)
+static void report_refused(const struct in *in, const char *reason)
 {
     struct mu__wire_uv *wire = in->wire;
     char address[MU__PEER_BYTES];
@@ -100,8 +90,8 @@ static void report_refused(const struct mu__in *in, const char *reason)
     wire->events.refused(wire->owner, address, reason);
 }
 
-/* The connection broke, or is broken because of what came over it. */
-static void in_lost(struct mu__in *in, const char *reason)
+/* The connection broke, or is closed because of the bytes that came over it. */
+static void in_lost(struct in *in, const char *reason)
 {
     struct mu__wire_uv *wire = in->wire;
     uint32_t number = in->number;
@@ -122,7 +112,7 @@ static void in_lost(struct mu__in *in, const char *reason)
 
 void mu__in_drop(struct mu__wire *door, uint32_t number)
 {
-    struct mu__in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
+    struct in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
 
     if (in != NULL)
         in_close(in);
@@ -131,7 +121,7 @@ void mu__in_drop(struct mu__wire *door, uint32_t number)
 /* Unix sockets and plain tcp are open to everybody who reaches them. */
 void mu__in_proof(struct mu__wire *door, uint32_t number, struct mu__proof *ret_proof)
 {
-    const struct mu__in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
+    const struct in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
 
     *ret_proof = (struct mu__proof){.right = MU__RIGHT_ALL};
     if (in != NULL && in->tls != NULL)
@@ -140,7 +130,7 @@ void mu__in_proof(struct mu__wire *door, uint32_t number, struct mu__proof *ret_
 
 void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size_t size)
 {
-    struct mu__in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
+    struct in *in = mu__map_get(&((struct mu__wire_uv *)door)->ins, number);
     struct sockaddr_storage name;
     int name_size = sizeof name;
     char host[INET6_ADDRSTRLEN] = "";
@@ -160,14 +150,15 @@ void mu__in_peer(struct mu__wire *door, uint32_t number, char *ret_address, size
 
 void mu__in_drop_all(struct mu__wire_uv *wire)
 {
-    while (wire->in_first != NULL)
-        in_close(wire->in_first);
+    for (size_t i = 0; wire->ins.count > 0; i = (i + 1) % wire->ins.capacity)
+        if (wire->ins.entries[i].key != 0)
+            in_close(wire->ins.entries[i].value);
 }
 
-/* ---- what comes ---- */
+/* ---- reading ---- */
 
-/* Tells a whole frame; false when no more is wanted now, or ever. */
-static bool deliver_frame(struct mu__in *in)
+/* Deliver a whole frame; false: the connection is paused or closing. */
+static bool deliver_frame(struct in *in)
 {
     struct mu__wire_uv *wire = in->wire;
     struct mu__buf *frame = in->frame;
@@ -182,21 +173,20 @@ static bool deliver_frame(struct mu__in *in)
         return false;
     if (!more && !in->paused) {
         in->paused = true;
-        in->paused_next = wire->paused_first;
-        wire->paused_first = in;
+        mu__list_append(&wire->paused_ins, &in->paused_node);
         (void)uv_read_stop(&in->stream.stream);
         mu__wire_uv_resume_later(wire);
     }
     return more;
 }
 
-static size_t header_bytes(const struct mu__in *in)
+static size_t header_bytes(const struct in *in)
 {
     return in->wire->url.ipc ? MU__SP_HEADER_MAX : MU__SP_HEADER_MAX - 1;
 }
 
-/* A header is complete: memory for what follows. */
-static bool begin_frame(struct mu__in *in)
+/* A header is complete: check it, and allocate the frame. */
+static bool begin_frame(struct in *in)
 {
     const uint8_t *at = in->head;
     uint64_t size = 0;
@@ -221,7 +211,7 @@ static bool begin_frame(struct mu__in *in)
     return true;
 }
 
-static bool check_greeting(struct mu__in *in)
+static bool check_greeting(struct in *in)
 {
     if (!mu__greeting_is(in->head, MU__SP_PUSH)) {
         in_lost(in, "no muster node");
@@ -229,12 +219,12 @@ static bool check_greeting(struct mu__in *in)
     }
     in->greeted = true;
     in->head_size = 0;
-    (void)uv_timer_stop(&in->greeting_limit);
+    (void)uv_timer_stop(&in->greeting_timer);
     return true;
 }
 
-/* Takes from the bytes what a greeting or a header still lacks. */
-static size_t fill_head(struct mu__in *in, const uint8_t *data, size_t size,
+/* Copy bytes that a greeting or a header still lacks; returns how many. */
+static size_t fill_head(struct in *in, const uint8_t *data, size_t size,
                         size_t needed)
 {
     size_t taken = needed - in->head_size;
@@ -246,7 +236,7 @@ static size_t fill_head(struct mu__in *in, const uint8_t *data, size_t size,
     return taken;
 }
 
-static size_t fill_frame(struct mu__in *in, const uint8_t *data, size_t size)
+static size_t fill_frame(struct in *in, const uint8_t *data, size_t size)
 {
     size_t taken = in->frame_size - in->frame->size;
 
@@ -257,8 +247,8 @@ static size_t fill_frame(struct mu__in *in, const uint8_t *data, size_t size)
     return taken;
 }
 
-/* Returns how many bytes were used: all, unless the connection is paused or gone. */
-static size_t consume(struct mu__in *in, const uint8_t *data, size_t size)
+/* Returns how many bytes were used: all, unless the connection is paused or closing. */
+static size_t consume(struct in *in, const uint8_t *data, size_t size)
 {
     size_t used = 0;
 
@@ -283,7 +273,7 @@ static size_t consume(struct mu__in *in, const uint8_t *data, size_t size)
     }
 }
 
-static void keep_left(struct mu__in *in, const uint8_t *data, size_t size)
+static void keep_left(struct in *in, const uint8_t *data, size_t size)
 {
     uint8_t *left;
 
@@ -301,14 +291,14 @@ static void keep_left(struct mu__in *in, const uint8_t *data, size_t size)
 }
 
 /* What a frame lacks is enough to be read straight into it. */
-static bool is_direct(const struct mu__in *in)
+static bool is_direct(const struct in *in)
 {
     return in->frame != NULL && in->frame_size - in->frame->size >= DIRECT_BYTES_MIN;
 }
 
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
-    struct mu__in *in = (struct mu__in *)handle;
+    struct in *in = (struct in *)handle;
     struct mu__buf *frame = in->frame;
 
     (void)suggested;
@@ -324,11 +314,11 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 
 /* ---- TLS ---- */
 
-static void send_greeting(struct mu__in *in);
+static void send_greeting(struct in *in);
 
 /* The next bytes that the peer has said in its session; false: there are none for now,
  * none are wanted, or the connection has ended. */
-static bool take_record(struct mu__in *in)
+static bool take_record(struct in *in)
 {
     bool direct = is_direct(in);
     uint8_t *at = direct ? in->frame->data + in->frame->size : in->wire->plain;
@@ -352,7 +342,7 @@ static bool take_record(struct mu__in *in)
 }
 
 /* Of a connection that has ended, too, what is to be said goes out: why. */
-static void take_records(struct mu__in *in)
+static void take_records(struct in *in)
 {
     bool was_open = mu__tls_is_open(in->tls);
 
@@ -369,7 +359,7 @@ static void take_records(struct mu__in *in)
 
 static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 {
-    struct mu__in *in = (struct mu__in *)stream;
+    struct in *in = (struct in *)stream;
     const uint8_t *data = (const uint8_t *)buf->base;
     size_t used;
 
@@ -395,7 +385,7 @@ static void on_read(uv_stream_t *stream, ssize_t size, const uv_buf_t *buf)
 
 /* ---- pauses ---- */
 
-static void in_resume(struct mu__in *in)
+static void in_resume(struct in *in)
 {
     uint8_t *left = in->left;
     size_t size = in->left_size;
@@ -414,20 +404,20 @@ static void in_resume(struct mu__in *in)
 
 void mu__in_resume_paused(struct mu__wire_uv *wire)
 {
-    struct mu__in *first = wire->paused_first;
+    struct in *in;
     unsigned count = 0;
 
-    for (struct mu__in *in = first; in != NULL; in = in->paused_next)
+    for (struct mu__list_node *node = wire->paused_ins.first; node != NULL;
+         node = node->next)
         count++;
-    while (count-- > 0 && wire->paused_first != NULL) {
-        struct mu__in *in = wire->paused_first;
-
+    while (count-- > 0 &&
+           (in = MU__LIST_FIRST(&wire->paused_ins, struct in, paused_node)) != NULL) {
         forget_paused(in);
         in_resume(in);
     }
 }
 
-/* ---- begin ---- */
+/* ---- accepting ---- */
 
 static void on_greeting_written(uv_write_t *request, int status)
 {
@@ -435,12 +425,12 @@ static void on_greeting_written(uv_write_t *request, int status)
     (void)status;   /* the reading side sees a broken connection too */
 }
 
-static void on_greeting_limit(uv_timer_t *timer)
+static void on_greeting_timeout(uv_timer_t *timer)
 {
     in_lost(timer->data, "no greeting");
 }
 
-static void send_greeting(struct mu__in *in)
+static void send_greeting(struct in *in)
 {
     uv_buf_t buf = uv_buf_init((char *)in->greeting, sizeof in->greeting);
     int rv;
@@ -456,11 +446,11 @@ static void send_greeting(struct mu__in *in)
 }
 
 /* With TLS the greeting follows when the peer has proven itself. */
-static void greet(struct mu__in *in)
+static void greet(struct in *in)
 {
     if (!in->wire->url.ipc)
         (void)uv_tcp_nodelay(&in->stream.tcp, 1);
-    (void)uv_timer_start(&in->greeting_limit, on_greeting_limit, GREETING_MS, 0);
+    (void)uv_timer_start(&in->greeting_timer, on_greeting_timeout, GREETING_MS, 0);
     if (in->tls == NULL)
         send_greeting(in);
     if (!in->closing && uv_read_start(&in->stream.stream, on_alloc, on_read) != 0)
@@ -470,7 +460,7 @@ static void greet(struct mu__in *in)
 void mu__in_accept(struct mu__wire_uv *wire)
 {
     bool is_secured = !wire->url.ipc && wire->tls != NULL;
-    struct mu__in *in = calloc(1, sizeof *in);
+    struct in *in = calloc(1, sizeof *in);
 
     if (in == NULL)
         return;
@@ -480,12 +470,10 @@ void mu__in_accept(struct mu__wire_uv *wire)
         free(in);
         return;
     }
-    (void)uv_timer_init(wire->loop, &in->greeting_limit);
+    (void)uv_timer_init(wire->loop, &in->greeting_timer);
     in->stream.handle.data = in;
-    in->greeting_limit.data = in;
+    in->greeting_timer.data = in;
     in->handles = 2;
-    in->next = wire->in_first;
-    wire->in_first = in;
     mu__wire_uv_hold(wire);
     if (is_secured)
         in->tls = mu__tls_new(wire->tls->now(wire->tls->owner), true, MU__RIGHT_ALL);
