@@ -8,11 +8,11 @@
 #include <stdio.h>
 
 enum {
-    SLOW_MS = 1000,         /* a build that takes longer has closures run beside it; */
-    SLOW_EXCLUSIVE_MS = 30000   /* one under which workers were lost, after this */
+    SLOW_MS = 1000,         /* closures run beside a build that takes longer; */
+    SLOW_EXCLUSIVE_MS = 30000   /* beside a quarantined one after this */
 };
 
-/* ---- What there is ---- */
+/* ---- The builds of a value ---- */
 
 static struct build *build_at(const struct per_worker *pw, uint32_t number)
 {
@@ -55,14 +55,15 @@ static bool is_given_up(const struct supervisor *s, const struct per_worker *pw,
     return build->losses > 0 && pw->losses >= s->config.attempts_max;
 }
 
-/* ---- Whom a worker waits for ---- */
+/* ---- Holding a worker back ---- */
 
+/* The builds on one worker, by state. */
 struct sums {
-    uint32_t first;         /* that closures wait for */
+    uint32_t first;         /* closures wait for them */
     uint32_t waiting;
     uint32_t running;
-    uint32_t slow;          /* of these */
-    bool quarantined;           /* one of those that run, and are not slow */
+    uint32_t slow;          /* of the running ones */
+    bool quarantined;       /* one that runs and is not slow */
 };
 
 static struct sums sum_up(const struct supervisor *s, uint32_t number)
@@ -83,8 +84,8 @@ static struct sums sum_up(const struct supervisor *s, uint32_t number)
     return sums;
 }
 
-/* Closures wait for the builds of a worker that has joined, for one that is on trial, and
- * when builds that do not end have all of its threads. */
+/* Closures wait for the builds of a worker that has joined, for a quarantined build, and
+ * when slow builds have all of its threads. */
 static void update_hold(struct supervisor *s, uint32_t number)
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
@@ -126,7 +127,7 @@ static int send_build(struct mu__ctx *ctx, const struct supervisor *s,
     return mu__send(ctx, (mu__pid){node, MU__WORKER}, msg);
 }
 
-/* One that cannot be sent is lost with its worker, of whose end the news is coming. */
+/* If a build cannot be sent, the worker's NODE_DOWN is on its way. */
 static void begin_build(struct mu__ctx *ctx, struct supervisor *s, struct per_worker *pw,
                         uint32_t number)
 {
@@ -142,8 +143,7 @@ static void begin_build(struct mu__ctx *ctx, struct supervisor *s, struct per_wo
     watch(ctx, s, number);
 }
 
-/* All that wait at once, but quarantined ones: each of them when nothing else
- * runs. */
+/* Begins all waiting builds; a quarantined one only when nothing else runs. */
 static void begin_waiting(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     struct sums sums = sum_up(s, number);
@@ -318,8 +318,8 @@ bool mu__sup_builds_suit(const struct supervisor *s, const struct closure_extra 
     return s->per_worker.slow_builds == 0 || !uses_slow(s, extra, worker->number);
 }
 
-/* Closures that wait there for what takes long have not begun: others shall have their
- * places. Those that are for this worker alone stay. */
+/* Closures there that use a slow build have not begun: they are queued again, so that
+ * others get their places. Those for this worker alone stay. */
 static void take_back_users(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     uint32_t list = mu__list_in_flight(number);

@@ -1,4 +1,4 @@
-/* Why a closure has not run; and the watchdog, which logs when nothing moves. */
+/* Why a closure has not run; and the watchdog, which logs when no closure is resolved. */
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/journaling.h"
@@ -9,7 +9,10 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { WATCHDOG_LOOKS = 10, SHOWN_MAX = 4 };
+enum {
+    WATCHDOG_LOOKS = 10,        /* checks within watchdog_ms */
+    SHOWN_MAX = 4               /* entries that a text lists */
+};
 
 /* ---- What is missing ---- */
 
@@ -43,7 +46,7 @@ static const struct mu__member_worker *known(const struct supervisor *s, uint32_
                                                                            : NULL;
 }
 
-/* ", 1 of them leaves": those that get nothing, whatever room they have. */
+/* ", 1 leaving": how many workers are held back, for each reason. */
 static void describe_holds(const struct supervisor *s, uint32_t role, char *out,
                            size_t size)
 {
@@ -73,7 +76,7 @@ static void describe_holds(const struct supervisor *s, uint32_t role, char *out,
     }
 }
 
-/* How many are up, and how many of these have room. */
+/* How many workers are up, and how many of these have room. */
 static uint32_t count_up(const struct supervisor *s, uint32_t role, uint32_t *ret_room)
 {
     uint32_t count = 0;
@@ -171,7 +174,7 @@ static void name_workers(const struct supervisor *s, uint32_t role, char *out,
         (void)snprintf(out, size, "a task of type %s", mu__sup_role_name(s, role));
 }
 
-/* Those that only some workers may run. */
+/* Why a constrained closure waits. */
 static void describe_constrained(const struct supervisor *s,
                                  const struct mu__closure *closure,
                                  const struct closure_extra *extra, char *out,
@@ -242,7 +245,7 @@ static void describe_in_front(const struct supervisor *s, uint32_t number,
                    (uint32_t)now_ms - oldest->started_ms);
 }
 
-/* Of one that is in flight. */
+/* What a closure in flight waits for. */
 static void describe_sent(const struct supervisor *s, const struct mu__closure *closure,
                      uint64_t now_ms, char *out, size_t size)
 {
@@ -289,7 +292,7 @@ static const char *state_of(const struct mu__closure *closure)
     return closure->list == MU__LIST_HELD ? "held" : "queued";
 }
 
-/* What went wrong with it last, and who else runs it. */
+/* The error of the last attempt that failed, and the backup attempt. */
 static void describe_extra(const struct supervisor *s, const struct closure_extra *extra,
                            mu_value *map)
 {
@@ -342,7 +345,7 @@ static mu_value *explanation(const struct supervisor *s,
     return map;
 }
 
-/* Of one that is not there: resolved, or never scheduled. */
+/* Of a closure that is not there: resolved, or never scheduled. */
 static mu_value *explanation_of_none(const struct supervisor *s, struct mu__view name)
 {
     mu_value *map = mu_value_map();

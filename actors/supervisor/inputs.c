@@ -158,7 +158,7 @@ static void bring_content(struct mu__ctx *ctx, struct pinned_result *pinned,
     mu__sup_send_input(ctx, node, pinned->number, &pinned->content, pinned->backing);
 }
 
-/* A closure that needs what its worker was not given a value for. */
+/* Whether an input is a per-worker value without an item for this worker. */
 static bool lacks_item(const struct supervisor *s, const struct closure_extra *extra,
                        const struct mu__member_worker *worker)
 {
@@ -173,7 +173,7 @@ static bool lacks_item(const struct supervisor *s, const struct closure_extra *e
     return false;
 }
 
-/* One that needs what is not built on its worker any more. */
+/* Whether an input is a per-worker value whose build was given up on this worker. */
 static bool lacks_build(const struct supervisor *s, const struct closure_extra *extra,
                         const struct mu__member_worker *worker, char *text, size_t size)
 {

@@ -37,12 +37,12 @@
 
 enum {
     STATUS_REQUESTS_MAX = 64,
-    QUARANTINE_CRASHES =
-        2 /* workers lost under a closure, after which it is quarantined */
+    QUARANTINE_CRASHES = 2  /* workers lost under a closure before it is quarantined */
 };
 
-/* Who schedules. An entry is used again when its client has left and none of its closures
- * is left. Entry 0 is the sentinel, the client of closures that nobody waits for. */
+/* A client that schedules closures. An entry is used again when its client has left and
+ * none of its closures is left. Entry 0 is the sentinel, the client of closures that
+ * nobody waits for. */
 struct supervisor_client {
     mu__pid pid;
     bool present;
@@ -57,10 +57,11 @@ struct supervisor_client {
 struct supervisor_clients {
     struct supervisor_client *items;
     uint32_t count;
-    uint32_t last;              /* most closures in a row come from one client */
+    uint32_t last;              /* index of the one found last: SCHEDULEs come in runs */
 };
 
-/* A STATUS_GET, and what the servers have answered so far. */
+/* A STATUS_GET that waits for the parameter servers, and what they have answered so
+ * far. */
 struct status_request {
     bool open;
     mu__pid requester;
@@ -84,19 +85,21 @@ struct failure_counts {
 
 /* RECALLs under way: see recall.h. */
 struct recalls {
-    uint64_t timer;         /* of the next look; 0: there is none */
-    uint64_t delay_ms;      /* before it */
-    bool is_late;           /* nothing may move now, as far as is known */
-    uint64_t sent;         /* RECALLs sent */
+    uint64_t timer;         /* of the next check; 0: not set */
+    uint64_t delay_ms;      /* until that check */
+    bool is_late;           /* nothing can move now: the check is LATE_MS away */
+    uint64_t sent;          /* RECALLs sent */
     uint64_t returned;      /* closures that came back, */
     uint64_t refused;       /* and those that had begun */
-    bool has_ranks;         /* a closure that is not as any other was queued */
+    bool has_ranks;         /* closures may differ in rank: one with a priority or worker
+                               of its own was queued */
 };
 
 /* Queues of closures for one task type alone: see roles.h. */
 struct role_queues {
-    bool has_queued;            /* a queue of a role may have one */
-    bool common_is_next;        /* of two that are as urgent */
+    bool has_queued;            /* a queue of a role may hold a closure */
+    bool common_is_next;        /* of two equally urgent closures, the one of the common
+                                   queues is next */
 };
 
 struct watchdog {
@@ -155,7 +158,7 @@ struct supervisor {
     struct supervisor_counts counts;
 };
 
-/* What timers are for; the upper byte of their token. */
+/* The purpose of a timer: the upper byte of its token. */
 enum timer_purpose {
     TIMER_STATUS,       /* rest: the request's number */
     TIMER_CLOSURE,      /* rest: index of its closure_extra */
@@ -173,7 +176,7 @@ static inline uint64_t timer_token(enum timer_purpose purpose, uint64_t rest)
     return (uint64_t)purpose << 56 | rest;
 }
 
-/* What a closure came to. Strings may be empty; `result` borrows from `backing`. */
+/* How a closure ended. Strings may be empty; `result` borrows from `backing`. */
 struct closure_outcome {
     int code;           /* negative, or 0 */
     uint32_t kind;      /* enum mu_error_kind */

@@ -1,8 +1,8 @@
 /* Named closures over a restart of the chief.
  *
  * The journal says of each named closure that it was scheduled, and that it has finished
- * (with its result) or is gone. What it says is read when the chief starts: closures that
- * have not finished are queued again, for nobody at first; when the program schedules a
+ * (with its result) or was removed. It is read when the chief starts: closures that have
+ * not finished are queued again, at first without a client; when the program schedules a
  * name again it gets the result that is there, or joins the closure that is under way.
  *
  * What was appended is flushed before a RUN of it can leave, and before its client hears
@@ -17,8 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Effects of closures that are still to be run may come; all others have had their
- * time. */
+/* Settle all effect numbers but those of closures that are still to be run. */
 static int settle_effects(struct supervisor *s)
 {
     struct mu__id_window pending;
@@ -48,7 +47,7 @@ static int settle_effects(struct supervisor *s)
     return rv;
 }
 
-/* Fills in what a closure asks for. */
+/* A mu__journal_describe_fn; `owner` is the supervisor. */
 static void describe(void *owner, uint64_t id, struct mu__journal_scheduled *record)
 {
     const struct supervisor *s = owner;
@@ -69,7 +68,7 @@ static void describe(void *owner, uint64_t id, struct mu__journal_scheduled *rec
     record->worker_type = mu__sup_role_view(s, extra);
 }
 
-/* A chief that cannot write goes on, and says so. */
+/* Log, and tell clients once, that the journal cannot be written. The chief goes on. */
 static void report_failure(struct mu__ctx *ctx, struct supervisor *s,
                            const mu_error *error)
 {
@@ -136,8 +135,8 @@ static int number_effect(struct mu__ctx *ctx, struct supervisor *s,
     return 0;
 }
 
-/* Where the file takes nothing more the closure runs all the same: it is written when
- * everything is written anew. What is wrong with the closure itself refuses it. */
+/* If the file takes nothing more, the closure runs all the same: its record comes with
+ * the next rewrite. An error of the closure itself is returned. */
 static int note_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                           const struct named_closure *named, mu_error *ret_error)
 {
@@ -192,7 +191,7 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
     return 0;
 }
 
-/* What was scheduled in one turn is written together, also while no worker is there. */
+/* Writes together what was scheduled in one turn, also while there is no worker. */
 void mu__sup_journal_tick(struct mu__ctx *ctx, struct supervisor *s)
 {
     s->journal.timer = 0;
@@ -384,7 +383,7 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
     return 0;
 }
 
-/* No closure of it is queued: what it would need has gone with the former chief. */
+/* No closure is queued for it: its inputs went with the former chief. */
 static int read_late(struct supervisor *s, const struct mu__journal_scheduled *body)
 {
     struct named_closure *named =
@@ -404,7 +403,7 @@ static bool is_late(const struct named_closure *named)
     return named->is_late;
 }
 
-/* Take the closure of a name out again: it needs no further run. */
+/* Remove the closure that was queued for a name: it needs no further run. */
 static void unqueue(struct mu__ctx *ctx, struct supervisor *s,
                     struct named_closure *named)
 {
@@ -444,7 +443,8 @@ static int read_record(void *owner, struct mu__msg *msg)
     case MU__JOURNAL_SCHEDULED: {
         const struct mu__journal_scheduled *body = mu__body(msg);
 
-        /* Its end could not be written, but it had come: else the name was not free. */
+        /* The earlier closure has ended, since its name was free; that could not be
+         * written. */
         named = mu__named_closures_find(&s->journal.named, body->name);
         if (named != NULL) {
             unqueue(reading->ctx, s, named);
@@ -475,12 +475,12 @@ static int read_record(void *owner, struct mu__msg *msg)
         return 0;
     }
     default:
-        return -MU_EDATALOSS;   /* of another journal */
+        return -MU_EDATALOSS;   /* the file is another kind of journal */
     }
 }
 
-/* Under other worker_types there may be nobody for a closure, which is not dropped for
- * that: the chief does not begin. */
+/* With another option worker_types a closure may have no worker. It is not dropped: the
+ * chief does not start. */
 static int check_roles(const struct supervisor *s, mu_error *ret_error)
 {
     const struct mu__closure *closure = mu__closures_first(&s->closures, MU__LIST_QUEUE);

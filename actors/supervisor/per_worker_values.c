@@ -16,7 +16,7 @@ struct per_worker *mu__sup_per_worker_find(const struct supervisor *s, uint64_t 
     return mu__map_get(&s->per_worker.by_number, number);
 }
 
-/* A list for the workers of type "worker", or a map with one for each type. */
+/* Expected: a list for the workers of type "worker", or a map of such lists by type. */
 static int check_items(const struct supervisor *s, const mu_value *values,
                        mu_error *ret_error)
 {
@@ -137,7 +137,7 @@ void mu__sup_on_per_worker_make(struct mu__ctx *ctx, void *state, struct mu__msg
     mu_error error = {.code = 0};
     struct per_worker *pw;
 
-    /* So that it goes when its client does. */
+    /* The value is removed when its client leaves, which therefore must be known. */
     if (mu__sup_client(s, msg->from) == NULL)
         (void)mu_error_set(&error, -MU_EEXHAUSTED, "the chief has too many clients");
     pw = error.code != 0 ? NULL : per_worker_new(s, msg->from, body, &error);

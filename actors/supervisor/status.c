@@ -1,4 +1,4 @@
-/* What the supervisor tells about itself: numbers that were reported, and the status. */
+/* Reported metrics, and the status of the cluster as the supervisor knows it. */
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
 #include "actors/supervisor/recall.h"
@@ -16,7 +16,7 @@ enum {
     IN_FLIGHT_SHOWN_MAX = 16
 };
 
-/* ---- reports ---- */
+/* ---- Reported metrics ---- */
 
 void mu__sup_on_report(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
@@ -56,7 +56,7 @@ void mu__sup_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__call_complete(&call->call, 0);
 }
 
-/* ---- status ---- */
+/* ---- Status ---- */
 
 /* Reports of a parameter server that count now. */
 static uint32_t server_failures(const struct supervisor *s, const struct live_node *peer,
@@ -126,14 +126,13 @@ uint32_t mu__sup_in_flight(const struct supervisor *s)
            mu__closures_count(&s->closures, MU__LIST_PINNED);
 }
 
-/* Known to have begun, of a worker's or of all that are in flight. */
+/* How many closures at a worker are known to have begun. */
 static uint32_t running_at(const struct supervisor *s, uint32_t number)
 {
     const struct mu__closure *closure =
         mu__closures_first(&s->closures, mu__list_in_flight(number));
     uint32_t count = 0;
 
-    /* Runs begin in the order in which they were sent, but for a few. */
     for (; closure != NULL; closure = mu__closures_next(&s->closures, closure))
         count += (closure->marks & MU__MARK_BEGUN) != 0;
     return count;
@@ -209,7 +208,7 @@ mu_value *mu__sup_running_value(const struct supervisor *s,
     return map;
 }
 
-/* The first few of each worker, the longest under way first. */
+/* The oldest closure in flight at each worker. */
 static mu_value *in_flight_value(const struct supervisor *s, uint64_t now_ms)
 {
     mu_value *list = mu_value_list();

@@ -56,7 +56,7 @@ void mu__sup_count_outcome(struct supervisor *s, int code)
         s->counts.failed++;
 }
 
-/* Words of an error that are not in a backing buffer of their own get one. */
+/* Texts of an error get a backing buffer of the message's own. */
 static void copy_text(struct mu__msg *msg, struct mu__resolved *body,
                        const struct closure_outcome *outcome)
 {
@@ -119,7 +119,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
         mu__log(ctx, MU__LOG_WARN, "an answer could not be sent to its client");
 }
 
-/* Its number among effects is finished with: no attempt of it will come any more. */
+/* Settle the closure's effect number: no attempt will use it any more. */
 static void settle_effect(struct supervisor *s, const struct closure_extra *extra)
 {
     if (extra == NULL || extra->effect == 0)
@@ -151,7 +151,7 @@ void mu__sup_resolve(struct mu__ctx *ctx, struct supervisor *s,
         s->counts.forgotten++;
     }
     if (outcome->pinned) {
-        /* It had been asked to stop, perhaps; computing it again is another matter. */
+        /* A CANCEL that came too late is not for a later recomputation. */
         closure->marks &= (uint8_t)~MU__MARK_CANCELLED;
         closure->marks |= MU__MARK_RESOLVED;
         mu__closures_move_last(&s->closures, closure, MU__LIST_PINNED);
@@ -261,7 +261,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
 }
 
-/* ---- Life ---- */
+/* ---- Start and end ---- */
 
 void mu__supervisor_counts(const void *state, uint32_t *ret_queued,
                            uint32_t *ret_in_flight)
@@ -287,7 +287,7 @@ static void take_defaults(struct mu__supervisor_config *config)
            config->queue_max > 0 && config->window <= MU__WINDOW_MAX);
 }
 
-/* Client 0: of closures that run although nobody waits for them. */
+/* Client 0, the owner of closures that nobody waits for. */
 static bool init_sentinel_client(struct supervisor *s)
 {
     if (!mu__grow_array((void **)&s->clients.items, 1, sizeof *s->clients.items))

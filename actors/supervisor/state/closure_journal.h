@@ -15,7 +15,7 @@
  * and counts only together with its FINISHED record. */
 #define MU__JOURNAL_LATE (UINT32_C(1) << 31)
 
-/* The id of the supervisor's effects, as servers know it. */
+/* The numbering of the supervisor's effects, as servers know it. */
 struct effect_numbers {
     uint64_t origin;            /* by which servers know whose effects they apply */
     uint64_t epoch;
@@ -51,7 +51,7 @@ int mu__closure_journal_scheduled(struct closure_journal *journal,
                                   const struct named_closure *named,
                                   mu_error *ret_error);
 
-/* Its end, and all before it on the disk. `has_finished`: with the result that `named`
+/* Write the end of a closure, and flush. `has_finished`: with the result that `named`
  * has; it was removed otherwise. */
 int mu__closure_journal_ended(struct closure_journal *journal,
                               struct named_closure *named, bool has_finished,
@@ -65,7 +65,8 @@ int mu__closure_journal_reserve(struct closure_journal *journal, mu_error *ret_e
 int mu__closure_journal_catch_up(struct closure_journal *journal, uint64_t now_ms,
                                  bool *ret_rewritten, mu_error *ret_error);
 
-/* Numbers from `last` + 1 on are reserved; the whole is rewritten. After reading. */
+/* After reading: begin an epoch, reserve effect numbers from `last` + 1 on, rewrite the
+ * file. */
 int mu__closure_journal_begin(struct closure_journal *journal, mu_error *ret_error);
 
 void mu__closure_journal_done(struct closure_journal *journal);

@@ -12,7 +12,7 @@ struct live_node {
     uint64_t since_ms;
     char type[16];
     char address[256];
-    bool is_refused;            /* as a worker: it got a REGISTER_REFUSED */
+    bool is_refused;            /* as a worker: REGISTER_REFUSED was sent */
 };
 
 /* In no order. Zeroed memory is empty. */

@@ -21,7 +21,7 @@ void mu__names_done(struct mu__names *names)
     *names = (struct mu__names){0};
 }
 
-/* ---- those that nobody holds ---- */
+/* ---- Names without a holder ---- */
 
 static void leave_idle(struct mu__names *names, struct mu__name *name)
 {
@@ -35,7 +35,7 @@ static void join_idle(struct mu__names *names, struct mu__name *name)
     names->idle_count++;
 }
 
-/* Its number can be given to another one. No memory to note that: it stays. */
+/* Free a name's number. Out of memory to note that: the name stays. */
 static void forget(struct mu__names *names, struct mu__name *name)
 {
     if (!mu__grow_for_one((void **)&names->free, &names->free_size, names->free_count,
@@ -49,7 +49,7 @@ static void forget(struct mu__names *names, struct mu__name *name)
     free(name);
 }
 
-/* ---- taking ---- */
+/* ---- Taking ---- */
 
 /* NULL: out of memory or of numbers. */
 static struct mu__name *add(struct mu__names *names, struct mu__view text, uint64_t hash)
@@ -83,7 +83,7 @@ static bool is(const struct mu__name *name, struct mu__view text)
     return name->size == text.size && memcmp(name->text, text.data, text.size) == 0;
 }
 
-/* Most closures are of the function that the one before was of. */
+/* Most closures have the function of the one before. */
 static bool is_last(const struct mu__names *names, struct mu__view text)
 {
     return names->last < names->count && names->names[names->last] != NULL &&
