@@ -1,6 +1,6 @@
-/* Writes of runs to shards that their server has forgotten: the variables are looked for
- * by their names (reopen.c), one request for each, and the batch is sent again with the
- * ids that were found. */
+/* Writes of runs to shards that their server has lost: the variables are reopened by
+ * their names (variables/reopen.c), one request for each, and the batch is sent again
+ * with the new ids. */
 #include "actors/effects/internal.h"
 
 #include "actors/variables/opened_variable.h"
@@ -12,9 +12,9 @@
 enum { REOPENS_MAX = 8 };       /* of one batch */
 
 struct reopening {
-    struct mu__reopen request;  /* first: its messages point here */
+    struct mu__reopen request;  /* first: VAR_REOPEN points here */
     struct reopening *next;
-    struct write_batch *batch;  /* NULL: nobody waits for it any more */
+    struct write_batch *batch;  /* NULL: the batch has ended */
     struct mu__opened_variable *opened;
     uint64_t ids[];
 };
@@ -35,7 +35,7 @@ static bool is_looked_for(const struct effects *e, const struct write_batch *bat
     return r != NULL;
 }
 
-/* The run's own limit counts. */
+/* The call's timeout ends at the run's deadline. */
 static struct mu__variable_call call_for(struct mu__ctx *ctx,
                                          const struct write_batch *batch,
                                          const struct mu__opened_variable *opened,
@@ -94,7 +94,7 @@ bool mu__effects_reopen(struct mu__ctx *ctx, struct effects *e, struct write_bat
     return batch->reopening > 0;
 }
 
-/* The ids that its writes have from now on; false: they had them already. */
+/* Give a batch's writes the present ids; false: they had them already. */
 static bool renew(const struct write_batch *batch)
 {
     struct mu__effect *write = batch->first;
@@ -120,7 +120,7 @@ void mu__effects_fail_forgotten(struct mu__ctx *ctx, struct effects *e,
                      "anew: it does not have it");
 }
 
-/* As the look for a variable has failed. */
+/* Fail a batch with the error of a reopen. */
 static void fail_as(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch,
                     const mu_error *error)
 {

@@ -36,7 +36,7 @@ _Static_assert(ACTIVE_MAX * MU__EFFECTS_REPORT_BYTES < MU__WINDOW_BYTES,
 
 /* ---- Planning ---- */
 
-/* The batch of a run for a server. */
+/* Make the batch of a run for a server, if it has none. */
 static int need_batch(struct mu__ctx *ctx, struct effects *e, struct sending *sending,
                       uint32_t server)
 {
@@ -69,7 +69,7 @@ static void plan_write(struct write_batch *batch, struct mu__effect *write)
         batch->size = LARGE;
 }
 
-/* The writes of a run, sorted by server, are one list still. */
+/* Link the writes of a run into one list again, sorted by server. */
 static void join(const struct sending *sending, struct mu__effects *effects)
 {
     effects->first = NULL;
@@ -116,7 +116,7 @@ static void start(struct mu__ctx *ctx, struct effects *e, struct sending *sendin
     }
 }
 
-/* A run that cannot even be begun. */
+/* Answer a run whose sending cannot begin, or that has no writes. */
 static void refuse(struct mu__ctx *ctx, struct effects *e, struct sending *sending,
                    int code)
 {
@@ -178,7 +178,8 @@ static struct write_batch *lost_batch(struct mu__ctx *ctx, const struct effects 
     return NULL;
 }
 
-/* Those that wait for a server that is lost now fail; the timer for the next one. */
+/* Fail the runs that need a lost server, and set the timer for the next server to be
+ * lost. */
 static void check_lost(struct mu__ctx *ctx, struct effects *e)
 {
     struct sending *sending = MU__LIST_FIRST(&e->sendings, struct sending, node);
@@ -270,7 +271,7 @@ static void fail_by_answer(struct mu__ctx *ctx, struct effects *e,
     mu__effects_fail(ctx, e, batch, -(int)body->code, text);
 }
 
-/* So much of a batch is there. */
+/* The server has staged so much of a batch. */
 static void note_staged(struct effects *e, struct write_batch *batch, uint64_t staged)
 {
     if (staged <= batch->reported || staged > batch->sent)
@@ -302,7 +303,7 @@ static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     mu__effects_pump(ctx, e, server);
 }
 
-/* ---- Limits ---- */
+/* ---- Timeouts ---- */
 
 static void fail_missing(struct mu__ctx *ctx, struct effects *e,
                          struct write_batch *batch)
@@ -334,7 +335,7 @@ static void fail_slow(struct mu__ctx *ctx, struct effects *e, struct write_batch
                      text);
 }
 
-/* A server that is missing is to blame before one that is slow. */
+/* Names a missing server before a slow one. */
 static void fail_by_timeout(struct mu__ctx *ctx, struct effects *e,
                             struct sending *sending)
 {
@@ -388,8 +389,8 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Servers that come and go ---- */
 
-/* Those of a list that may be sent again wait for the server, before others; the rest
- * fail, since nobody knows what became of them. */
+/* Batches of a list that may be sent again go to the front of their waiting list; the
+ * others fail, since their outcome is unknown. */
 static void recall(struct mu__ctx *ctx, struct effects *e, struct mu__list *list,
                    bool may_be_applied)
 {
@@ -471,7 +472,7 @@ static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *ms
         mu__view_copy(body->reason, e->servers[body->index]->trouble, TROUBLE_BYTES_MAX);
 }
 
-/* ---- start and end ---- */
+/* ---- Start and end ---- */
 
 static int init(struct mu__ctx *ctx, void *state, const void *arg)
 {
@@ -495,7 +496,7 @@ static void free_sendings(struct mu__ctx *ctx, struct mu__list *list)
     }
 }
 
-/* Runs whose writes are under way belong to the worker, which may be gone by now. */
+/* The runs belong to the worker, which may have ended: they are not touched. */
 static void done(struct mu__ctx *ctx, void *state)
 {
     struct effects *e = state;

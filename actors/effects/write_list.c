@@ -1,4 +1,4 @@
-/* What one run writes, as a list that the worker fills and this actor sends. */
+/* The writes of one run: a list that the run fills and the effects actor sends. */
 #include "actors/effects/effects.h"
 
 #include "actors/keep.h"
@@ -12,7 +12,6 @@
 #include <assert.h>
 #include <string.h>
 
-/* ---- A run's writes ---- */
 
 int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
                     const void *data)

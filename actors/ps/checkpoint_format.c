@@ -24,7 +24,7 @@ enum {
 
 static const char magic[] = "mu ckpt\n";
 
-/* ---- numbers ---- */
+/* ---- Numbers ---- */
 
 static void put(uint8_t *at, uint64_t number, unsigned bytes)
 {
@@ -41,7 +41,7 @@ static uint64_t get(const uint8_t *at, unsigned bytes)
     return number;
 }
 
-/* ---- writing ---- */
+/* ---- Writing ---- */
 
 void mu__ckpt_header_write(const struct mu__crc32c *crc,
                            const struct mu__ckpt_header *header,
@@ -95,7 +95,7 @@ void mu__ckpt_index_write(const struct mu__ckpt_part *parts, uint32_t count, uin
     }
 }
 
-/* ---- reading the header ---- */
+/* ---- Reading the header ---- */
 
 static int damaged(char *why, const char *reason)
 {
@@ -154,7 +154,7 @@ int mu__ckpt_header_read(const struct mu__crc32c *crc,
     return 0;
 }
 
-/* ---- reading the index ---- */
+/* ---- Reading the index ---- */
 
 struct ckpt_cursor {
     const uint8_t *at;
@@ -168,7 +168,7 @@ static const char *value_fault(const struct mu__ckpt_part *part)
     if (part->shape.dtype != 0 || part->shape.rank != VALUE_RANK ||
         part->shape.shards != 0 || part->shape.dims[0] > UINT32_MAX ||
         part->shape.dims[1] > UINT32_MAX || part->bytes != tail + part->shape.dims[0])
-        return "the value beside the variables has no sense";
+        return "the value beside the variables is malformed";
     return NULL;
 }
 
@@ -177,9 +177,9 @@ static const char *part_fault(const struct mu__ckpt_part *part)
     if (part->name[0] == '\0')
         return value_fault(part);
     if (mu__variable_name_check(mu__view_str(part->name), NULL) != 0)
-        return "a variable's name is none";
+        return "a variable's name is not valid";
     if (mu__shape_check(&part->shape, NULL) != 0)
-        return "a variable's shape is none";
+        return "a variable's shape is not valid";
     if (part->bytes != mu__shape_bytes(&part->shape))
         return "a variable has another size than its shape says";
     return NULL;
@@ -201,14 +201,14 @@ static const char *read_part(struct ckpt_cursor *cursor, struct mu__ckpt_part *p
     part->bytes = get(at + 16, 8);
     part->sum = (uint32_t)get(at + 24, 4);
     if (part->shape.rank > MU_TENSOR_RANK_MAX || length > MU__VARIABLE_NAME_MAX)
-        return "an entry of its index has no sense";
+        return "an entry of its index is malformed";
     if (cursor->left < ENTRY_BYTES + 8 * (uint64_t)part->shape.rank + length)
         return "its index is cut short";
     at += ENTRY_BYTES;
     for (uint32_t k = 0; k < part->shape.rank; k++, at += 8)
         part->shape.dims[k] = get(at, 8);
     if (memchr(at, '\0', length) != NULL)
-        return "a variable's name is none";
+        return "a variable's name is not valid";
     memcpy(part->name, at, length);
     part->name[length] = '\0';
     cursor->at = at + length;

@@ -11,7 +11,7 @@
 #include "runtime/base/list.h"
 #include "runtime/base/map.h"
 
-/* What a shard can be.
+/* The stages of a shard.
  *
  *     ABSENT --> MAKING --> FILLED --> READY      shard 0 goes from MAKING to READY
  *      ^ ^       |    ^      |          |
@@ -20,14 +20,14 @@
  *      '-----------------------'--------'
  *
  * ABSENT: somebody waits for it, and nobody makes it. FILLED: has its content, but the
- * creator has not said COMMIT. ABANDONED: nor will it, for it was lost: whether shard 0
- * got its content only the next one who opens knows. */
+ * creator has not said COMMIT. ABANDONED: its creator was lost before COMMIT; only the
+ * next opener can tell whether shard 0 has its content. */
 enum shard_stage { ABSENT, MAKING, FILLED, ABANDONED, READY };
 
 struct open_answer {
     struct mu__list_node node;      /* first */
     struct mu__store_opened opened;
-    struct mu__shape shape;         /* as it was opened */
+    struct mu__shape shape;         /* that was asked for */
     bool existing;
 };
 
@@ -47,13 +47,13 @@ struct variable {
     uint64_t writes;
     uint64_t bytes_read;
     uint64_t bytes_written;
-    struct mu__shard_requester creator; /* MAKING, FILLED: it owes content or COMMIT, */
-    uint64_t received;              /* how much of it is here */
-    struct mu__list waiting;        /* open_answers, for READY; in all stages before it */
+    struct mu__shard_requester creator; /* MAKING, FILLED: owes content or COMMIT */
+    uint64_t received;              /* bytes of the content, so far */
+    struct mu__list waiting;        /* open_answers that wait for READY */
     char name[];
 };
 
-/* An assign under way: pieces 0 to `received` are in `data`. */
+/* An assign under way: bytes 0 to `received` are in `data`. */
 struct transfer {
     struct transfer *next;
     struct variable *variable;
@@ -84,13 +84,13 @@ struct open_answer *mu__opener_take_first(struct mu__list *list);
 void mu__opener_free_answers(struct mu__list *list);
 struct open_answer *mu__opener_answer_new(const struct mu__store_open *request);
 
-/* Who waits is told that there is nothing yet. */
+/* Note for an open that waits: the shard does not exist (yet). */
 void mu__opener_answer_absent(struct mu__variable_store *store,
                               const struct open_answer *waiting);
 void mu__opener_answer(struct mu__variable_store *store, const struct variable *v,
                        bool created, struct open_answer *answer);
 
-/* Those for whom `leaves` is true wait no more; they are handed to `leave`. */
+/* Opens for which `leaves` is true wait no more; they are handed to `leave`. */
 void mu__opener_stop_waiting(
     struct mu__variable_store *store, struct variable *v,
     bool (*leaves)(const struct open_answer *answer, const void *arg), const void *arg,
@@ -103,7 +103,7 @@ bool mu__opener_is_mismatch(const struct open_answer *answer, const void *shape)
 void mu__opener_answer_cancelled(struct mu__variable_store *store,
                                  struct open_answer *answer);
 
-/* Before mu__opener_answer_mismatch: how many shards there are, if that is all that
+/* Before mu__opener_answer_mismatch: tell opens the number of shards, if only that
  * differs. */
 void mu__opener_set_shards(const struct variable *v);
 void mu__opener_answer_mismatch(struct mu__variable_store *store,
@@ -117,7 +117,7 @@ struct variable *mu__shard_find_by_name(const struct mu__variable_store *store,
 struct variable *mu__shard_find_by_id(const struct mu__variable_store *store, uint64_t id,
                                       mu_error *ret_error);
 
-/* Room under the bound for `bytes` more. */
+/* Count `bytes` more, within bytes_max. */
 int mu__shard_charge(struct mu__variable_store *store, uint64_t bytes,
                      mu_error *ret_error);
 
@@ -129,19 +129,19 @@ void mu__shard_give_memory(struct mu__variable_store *store, uint8_t *data,
 int mu__shard_list(struct mu__variable_store *store, struct variable *v);
 void mu__shard_free_variable(struct mu__variable_store *store, struct variable *v);
 
-/* An ABSENT one. */
+/* A new ABSENT shard. */
 int mu__shard_variable_new(struct mu__variable_store *store,
                            const struct mu__store_open *request, mu_error *ret_error,
                            struct variable **ret_variable);
 
-/* Forget an ABSENT one that nobody waits for. */
+/* Remove a shard that is ABSENT and that nobody waits for. */
 void mu__shard_remove_unused(struct mu__variable_store *store, struct variable *v);
 
-/* What was ABSENT is to be made by the requester, under a fresh id. */
+/* An ABSENT shard is MAKING, by the requester, under a new id. */
 int mu__shard_create(struct mu__variable_store *store, struct variable *v,
                      const struct mu__store_open *request, mu_error *ret_error);
 
-/* Whatever it was, it is ABSENT. */
+/* A shard of any stage is ABSENT: its content and id are dropped. */
 void mu__shard_strip(struct mu__variable_store *store, struct variable *v);
 void mu__shard_make_ready(struct mu__variable_store *store, struct variable *v);
 

@@ -29,7 +29,7 @@ int mu__shape_check(const struct mu__shape *shape, mu_error *ret_error)
     uint64_t bytes = mu_dtype_bytes((int)shape->dtype);
 
     if (bytes == 0)
-        return mu_error_set(ret_error, -MU_EINVALID, "dtype %" PRIu32 " is none",
+        return mu_error_set(ret_error, -MU_EINVALID, "dtype %" PRIu32 " is unknown",
                             shape->dtype);
     if (shape->rank > MU_TENSOR_RANK_MAX)
         return mu_error_set(ret_error, -MU_EINVALID,

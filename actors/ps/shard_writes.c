@@ -1,4 +1,4 @@
-/* Writes to shards: of whole contents, in pieces, of optimizers, and in batches. */
+/* Writes to shards: assigns, whole and in pieces, adds and gradients; and batches. */
 #include "actors/ps/internal.h"
 
 #include "actors/ps/optimizer.h"
@@ -45,7 +45,7 @@ void mu__shard_drop_transfers(struct mu__variable_store *store, const struct var
     }
 }
 
-/* Charged memory with any content. */
+/* Counted memory, with undefined content. */
 static int get_staging(struct mu__variable_store *store, uint64_t bytes,
                        mu_error *ret_error, uint8_t **ret_data)
 {
@@ -61,7 +61,7 @@ static int get_staging(struct mu__variable_store *store, uint64_t bytes,
     return 0;
 }
 
-/* Keeps memory that was charged, and frees what was kept before. */
+/* Keep counted memory as the spare one, in place of an earlier one. */
 static void save_spare(struct mu__variable_store *store, uint8_t *data, uint64_t bytes)
 {
     free(store->spare);
@@ -215,7 +215,7 @@ static int momentum(struct mu__variable_store *store, struct variable *v,
     return 0;
 }
 
-/* Fine too when somebody has found before that it may be used. */
+/* 0 also for a READY shard: an opener with `existing` may have come before. */
 static int commit(struct mu__variable_store *store, struct variable *v,
                   const struct mu__store_write *write, mu_error *ret_error)
 {
@@ -232,7 +232,7 @@ static const struct write_kind {
     int (*run)(struct mu__variable_store *store, struct variable *v,
                const struct mu__store_write *write, mu_error *ret_error);
     bool has_data;
-    bool changes;           /* content; before there is any, nobody may but its creator */
+    bool changes;           /* the content; before READY only the creator may */
 } operations[] = {
     [MU__WRITE_ASSIGN] = {assign, true, true},
     [MU__WRITE_ZERO] = {zero, false, true},
@@ -262,7 +262,7 @@ static int check_write(const struct variable *v, const struct mu__store_write *w
     return mu__store_check_range(v, write->offset, write->data.size, ret_error);
 }
 
-/* The initial content goes where it belongs at once: nobody can read it yet. */
+/* The initial content is written in place: it cannot be read yet. */
 static int write_initial(struct mu__variable_store *store, struct variable *v,
                          const struct mu__store_write *write, mu_error *ret_error)
 {
@@ -371,7 +371,7 @@ int mu__store_write(struct mu__variable_store *store, const struct mu__store_wri
 
 /* ---- Batches ---- */
 
-/* What a write of a batch needs of its variable. */
+/* Whether a variable allows a write of a batch; allocates the velocity. */
 static int check_fit(struct mu__variable_store *store, struct variable *v,
                      const struct mu__store_write *write, mu_error *ret_error)
 {

@@ -9,7 +9,7 @@
 
 /* ---- Variables ---- */
 
-/* A well mixed number that is not 0; different ones for different `number`. */
+/* A hash that is not 0. */
 static uint64_t mixed(uint64_t number)
 {
     number = (number ^ (number >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -226,7 +226,7 @@ void mu__shard_make_ready(struct mu__variable_store *store, struct variable *v)
     }
 }
 
-/* The oldest opener that waits and may create; NULL when there is none. */
+/* Take the oldest open that waits and may create; NULL when there is none. */
 static struct open_answer *take_successor(struct mu__variable_store *store,
                                           struct variable *v)
 {
@@ -245,7 +245,7 @@ static struct open_answer *take_successor(struct mu__variable_store *store,
     return successor;
 }
 
-/* Made again, from zeros, by the next in line. */
+/* The next opener makes the shard anew, from zeros. */
 static void hand_over(struct mu__variable_store *store, struct variable *v,
                       struct open_answer *successor)
 {

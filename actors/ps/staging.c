@@ -36,7 +36,7 @@ struct mu__staged_node {
     uint32_t node;
     uint32_t batches_count;
     uint64_t bytes;
-    struct staged_batch *batches;          /* the one that grew last comes first */
+    struct staged_batch *batches;          /* the one that grew last first */
 };
 
 void mu__staging_init(struct mu__staging *staging,
@@ -45,7 +45,7 @@ void mu__staging_init(struct mu__staging *staging,
     *staging = (struct mu__staging){.limits = *limits};
 }
 
-/* ---- Finding: what was found comes first, and so is found at once the next time ---- */
+/* ---- Finding: what was found moves to the front, for the next time ---- */
 
 static struct mu__staged_node *find_node(struct mu__staging *staging, uint32_t node)
 {
@@ -103,7 +103,7 @@ static void free_batch(struct mu__staging *staging, struct mu__staged_node *from
     free(batch);
 }
 
-/* A node that stages nothing. */
+/* Free the first node if it stages nothing. */
 static void free_first_if_empty(struct mu__staging *staging)
 {
     struct mu__staged_node *from = staging->first;
@@ -260,7 +260,7 @@ static void append(struct staged_batch *batch, struct piece *piece)
     batch->pieces++;
 }
 
-/* To the batch that `from` has in front. */
+/* Append to the first batch of `from`. */
 static int grow(struct mu__staging *staging, struct mu__staged_node *from,
                 const struct mu__store_write *write, mu_error *ret_error)
 {

@@ -1,4 +1,4 @@
-/* Opening and reading shards, and what concerns all of them. */
+/* Opening and reading shards, and the store as a whole. */
 #include "actors/ps/internal.h"
 
 #include <inttypes.h>
@@ -61,7 +61,7 @@ static int check_same(const struct variable *v, const struct mu__shape *requeste
                         expected);
 }
 
-/* Whether the requester is to make it. */
+/* Whether the requester is to create the shard. */
 static bool is_to_make(const struct variable *v, const struct mu__store_open *request)
 {
     if (request->existing)
@@ -186,7 +186,7 @@ int mu__store_read(struct mu__variable_store *store, const struct mu__store_read
     return 0;
 }
 
-/* ---- The rest ---- */
+/* ---- The store ---- */
 
 void mu__store_node_down(struct mu__variable_store *store, uint32_t node)
 {

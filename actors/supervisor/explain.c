@@ -58,7 +58,7 @@ static void describe_holds(const struct supervisor *s, uint32_t role, char *out,
         {MU__HOLD_DRAIN, "leaving"},
         {MU__HOLD_START, "yet to be started"},
         {MU__HOLD_EXCLUSIVE, "reserved for a quarantined closure"},
-        {MU__HOLD_STUCK, "busy with what does not end"},
+        {MU__HOLD_STUCK, "busy with runs that do not end"},
     };
 
     for (size_t row = 0; row < sizeof rows / sizeof rows[0]; row++) {

@@ -1,5 +1,5 @@
-/* What was begun on a server and is not wanted any more: the server is told, now or as
- * soon as its link has room. */
+/* What was begun on a server and was given up: the server is told, now or as soon as its
+ * link has room. */
 #include "actors/variables/actions.h"
 
 #include "actors/keep.h"
@@ -8,7 +8,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-enum { ABANDONS_MAX = 4096 };  /* past it servers learn of it only when the node goes */
+enum { ABANDONS_MAX = 4096 };  /* beyond, servers learn it only when this node ends */
 
 /* An ABANDON that found no room in its link, and is owed to a server. */
 struct pending_abandon {
@@ -29,8 +29,8 @@ static int try_abandon(struct mu__ctx *ctx, const struct pending_abandon *abando
     return mu__send_body(ctx, abandon->to, MU__VAR_WRITE, &body, sizeof body);
 }
 
-/* Nothing answers an ABANDON. Without it, others would wait for what we gave up for as
- * long as this node lives. A server that is not there any more has forgotten it. */
+/* Nothing answers an ABANDON. Without it, others would wait for a shard that we do not
+ * create for as long as this node lives. A server that is down forgets it anyway. */
 void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
                            uint64_t variable, uint64_t transfer)
 {

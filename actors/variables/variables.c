@@ -1,6 +1,5 @@
-/* What every operation does: it is planned, sent piece by piece and answered. See
- * internal.h for what it is made of. The way of reads and writes is in this file
- * alone, since it is the one that has to be fast. */
+/* The course of every operation: it is planned, sent piece by piece and answered. The
+ * path of reads and writes, which has to be fast, is in this file alone. */
 #include "actors/variables/variables.h"
 
 #include "actors/variables/actions.h"
@@ -61,7 +60,7 @@ static void unlist(struct variables *v, struct operation *op)
     mu__vars_disown_flights(v, op, NULL);
 }
 
-/* Out of all lists, with what it has begun for itself. */
+/* Take an operation out of all lists, and cancel its timer. */
 static void take_out(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     mu__timer_cancel(ctx, op->call->call.timer);
@@ -107,7 +106,7 @@ static bool will_stage(const struct op_part *part)
            part->bytes > MU__PIECE_BYTES_MAX;
 }
 
-/* Those who wait for a creator leave room for it. */
+/* Opens that wait for a creator leave room for the creator's. */
 static uint32_t opens_max(const struct operation *op)
 {
     return has_flag(op, MU_VARIABLE_EXISTING) ? MU__OPENS_MAX / 4 * 3 : MU__OPENS_MAX;
@@ -258,7 +257,7 @@ void mu__vars_pump_all(struct mu__ctx *ctx, struct variables *v)
         pump(ctx, v, (v->pumped_first + i) % v->servers_count);
 }
 
-/* After every event: go on with the server it came from, or with all. */
+/* After every event: send on to the server that it came from, or to all. */
 static void go_on(struct mu__ctx *ctx, struct variables *v, uint32_t server)
 {
     if (v->pump_all_due)
@@ -311,7 +310,7 @@ static struct operation *operation_new(struct variables *v,
     return op;
 }
 
-/* The timer is set first: a call that cannot be bounded is refused. */
+/* A call whose timer cannot be set is refused. */
 int mu__vars_plan(struct mu__ctx *ctx, struct variables *v,
                   struct mu__variable_call *call, struct operation **ret_op)
 {
@@ -372,7 +371,7 @@ static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Answers ---- */
 
-/* The lowest of its shards. */
+/* The call's version is the lowest of the shards'. */
 static void note_version(const struct operation *op)
 {
     for (uint32_t i = 0; i < op->parts_count; i++)
@@ -396,7 +395,7 @@ void mu__vars_rest(struct mu__ctx *ctx, struct variables *v, struct op_part *par
     }
 }
 
-/* One more piece of a part is answered. */
+/* A piece of a part was answered. */
 static void advance(struct mu__ctx *ctx, struct variables *v, const struct flight *flight,
                     uint64_t version)
 {
@@ -424,7 +423,7 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     }
     was_flying = mu__vars_end_answered_flight(v, msg, body->token, &flight);
     part = flight.part;
-    /* Made ours after we gave up: somebody else shall fill it. */
+    /* Created for this node after the open was given up: another one shall fill it. */
     if (part == NULL && body->created)
         mu__vars_send_abandon(ctx, v, msg->from, body->variable, body->token);
     if (!was_flying)
@@ -438,7 +437,7 @@ static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     go_on(ctx, v, flight.server);
 }
 
-/* A server that came back has forgotten what was opened on it. */
+/* -MU_ENOTFOUND: the server was restarted, and does not know the shard any more. */
 static void take_refusal(struct mu__ctx *ctx, struct variables *v, struct op_part *part,
                          uint32_t code, struct mu__view reason)
 {
@@ -490,7 +489,7 @@ static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     go_on(ctx, v, flight.server);
 }
 
-/* ---- start and end ---- */
+/* ---- Start and end ---- */
 
 static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
@@ -534,7 +533,7 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     return rv;
 }
 
-/* Servers need not be told: they notice that the node goes. */
+/* Servers are not told: their links to this node go down. */
 static void done(struct mu__ctx *ctx, void *state)
 {
     struct variables *v = state;

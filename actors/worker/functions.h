@@ -15,7 +15,7 @@ struct mu__registered *mu__functions_find(const struct function_table *functions
                                           struct mu__view name);
 
 /* Register what the call names, for runs of this worker. 0, or an error that is in the
- * call. `is_serving`: it is too late for that. */
+ * call. `is_serving`: it is refused, since registering must come before serving. */
 int mu__functions_add(struct function_table *functions,
                       const struct mu__worker_config *config, bool is_serving,
                       struct mu__function_call *call);
