@@ -1,14 +1,9 @@
 /* Sending batches, piece by piece, into the windows of their servers. */
-#include "actors/effects/effects.h"
-
 #include "actors/keep.h"
 #include "actors/effects/internal.h"
-#include "actors/variables/opened_variable.h"
 #include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
 #include "actors/worker/function_run.h"
-#include "runtime/message/block_pool.h"
-
 
 static uint32_t piece_size(const struct write_batch *batch)
 {

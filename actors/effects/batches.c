@@ -1,14 +1,8 @@
 /* Batches and the runs that they belong to: lists, timers, servers, the end of a run. */
-#include "actors/effects/effects.h"
-
-#include "actors/keep.h"
 #include "actors/effects/internal.h"
 #include "actors/packing.h"
-#include "actors/variables/opened_variable.h"
-#include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
 #include "actors/worker/function_run.h"
-#include "runtime/message/block_pool.h"
 
 #include <inttypes.h>
 #include <stdio.h>

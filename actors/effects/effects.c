@@ -1,35 +1,13 @@
 /* The actor: plans a run's batches, takes answers, watches servers and timeouts. */
 #include "actors/effects/effects.h"
 
-#include "actors/keep.h"
 #include "actors/effects/internal.h"
-#include "actors/variables/opened_variable.h"
-#include "actors/ps/variable_store.h"
 #include "actors/variables/variables.h"
 #include "actors/worker/function_run.h"
-#include "runtime/message/block_pool.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-/* What it hears. */
-static void on_send(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_trouble(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__EFFECTS_SEND, on_send},
-    {MU__EFFECT_WRITTEN, on_written},
-    {MU__TIMER, on_timer},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, on_node_trouble},
-    {MU__VAR_REOPENED, mu__effects_on_reopened},
-};
 
 _Static_assert(ACTIVE_MAX * MU__EFFECTS_REPORT_BYTES < MU__WINDOW_BYTES,
                "what servers have not told of would fill the window");
@@ -155,7 +133,18 @@ static void pump_run(struct mu__ctx *ctx, struct effects *e, const struct mu_run
 /* ---- Servers that are lost ---- */
 
 static void fail_missing(struct mu__ctx *ctx, struct effects *e,
-                         struct write_batch *batch);
+                         struct write_batch *batch)
+{
+    const struct effect_server *server = e->servers[batch->server];
+    uint64_t missing_ms = mu__now_ms(ctx) - server->down_ms;
+    char text[TROUBLE_BYTES_MAX + 64];
+
+    (void)snprintf(text, sizeof text, "not reached for %" PRIu64 ".%" PRIu64 " s%s%s%s",
+                   missing_ms / 1000, missing_ms % 1000 / 100,
+                   server->trouble[0] == '\0' ? "" : " (", server->trouble,
+                   server->trouble[0] == '\0' ? "" : ")");
+    mu__effects_fail(ctx, e, batch, -MU_EUNAVAILABLE, text);
+}
 
 static bool may_be_lost(const struct effects *e, const struct effect_server *server)
 {
@@ -304,20 +293,6 @@ static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 }
 
 /* ---- Timeouts ---- */
-
-static void fail_missing(struct mu__ctx *ctx, struct effects *e,
-                         struct write_batch *batch)
-{
-    const struct effect_server *server = e->servers[batch->server];
-    uint64_t missing_ms = mu__now_ms(ctx) - server->down_ms;
-    char text[TROUBLE_BYTES_MAX + 64];
-
-    (void)snprintf(text, sizeof text, "not reached for %" PRIu64 ".%" PRIu64 " s%s%s%s",
-                   missing_ms / 1000, missing_ms % 1000 / 100,
-                   server->trouble[0] == '\0' ? "" : " (", server->trouble,
-                   server->trouble[0] == '\0' ? "" : ")");
-    mu__effects_fail(ctx, e, batch, -MU_EUNAVAILABLE, text);
-}
 
 static void fail_slow(struct mu__ctx *ctx, struct effects *e, struct write_batch *batch)
 {
@@ -513,6 +488,16 @@ static void done(struct mu__ctx *ctx, void *state)
     free(e->slots);
     free(e->servers);
 }
+
+static const struct mu__handler handlers[] = {
+    {MU__EFFECTS_SEND, on_send},
+    {MU__EFFECT_WRITTEN, on_written},
+    {MU__TIMER, on_timer},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, on_node_trouble},
+    {MU__VAR_REOPENED, mu__effects_on_reopened},
+};
 
 const struct mu__behavior mu__effects_actor = {
     .name = "effects",

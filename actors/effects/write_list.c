@@ -1,17 +1,11 @@
 /* The writes of one run: a list that the run fills and the effects actor sends. */
 #include "actors/effects/effects.h"
 
-#include "actors/keep.h"
-#include "actors/effects/internal.h"
 #include "actors/variables/opened_variable.h"
-#include "actors/ps/variable_store.h"
-#include "actors/variables/variables.h"
-#include "actors/worker/function_run.h"
 #include "runtime/message/block_pool.h"
 
 #include <assert.h>
 #include <string.h>
-
 
 int mu__effects_add(struct mu__effects *effects, const struct mu__effect *write,
                     const void *data)

@@ -1,7 +1,6 @@
 #include "actors/ps/checkpoint_format.h"
 
 #include <assert.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

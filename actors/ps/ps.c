@@ -10,28 +10,6 @@
 
 #include <inttypes.h>
 
-/* What it hears. */
-static void on_open(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_effect_write(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_fence(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__VAR_OPEN, on_open},
-    {MU__VAR_READ, on_read},
-    {MU__VAR_WRITE, on_write},
-    {MU__EFFECT_WRITE, on_effect_write},
-    {MU__FENCE, on_fence},
-    {MU__STATUS_GET, on_status_get},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, mu__ignore},
-};
-
 /* What it remembers. */
 enum { CHIEFS_MAX = 16 };
 
@@ -524,6 +502,18 @@ static void done(struct mu__ctx *ctx, void *state)
     mu__applied_done(&ps->applied);
     mu__store_free(ps->store);
 }
+
+static const struct mu__handler handlers[] = {
+    {MU__VAR_OPEN, on_open},
+    {MU__VAR_READ, on_read},
+    {MU__VAR_WRITE, on_write},
+    {MU__EFFECT_WRITE, on_effect_write},
+    {MU__FENCE, on_fence},
+    {MU__STATUS_GET, on_status_get},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, mu__ignore},
+};
 
 const struct mu__behavior mu__ps = {
     .name = "ps",

@@ -10,8 +10,6 @@
 #include "actors/supervisor/actions.h"
 #include "actors/supervisor/handlers.h"
 
-#include <string.h>
-
 enum {
     FLUSH_MS = 5,           /* after that free room below a step is granted too */
     ROTATE_MS = 20,         /* fewer closures than clients: then the next clients get

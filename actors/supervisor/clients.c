@@ -5,10 +5,6 @@
 #include "actors/supervisor/journaling.h"
 #include "actors/supervisor/roles.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { CLIENTS_MAX = 4096, SLOTS_FIRST = 256, COPY_SLACK_BYTES = 512 };
 
 /* ---- Clients ---- */

@@ -14,8 +14,6 @@
 #include "actors/supervisor/recall.h"
 #include "actors/supervisor/roles.h"
 
-#include <stdio.h>
-
 enum {
     CONSTRAINED_LOOKS = 8,      /* constrained closures that are tried at a time */
     EFFECTS_OUT_MAX = MU__ID_WINDOW_SPAN_MAX - (1 << 17),   /* unsettled numbers */

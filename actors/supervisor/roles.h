@@ -5,7 +5,6 @@
 #ifndef MU_ACTORS_SUPERVISOR_ROLES_H
 #define MU_ACTORS_SUPERVISOR_ROLES_H
 
-#include "actors/packing.h"
 #include "actors/supervisor/state/closures.h"
 #include "actors/supervisor/state/membership.h"
 

@@ -7,8 +7,6 @@
 
 #include "runtime/message/block_pool.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {

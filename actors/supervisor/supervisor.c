@@ -7,42 +7,8 @@
 #include "actors/supervisor/recall.h"
 
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum { SAME_REPORT_MS = 1000 };  /* a reporter's reports of a server count once in it */
-
-/* What it hears. */
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__SCHEDULE, mu__sup_on_schedule},
-    {MU__ROOM_REQUEST, mu__sup_on_room_request},
-    {MU__RESULT, mu__sup_on_result},
-    {MU__BEGUN, mu__sup_on_begun},
-    {MU__RECALLED, mu__sup_on_recalled},
-    {MU__CANCEL_ALL, mu__sup_on_cancel_all},
-    {MU__CANCEL_CLOSURE, mu__sup_on_cancel_closure},
-    {MU__REGISTER, mu__sup_on_register},
-    {MU__DRAIN, mu__sup_on_drain},
-    {MU__PER_WORKER_MAKE, mu__sup_on_per_worker_make},
-    {MU__FETCH, mu__sup_on_fetch},
-    {MU__RELEASE, mu__sup_on_release},
-    {MU__PULLED, mu__sup_on_pulled},
-    {MU__FORGET, mu__sup_on_forget},
-    {MU__REPORT, mu__sup_on_report},
-    {MU__STATUS_GET, mu__sup_on_status_get},
-    {MU__STATUS, mu__sup_on_status},
-    {MU__CALL, mu__sup_on_call},
-    {MU__CLUSTER_ADDED, mu__sup_on_cluster_added},
-    {MU__CLUSTER_REMOVED, mu__sup_on_cluster_removed},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, mu__ignore},
-    {MU__TIMER, on_timer},
-};
 
 /* ---- The end of a closure ---- */
 
@@ -364,6 +330,33 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
         done(ctx, s);
     return rv;
 }
+
+static const struct mu__handler handlers[] = {
+    {MU__SCHEDULE, mu__sup_on_schedule},
+    {MU__ROOM_REQUEST, mu__sup_on_room_request},
+    {MU__RESULT, mu__sup_on_result},
+    {MU__BEGUN, mu__sup_on_begun},
+    {MU__RECALLED, mu__sup_on_recalled},
+    {MU__CANCEL_ALL, mu__sup_on_cancel_all},
+    {MU__CANCEL_CLOSURE, mu__sup_on_cancel_closure},
+    {MU__REGISTER, mu__sup_on_register},
+    {MU__DRAIN, mu__sup_on_drain},
+    {MU__PER_WORKER_MAKE, mu__sup_on_per_worker_make},
+    {MU__FETCH, mu__sup_on_fetch},
+    {MU__RELEASE, mu__sup_on_release},
+    {MU__PULLED, mu__sup_on_pulled},
+    {MU__FORGET, mu__sup_on_forget},
+    {MU__REPORT, mu__sup_on_report},
+    {MU__STATUS_GET, mu__sup_on_status_get},
+    {MU__STATUS, mu__sup_on_status},
+    {MU__CALL, mu__sup_on_call},
+    {MU__CLUSTER_ADDED, mu__sup_on_cluster_added},
+    {MU__CLUSTER_REMOVED, mu__sup_on_cluster_removed},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, mu__ignore},
+    {MU__TIMER, on_timer},
+};
 
 const struct mu__behavior mu__supervisor = {
     .name = "supervisor",

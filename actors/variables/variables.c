@@ -11,26 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What it hears. */
-static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_opened(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_data(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_written(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__CALL, on_call},
-    {MU__VAR_OPENED, on_opened},
-    {MU__VAR_DATA, on_data},
-    {MU__VAR_WRITTEN, on_written},
-    {MU__TIMER, on_timer},
-    {MU__VAR_REOPEN, mu__vars_on_reopen},
-    {MU__NODE_UP, mu__vars_on_node_up},
-    {MU__NODE_DOWN, mu__vars_on_node_down},
-    {MU__NODE_TROUBLE, mu__vars_on_node_trouble},
-    {MU__CLUSTER_MOVED, mu__vars_on_cluster_moved},
-};
-
 enum { RETRY_MS = 5 };      /* after a link had no room */
 
 static const struct rule rules[] = {
@@ -554,6 +534,19 @@ static void done(struct mu__ctx *ctx, void *state)
     }
     free_memory(v);
 }
+
+static const struct mu__handler handlers[] = {
+    {MU__CALL, on_call},
+    {MU__VAR_OPENED, on_opened},
+    {MU__VAR_DATA, on_data},
+    {MU__VAR_WRITTEN, on_written},
+    {MU__TIMER, on_timer},
+    {MU__VAR_REOPEN, mu__vars_on_reopen},
+    {MU__NODE_UP, mu__vars_on_node_up},
+    {MU__NODE_DOWN, mu__vars_on_node_down},
+    {MU__NODE_TROUBLE, mu__vars_on_node_trouble},
+    {MU__CLUSTER_MOVED, mu__vars_on_cluster_moved},
+};
 
 const struct mu__behavior mu__variables = {
     .name = "variables",

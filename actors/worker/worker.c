@@ -7,38 +7,6 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
-
-/* What it hears. */
-static void on_run(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_recall(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_work_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_effects_sent(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_run_log(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_register_refused(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-static void on_node_down(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-
-static const struct mu__handler handlers[] = {
-    {MU__RUN, on_run},
-    {MU__CANCEL, on_cancel},
-    {MU__RECALL, on_recall},
-    {MU__INPUT, mu__worker_on_input},
-    {MU__DROP, mu__worker_on_drop},
-    {MU__PULL, mu__worker_on_pull},
-    {MU__WORK_DONE, on_work_done},
-    {MU__EFFECTS_SENT, on_effects_sent},
-    {MU__TIMER, on_timer},
-    {MU__RUN_LOG, on_run_log},
-    {MU__REGISTER_REFUSED, on_register_refused},
-    {MU__CALL, on_call},
-    {MU__NODE_UP, on_node_up},
-    {MU__NODE_DOWN, on_node_down},
-    {MU__NODE_TROUBLE, mu__ignore},
-};
 
 enum {
     SPARE_MAX = 1024,
@@ -583,6 +551,24 @@ static void done(struct mu__ctx *ctx, void *state)
         mu__free_array(run);
     }
 }
+
+static const struct mu__handler handlers[] = {
+    {MU__RUN, on_run},
+    {MU__CANCEL, on_cancel},
+    {MU__RECALL, on_recall},
+    {MU__INPUT, mu__worker_on_input},
+    {MU__DROP, mu__worker_on_drop},
+    {MU__PULL, mu__worker_on_pull},
+    {MU__WORK_DONE, on_work_done},
+    {MU__EFFECTS_SENT, on_effects_sent},
+    {MU__TIMER, on_timer},
+    {MU__RUN_LOG, on_run_log},
+    {MU__REGISTER_REFUSED, on_register_refused},
+    {MU__CALL, on_call},
+    {MU__NODE_UP, on_node_up},
+    {MU__NODE_DOWN, on_node_down},
+    {MU__NODE_TROUBLE, mu__ignore},
+};
 
 const struct mu__behavior mu__worker = {
     .name = "worker",
