@@ -88,6 +88,19 @@ int mu__send_body(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *bo
     return mu__send_borrowed(ctx, to, msg);
 }
 
+int mu__send_backed(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
+                    size_t size, struct mu__buf *backing)
+{
+    struct mu__msg *msg = mu__msg_new(ctx, kind);
+
+    if (msg != NULL) {
+        memcpy(msg->body, body, size);
+        if (backing != NULL)
+            msg->backing = mu__buf_ref(backing);
+    }
+    return mu__send(ctx, to, msg);
+}
+
 int mu__send_borrowed(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg)
 {
     if (msg != NULL && to.node == MU__NODE_SELF &&

@@ -18,6 +18,11 @@ int mu__send_borrowed(struct mu__ctx *ctx, mu__pid to, struct mu__msg *msg);
 int mu__send_body(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
                   size_t size);
 
+/* The same, and mu__send: the views of `body` borrow from `backing`, of which the message
+ * takes a reference (NULL: none), or from what outlives the message. */
+int mu__send_backed(struct mu__ctx *ctx, mu__pid to, uint16_t kind, const void *body,
+                    size_t size, struct mu__buf *backing);
+
 /* Whether a message that was refused may be accepted later. The loss of a node is told
  * soon. */
 bool mu__send_is_transient(int rv);

@@ -12,6 +12,7 @@
 
 #include "actors/packing.h"
 #include "node/files.h"
+#include "runtime/base/byte_order.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -36,21 +37,6 @@ enum {
 static const char magic[] = "mu data\n";
 
 /* ---- parts ---- */
-
-static void put(uint8_t *at, uint64_t number, unsigned bytes)
-{
-    for (unsigned i = 0; i < bytes; i++)
-        at[i] = (uint8_t)(number >> (8 * i));
-}
-
-static uint64_t get(const uint8_t *at, unsigned bytes)
-{
-    uint64_t number = 0;
-
-    for (unsigned i = bytes; i > 0; i--)
-        number = number << 8 | at[i - 1];
-    return number;
-}
 
 /* FNV-1a: against damage, not against malice. */
 static uint64_t checksum(const uint8_t *data, size_t size)
@@ -135,10 +121,10 @@ static void make_header(uint8_t *header, const struct mu__buf *buf,
 {
     memset(header, 0, HEADER_BYTES);
     memcpy(header, magic, sizeof magic - 1);
-    put(header + AT_FORMAT, FORMAT, 4);
-    put(header + AT_HEAD, packed->head_size, 4);
-    put(header + AT_TAIL, packed->tail_size, 4);
-    put(header + AT_CHECKSUM, checksum(buf->data, buf->size), 8);
+    mu__store_little(header + AT_FORMAT, FORMAT, 4);
+    mu__store_little(header + AT_HEAD, packed->head_size, 4);
+    mu__store_little(header + AT_TAIL, packed->tail_size, 4);
+    mu__store_little(header + AT_CHECKSUM, checksum(buf->data, buf->size), 8);
 }
 
 int mu__dataset_file_write(const char *path, const mu_value *value, mu_error *ret_error)
@@ -195,13 +181,13 @@ static int unpack(const char *path, const uint8_t *header, struct mu__buf *buf,
                   mu_error *error, mu_value **ret_value)
 {
     struct mu__packed packed = {
-        .head_size = (uint32_t)get(header + AT_HEAD, 4),
-        .tail_size = (uint32_t)get(header + AT_TAIL, 4),
+        .head_size = mu__load_little32(header + AT_HEAD),
+        .tail_size = mu__load_little32(header + AT_TAIL),
     };
     char why[128];
     int rv;
 
-    if (checksum(buf->data, buf->size) != get(header + AT_CHECKSUM, 8))
+    if (checksum(buf->data, buf->size) != mu__load_little64(header + AT_CHECKSUM))
         return broken(path, "the checksum is another one", error);
     packed.head = buf->data + buf->size - packed.head_size;
     packed.tail = packed.tail_size == 0 ? NULL : buf->data;
@@ -214,8 +200,9 @@ static int unpack(const char *path, const uint8_t *header, struct mu__buf *buf,
 static int read_content(const char *path, int fd, const uint8_t *header, mu_error *error,
                         mu_value **ret_value)
 {
-    uint64_t tail = (get(header + AT_TAIL, 4) + TAIL_STEP - 1) / TAIL_STEP * TAIL_STEP;
-    uint64_t size = tail + get(header + AT_HEAD, 4);
+    uint64_t tail = mu__load_little32(header + AT_TAIL);
+    uint64_t size = (tail + TAIL_STEP - 1) / TAIL_STEP * TAIL_STEP +
+                    mu__load_little32(header + AT_HEAD);
     struct mu__buf *buf;
     struct stat about;
     ssize_t got;
@@ -249,7 +236,7 @@ static int read_open(const char *path, int fd, mu_error *error, mu_value **ret_v
         return fail(path, "read", errno, error);
     if (size < HEADER_BYTES || memcmp(header, magic, sizeof magic - 1) != 0)
         return broken(path, "it does not begin like one", error);
-    if (get(header + AT_FORMAT, 4) != FORMAT)
+    if (mu__load_little32(header + AT_FORMAT) != FORMAT)
         return broken(path, "it has another format than 1", error);
     return read_content(path, fd, header, error, ret_value);
 }

@@ -418,9 +418,7 @@ static void on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     server->node = body->node;
     server->trouble[0] = '\0';
     free(server->address);
-    server->address = malloc(body->address.size + 1);
-    if (server->address != NULL)
-        mu__view_copy(body->address, server->address, body->address.size + 1);
+    server->address = mu__view_dup(body->address);
     mu__effects_pump(ctx, e, body->index);
 }
 

@@ -70,7 +70,7 @@ static struct sums sum_up(const struct supervisor *s, uint32_t number)
 {
     struct sums sums = {0};
 
-    for (const struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next) {
+    for (const struct per_worker *pw = first_value(s); pw != NULL; pw = next_value(pw)) {
         enum build_state state = state_at(pw, number);
 
         sums.waiting += state == WAITING;
@@ -111,20 +111,16 @@ static void watch(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 static int send_build(struct mu__ctx *ctx, const struct supervisor *s,
                       const struct per_worker *pw, uint32_t node)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__RUN);
-    struct mu__run *body;
+    const struct mu__run body = {
+        .closure = pw->number,
+        .attempt = 1,
+        .flags = MU__CLOSURE_BUILD,
+        .function = mu__names_view(&s->functions, pw->function),
+        .args = pw->args,
+    };
 
-    if (msg == NULL)
-        return -MU_ENOMEM;
-    body = mu__body(msg);
-    body->closure = pw->number;
-    body->attempt = 1;
-    body->flags = MU__CLOSURE_BUILD;
-    body->function = mu__names_view(&s->functions, pw->function);
-    body->args = pw->args;
-    if (pw->backing != NULL)
-        msg->backing = mu__buf_ref(pw->backing);
-    return mu__send(ctx, (mu__pid){node, MU__WORKER}, msg);
+    return mu__send_backed(ctx, (mu__pid){node, MU__WORKER}, MU__RUN, &body, sizeof body,
+                           pw->backing);
 }
 
 /* If a build cannot be sent, the worker's NODE_DOWN is on its way. */
@@ -147,9 +143,9 @@ static void begin_build(struct mu__ctx *ctx, struct supervisor *s, struct per_wo
 static void begin_waiting(struct mu__ctx *ctx, struct supervisor *s, uint32_t number)
 {
     struct sums sums = sum_up(s, number);
-    struct per_worker *pw = s->per_worker.first;
+    struct per_worker *pw = first_value(s);
 
-    for (; pw != NULL && !sums.quarantined; pw = pw->next) {
+    for (; pw != NULL && !sums.quarantined; pw = next_value(pw)) {
         if (state_at(pw, number) != WAITING)
             continue;
         if (is_quarantined(pw) && sums.running > sums.slow)
@@ -163,7 +159,7 @@ void mu__sup_builds_begin(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
 {
     const struct mu__member_worker *worker = mu__membership_get(&s->members, number);
 
-    for (struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next) {
+    for (struct per_worker *pw = first_value(s); pw != NULL; pw = next_value(pw)) {
         struct build *build;
 
         if (pw->function == MU__NAME_NONE) {
@@ -274,7 +270,7 @@ bool mu__sup_build_given_up(const struct supervisor *s, const struct per_worker 
 void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t number,
                          enum mu__loss loss)
 {
-    for (struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next) {
+    for (struct per_worker *pw = first_value(s); pw != NULL; pw = next_value(pw)) {
         struct build *build = build_at(pw, number);
         bool ran;
 
@@ -292,8 +288,7 @@ void mu__sup_builds_lost(struct mu__ctx *ctx, struct supervisor *s, uint32_t num
                     pw->number & ~MU__PER_WORKER_BIT,
                     mu__sup_task_of(s, build->id).text);
     }
-    if (s->worker_states.items[number].build_timer != 0)
-        mu__timer_cancel(ctx, s->worker_states.items[number].build_timer);
+    mu__timer_cancel(ctx, s->worker_states.items[number].build_timer);
     s->worker_states.items[number].build_timer = 0;
 }
 
@@ -363,7 +358,7 @@ void mu__sup_builds_timer(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
     s->worker_states.items[number].build_timer = 0;
     if (mu__membership_get(&s->members, number) == NULL)
         return;
-    for (struct per_worker *pw = s->per_worker.first; pw != NULL; pw = pw->next)
+    for (struct per_worker *pw = first_value(s); pw != NULL; pw = next_value(pw))
         if (build_at(pw, number) != NULL)
             note_slow(ctx, s, pw, number);
     take_back_users(ctx, s, number);

@@ -30,7 +30,7 @@ struct build {
 };
 
 struct per_worker {
-    struct per_worker *next;
+    struct mu__list_node node;  /* among all values */
     uint64_t number;
     mu__pid client;
     uint32_t function;          /* MU__NAME_NONE: made from values */
@@ -44,6 +44,16 @@ struct per_worker {
     struct build *builds;
     uint32_t builds_size;
 };
+
+static inline struct per_worker *first_value(const struct supervisor *s)
+{
+    return MU__LIST_FIRST(&s->per_worker.all, struct per_worker, node);
+}
+
+static inline struct per_worker *next_value(const struct per_worker *pw)
+{
+    return MU__LIST_NEXT(pw, struct per_worker, node);
+}
 
 /* A new value is built on each worker there is. */
 void mu__sup_builds_make(struct mu__ctx *ctx, struct supervisor *s,

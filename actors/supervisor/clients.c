@@ -286,15 +286,6 @@ static bool has_options(const struct mu__schedule *body)
            (body->deadline_ms | body->run_timeout_ms) != 0;
 }
 
-static char *copy_name(struct mu__view name)
-{
-    char *copy = NULL;
-
-    if (mu__grow_array((void **)&copy, name.size + 1, 1))
-        mu__view_copy(name, copy, name.size + 1);
-    return copy;
-}
-
 static int take_options(struct mu__ctx *ctx, struct supervisor *s,
                         struct mu__closure *closure, const struct mu__schedule *body,
                         mu_error *ret_error)
@@ -315,7 +306,7 @@ static int take_options(struct mu__ctx *ctx, struct supervisor *s,
     if (body->deadline_ms != 0)
         extra->deadline_ms = mu__now_ms(ctx) + body->deadline_ms;
     if (body->name.size > 0) {
-        extra->name = copy_name(body->name);
+        extra->name = mu__view_dup(body->name);
         if (extra->name == NULL)
             return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }

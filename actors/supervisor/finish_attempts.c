@@ -124,8 +124,7 @@ void mu__sup_arm(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *
         if (end_ms < next_ms)
             next_ms = end_ms;
     }
-    if (extra->timer != 0)
-        mu__timer_cancel(ctx, extra->timer);
+    mu__timer_cancel(ctx, extra->timer);
     extra->timer = 0;
     if (next_ms != UINT64_MAX)
         extra->timer = mu__timer_set(ctx, next_ms > now_ms ? next_ms - now_ms : 0,
@@ -178,14 +177,9 @@ static void give_up(struct mu__ctx *ctx, struct supervisor *s,
 static void note_failure(struct closure_extra *extra,
                          const struct closure_outcome *outcome)
 {
-    char *task = NULL;
-
     extra->failed_code = (uint8_t)-outcome->code;
     mu__free_array(extra->failed_task);
-    if (outcome->task.size > 0 &&
-        mu__grow_array((void **)&task, outcome->task.size + (size_t)1, 1))
-        mu__view_copy(outcome->task, task, outcome->task.size + (size_t)1);
-    extra->failed_task = task;
+    extra->failed_task = outcome->task.size > 0 ? mu__view_dup(outcome->task) : NULL;
 }
 
 /* The attempts of the closure have ended. `outcome` resolves it if it may not run
@@ -411,7 +405,7 @@ static void settle(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
     if (outcome->code == 0 && extra != NULL &&
         (extra->options.flags & MU__CLOSURE_KEEP) != 0 &&
         s->clients.items[closure->client].present) {
-        outcome->pinned = mu__sup_pin_result(ctx, s, closure, number);
+        outcome->pinned = mu__sup_pin_result(s, closure, number);
         if (!outcome->pinned) {
             mu__sup_resolve_error(ctx, s, closure, -MU_ENOMEM, MU_ERROR_OTHER,
                                   "the result could not be kept: out of memory");

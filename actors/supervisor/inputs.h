@@ -33,8 +33,8 @@ void mu__sup_send_drop(struct mu__ctx *ctx, uint32_t node, uint64_t number);
 /* ---- pinning.c ---- */
 
 /* The result of a closure stays on a worker. False when out of memory. */
-bool mu__sup_pin_result(struct mu__ctx *ctx, struct supervisor *s,
-                        struct mu__closure *closure, uint32_t number);
+bool mu__sup_pin_result(struct supervisor *s, const struct mu__closure *closure,
+                        uint32_t number);
 
 /* A result that nobody waits for has come from a node: should it have been pinned there,
  * it is dropped. */

@@ -110,8 +110,7 @@ struct watchdog {
 
 struct per_worker_values {
     struct mu__map by_number;           /* -> struct per_worker */
-    struct per_worker *first;           /* in the order in which they were made */
-    struct per_worker *last;
+    struct mu__list all;                /* in the order in which they were made */
     uint64_t next;
     uint32_t slow_builds;               /* on all workers */
 };

@@ -201,18 +201,10 @@ void mu__sup_journal_tick(struct mu__ctx *ctx, struct supervisor *s)
 static void answer_finished(struct mu__ctx *ctx, mu__pid to, uint64_t token,
                             const struct named_closure *named)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__RESOLVED);
+    const struct mu__resolved body = {
+        .token = token, .attempt = 1, .result = named->result};
 
-    if (msg != NULL) {
-        struct mu__resolved *body = mu__body(msg);
-
-        body->token = token;
-        body->attempt = 1;
-        body->result = named->result;
-        if (named->backing != NULL)
-            msg->backing = mu__buf_ref(named->backing);
-    }
-    (void)mu__send(ctx, to, msg);
+    (void)mu__send_backed(ctx, to, MU__RESOLVED, &body, sizeof body, named->backing);
 }
 
 static void join(struct mu__ctx *ctx, struct supervisor *s,
@@ -350,9 +342,9 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
         mu__closure_set_args(closure, &args, backing);
         mu__buf_unref(backing);
     }
-    if (!mu__grow_array((void **)&extra->name, body->name.size + 1, 1))
+    extra->name = mu__view_dup(body->name);
+    if (extra->name == NULL)
         return -MU_ENOMEM;
-    mu__view_copy(body->name, extra->name, body->name.size + 1);
     closure->function = function;
     mu__sup_own(s, &s->clients.items[0], closure);
     s->counts.args_bytes += mu__closure_bytes(closure);

@@ -18,7 +18,6 @@ static void answer_fetch(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64
 {
     struct mu__fetched body = {
         .token = token, .input = number, .code = (uint32_t)-outcome->code};
-    struct mu__msg *msg;
 
     if (outcome->code != 0) {
         body.error_kind = outcome->kind;
@@ -28,13 +27,7 @@ static void answer_fetch(struct mu__ctx *ctx, mu__pid to, uint64_t token, uint64
         return;
     }
     body.content = outcome->result;
-    msg = mu__msg_new(ctx, MU__FETCHED);
-    if (msg != NULL) {
-        *(struct mu__fetched *)mu__body(msg) = body;
-        if (outcome->backing != NULL)
-            msg->backing = mu__buf_ref(outcome->backing);
-    }
-    (void)mu__send(ctx, to, msg);
+    (void)mu__send_backed(ctx, to, MU__FETCHED, &body, sizeof body, outcome->backing);
 }
 
 static void answer_fetchers(struct mu__ctx *ctx, struct pinned_result *pinned,
@@ -122,10 +115,9 @@ void mu__sup_pinned_request(struct mu__ctx *ctx, struct supervisor *s,
 
 /* ---- Adding and removing ---- */
 
-bool mu__sup_pin_result(struct mu__ctx *ctx, struct supervisor *s,
-                        struct mu__closure *closure, uint32_t number)
+bool mu__sup_pin_result(struct supervisor *s, const struct mu__closure *closure,
+                        uint32_t number)
 {
-    (void)ctx;
     if (mu__pinned_results_add(&s->pinned, mu__closure_id(closure),
                                s->clients.items[closure->client].pid, number) == NULL)
         return false;

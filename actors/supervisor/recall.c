@@ -154,8 +154,7 @@ void mu__sup_recall_one(struct mu__ctx *ctx, struct supervisor *s,
         request_add(&request, closure);
         (void)request_send(ctx, s, mu__list_worker(closure->list), &request);
     }
-    if (extra->timer != 0)
-        mu__timer_cancel(ctx, extra->timer);
+    mu__timer_cancel(ctx, extra->timer);
     if (extra->deadline_ms != 0 && extra->deadline_ms < now_ms + delay_ms)
         delay_ms = extra->deadline_ms > now_ms ? extra->deadline_ms - now_ms : 0;
     extra->timer =

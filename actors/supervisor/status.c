@@ -267,16 +267,12 @@ static mu_value *memory_value(void)
 
 void mu__sup_send_status(struct mu__ctx *ctx, mu__pid to, uint64_t token, mu_value *map)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__STATUS);
+    struct mu__status body = {.token = token};
+    struct mu__buf *packed = mu__pack_value(map, &body.status);
 
-    if (msg != NULL) {
-        struct mu__status *body = mu__body(msg);
-
-        body->token = token;
-        msg->backing = mu__pack_value(map, &body->status);
-    }
+    (void)mu__send_backed(ctx, to, MU__STATUS, &body, sizeof body, packed);
+    mu__buf_unref(packed);
     mu_value_free(map);
-    (void)mu__send(ctx, to, msg);
 }
 
 static void answer(struct mu__ctx *ctx, struct supervisor *s,

@@ -43,8 +43,7 @@ bool mu__sup_expect_workers(struct mu__ctx *ctx, struct supervisor *s)
 
 static void stop_timer(struct mu__ctx *ctx, struct worker_state *worker_state)
 {
-    if (worker_state->timer != 0)
-        mu__timer_cancel(ctx, worker_state->timer);
+    mu__timer_cancel(ctx, worker_state->timer);
     worker_state->timer = 0;
 }
 
@@ -145,28 +144,17 @@ void mu__sup_await_worker(struct mu__ctx *ctx, struct supervisor *s, uint32_t nu
 static void log_lost(struct mu__ctx *ctx, const char *task, uint32_t count,
                      enum mu__loss loss)
 {
-    static const struct {
-        enum mu__log_level level;
-        const char *how;
-    } text[] = {
-        [MU__LOSS] = {MU__LOG_WARN, "is lost"},
-        [MU__LOSS_DRAINED] = {MU__LOG_WARN, "is lost"},
-        [MU__LOSS_REMOVED] = {MU__LOG_INFO, "was removed from the cluster"},
-    };
+    bool is_removed = loss == MU__LOSS_REMOVED;
+    const char *how = is_removed ? "was removed from the cluster" : "is lost";
 
     if (count == 0 && loss == MU__LOSS_DRAINED)
         mu__log(ctx, MU__LOG_INFO, "%s has left, with nothing in flight", task);
     else if (count == 0)
-        mu__log(ctx, MU__LOG_INFO, "%s %s; nothing was in flight", task,
-                text[loss].how);
-    else if (count == 1)
-        mu__log(ctx, text[loss].level,
-                "%s %s with 1 closure in flight: it runs again elsewhere", task,
-                text[loss].how);
+        mu__log(ctx, MU__LOG_INFO, "%s %s; nothing was in flight", task, how);
     else
-        mu__log(ctx, text[loss].level, "%s %s with %" PRIu32
-                " closures in flight: they run again elsewhere", task, text[loss].how,
-                count);
+        mu__log(ctx, is_removed ? MU__LOG_INFO : MU__LOG_WARN,
+                "%s %s with %" PRIu32 " closure%s in flight: %s again elsewhere", task,
+                how, count, count == 1 ? "" : "s", count == 1 ? "it runs" : "they run");
 }
 
 static void answer_requester(struct mu__ctx *ctx, struct drain_requester *requester,

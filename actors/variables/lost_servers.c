@@ -50,8 +50,7 @@ void mu__vars_watch_lost(struct mu__ctx *ctx, struct variables *v)
         if (due_ms < next_ms)
             next_ms = due_ms;
     }
-    if (v->lost_timer != 0)
-        mu__timer_cancel(ctx, v->lost_timer);
+    mu__timer_cancel(ctx, v->lost_timer);
     v->lost_timer = 0;
     if (next_ms != UINT64_MAX && v->operations != NULL)
         v->lost_timer = mu__timer_set(ctx, next_ms - now_ms, LOST_TOKEN);

@@ -9,6 +9,8 @@
  * unknown. */
 #include "actors/variables/actions.h"
 
+#include "actors/keep.h"
+
 #include <stdlib.h>
 
 enum { REOPENS_MAX = 8 };       /* of one operation; more are not expected */
@@ -142,12 +144,10 @@ static bool take_over(struct mu__ctx *ctx, struct variables *v, struct op_part *
 
 static void answer_request(struct mu__ctx *ctx, const struct operation *op, int code)
 {
-    struct mu__msg *msg = mu__msg_new(ctx, MU__VAR_REOPENED);
+    const struct mu__var_reopened body = {.request = op->request};
 
     op->call->call.code = code;
-    if (msg != NULL)
-        ((struct mu__var_reopened *)mu__body(msg))->request = op->request;
-    if (mu__send(ctx, op->requester, msg) != 0)
+    if (mu__send_body(ctx, op->requester, MU__VAR_REOPENED, &body, sizeof body) != 0)
         mu__log(ctx, MU__LOG_ERROR, "nobody hears that variable %s was reopened",
                 op->call->name);
 }

@@ -93,9 +93,7 @@ void mu__vars_on_node_up(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     server->node = body->node;
     server->trouble[0] = '\0';
     free(server->address);
-    server->address = malloc(body->address.size + 1);
-    if (server->address != NULL)
-        mu__view_copy(body->address, server->address, body->address.size + 1);
+    server->address = mu__view_dup(body->address);
     mu__vars_pump_all(ctx, v);
 }
 
@@ -133,7 +131,7 @@ void mu__vars_on_cluster_moved(struct mu__ctx *ctx, void *state, struct mu__msg 
 
     if (!mu__view_is(body->type, "ps") || body->index >= v->servers_count)
         return;
-    address = strndup(body->address.data, body->address.size);
+    address = mu__view_dup(body->address);
     if (address == NULL) {
         mu__log(ctx, MU__LOG_ERROR, "out of memory: messages have the former address of "
                 "/job:ps/task:%" PRIu32, body->index);

@@ -263,23 +263,15 @@ static int send_pulled_error(struct mu__ctx *ctx, mu__pid to, uint64_t number,
 static int send_pulled(struct mu__ctx *ctx, mu__pid to,
                        const struct mu__pinned_item *item)
 {
-    struct mu__packed packed;
-    struct mu__buf *buf = mu__pack_value(item->value, &packed);
-    struct mu__msg *msg;
-    struct mu__pulled *body;
+    struct mu__pulled body = {.input = item->number};
+    struct mu__buf *packed = mu__pack_value(item->value, &body.content);
+    int rv;
 
-    if (buf == NULL)
+    if (packed == NULL)
         return -MU_ENOMEM;
-    msg = mu__msg_new(ctx, MU__PULLED);
-    if (msg == NULL) {
-        mu__buf_unref(buf);
-        return -MU_ENOMEM;
-    }
-    body = mu__body(msg);
-    body->input = item->number;
-    body->content = packed;
-    msg->backing = buf;
-    return mu__send(ctx, to, msg);
+    rv = mu__send_backed(ctx, to, MU__PULLED, &body, sizeof body, packed);
+    mu__buf_unref(packed);
+    return rv;
 }
 
 /* 0 when the item can be sent; else the error for the chief. */
