@@ -32,7 +32,7 @@ struct open_answer {
 };
 
 struct variable {
-    struct variable *next;          /* by age */
+    struct mu__list_node node;      /* by age */
     struct variable *next_alike;    /* under the same key of by_name */
     uint64_t key;
     uint64_t id;
@@ -55,7 +55,7 @@ struct variable {
 
 /* An assign under way: bytes 0 to `received` are in `data`. */
 struct transfer {
-    struct transfer *next;
+    struct mu__list_node node;
     struct variable *variable;
     mu__pid writer;
     uint64_t number;
@@ -69,14 +69,23 @@ struct mu__variable_store {
     uint64_t serial;
     struct mu__map by_id;
     struct mu__map by_name;
-    struct variable *first;
-    struct variable *last;
-    struct transfer *transfers;
+    struct mu__list by_age;         /* of variables */
+    struct mu__list transfers;
     uint8_t *spare;                 /* what the last assign replaced, for the next one: */
     uint64_t spare_bytes;           /* fresh memory costs more than the copy into it */
     struct mu__list due;            /* open_answers */
     struct mu__store_totals totals;
 };
+
+static inline struct variable *oldest_shard(const struct mu__variable_store *store)
+{
+    return MU__LIST_FIRST(&store->by_age, struct variable, node);
+}
+
+static inline struct variable *next_shard(const struct variable *v)
+{
+    return MU__LIST_NEXT(v, struct variable, node);
+}
 
 /* ---- openers.c ---- */
 
@@ -155,8 +164,9 @@ int mu__store_check_range(const struct variable *v, uint64_t offset, uint64_t si
 
 /* ---- shard_writes.c ---- */
 
-void mu__shard_free_transfer(struct mu__variable_store *store, struct transfer **link);
-void mu__shard_drop_transfers(struct mu__variable_store *store, const struct variable *v);
+/* Drop the transfers to a shard, or with `v` NULL those of a node. */
+void mu__shard_drop_transfers(struct mu__variable_store *store, const struct variable *v,
+                              uint32_t node);
 
 /* One piece; the last one makes all of them visible. */
 int mu__shard_stage(struct mu__variable_store *store, struct variable *v,

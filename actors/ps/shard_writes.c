@@ -10,38 +10,46 @@
 
 /* ---- Staged assigns ---- */
 
-static struct transfer **find_transfer(struct mu__variable_store *store,
-                                       const struct variable *v,
-                                       const struct mu__store_write *write)
+static struct transfer *first_transfer(const struct mu__variable_store *store)
 {
-    struct transfer **link = &store->transfers;
-
-    while (*link != NULL && ((*link)->variable != v ||
-                             (*link)->number != write->transfer ||
-                             !mu__pid_equal((*link)->writer, write->writer)))
-        link = &(*link)->next;
-    return link;
+    return MU__LIST_FIRST(&store->transfers, struct transfer, node);
 }
 
-void mu__shard_free_transfer(struct mu__variable_store *store, struct transfer **link)
+static struct transfer *next_transfer(const struct transfer *transfer)
 {
-    struct transfer *transfer = *link;
+    return MU__LIST_NEXT(transfer, struct transfer, node);
+}
 
-    *link = transfer->next;
+static struct transfer *find_transfer(const struct mu__variable_store *store,
+                                      const struct variable *v,
+                                      const struct mu__store_write *write)
+{
+    struct transfer *transfer = first_transfer(store);
+
+    while (transfer != NULL &&
+           (transfer->variable != v || transfer->number != write->transfer ||
+            !mu__pid_equal(transfer->writer, write->writer)))
+        transfer = next_transfer(transfer);
+    return transfer;
+}
+
+static void free_transfer(struct mu__variable_store *store, struct transfer *transfer)
+{
+    mu__list_remove(&store->transfers, &transfer->node);
     store->totals.transfers--;
     mu__shard_give_memory(store, transfer->data, transfer->variable->bytes);
     free(transfer);
 }
 
-void mu__shard_drop_transfers(struct mu__variable_store *store, const struct variable *v)
+void mu__shard_drop_transfers(struct mu__variable_store *store, const struct variable *v,
+                              uint32_t node)
 {
-    struct transfer **link = &store->transfers;
+    struct transfer *next;
 
-    while (*link != NULL) {
-        if ((*link)->variable == v)
-            mu__shard_free_transfer(store, link);
-        else
-            link = &(*link)->next;
+    for (struct transfer *at = first_transfer(store); at != NULL; at = next) {
+        next = next_transfer(at);
+        if (v == NULL ? at->writer.node == node : at->variable == v)
+            free_transfer(store, at);
     }
 }
 
@@ -74,13 +82,15 @@ static uint32_t transfers_of(const struct mu__variable_store *store, uint32_t no
 {
     uint32_t count = 0;
 
-    for (const struct transfer *t = store->transfers; t != NULL; t = t->next)
-        count += t->writer.node == node;
+    for (const struct transfer *at = first_transfer(store); at != NULL;
+         at = next_transfer(at))
+        count += at->writer.node == node;
     return count;
 }
 
 static int begin_transfer(struct mu__variable_store *store, struct variable *v,
-                          const struct mu__store_write *write, mu_error *ret_error)
+                          const struct mu__store_write *write, mu_error *ret_error,
+                          struct transfer **ret_transfer)
 {
     struct transfer *transfer;
     int rv;
@@ -100,37 +110,38 @@ static int begin_transfer(struct mu__variable_store *store, struct variable *v,
     transfer->variable = v;
     transfer->writer = write->writer;
     transfer->number = write->transfer;
-    transfer->next = store->transfers;
-    store->transfers = transfer;
+    mu__list_prepend(&store->transfers, &transfer->node);
     store->totals.transfers++;
+    *ret_transfer = transfer;
     return 0;
 }
 
 int mu__shard_stage(struct mu__variable_store *store, struct variable *v,
                     const struct mu__store_write *write, mu_error *ret_error)
 {
-    struct transfer **link = find_transfer(store, v, write);
+    struct transfer *transfer = find_transfer(store, v, write);
+    int rv;
 
-    if (*link != NULL && (*link)->received != write->offset)
-        mu__shard_free_transfer(store, link);
+    if (transfer != NULL && transfer->received != write->offset) {
+        free_transfer(store, transfer);
+        transfer = NULL;
+    }
     if (write->offset == 0) {
-        int rv = begin_transfer(store, v, write, ret_error);
-
+        rv = begin_transfer(store, v, write, ret_error, &transfer);
         if (rv != 0)
             return rv;
     }
-    link = find_transfer(store, v, write);
-    if (*link == NULL)
+    if (transfer == NULL)
         return mu_error_set(ret_error, -MU_EABORTED,
                             "piece at %" PRIu64 " follows none of its transfer",
                             write->offset);
-    memcpy((*link)->data + write->offset, write->data.data, write->data.size);
-    (*link)->received += write->data.size;
-    if ((*link)->received == v->bytes) {
+    memcpy(transfer->data + write->offset, write->data.data, write->data.size);
+    transfer->received += write->data.size;
+    if (transfer->received == v->bytes) {
         save_spare(store, v->data, v->bytes);
-        v->data = (*link)->data;
-        (*link)->data = NULL;
-        mu__shard_free_transfer(store, link);
+        v->data = transfer->data;
+        transfer->data = NULL;
+        free_transfer(store, transfer);
     }
     return 0;
 }
@@ -300,8 +311,8 @@ static void give_up_waiting(struct mu__variable_store *store,
 {
     struct variable *next;
 
-    for (struct variable *v = store->first; v != NULL; v = next) {
-        next = v->next;
+    for (struct variable *v = oldest_shard(store); v != NULL; v = next) {
+        next = next_shard(v);
         mu__opener_stop_waiting(store, v, mu__opener_is_of_requester, requester,
                                 mu__opener_answer_cancelled);
         mu__shard_remove_unused(store, v);
@@ -312,7 +323,7 @@ static void abandon(struct mu__variable_store *store, const struct mu__store_wri
 {
     const struct mu__shard_requester writer = {write->writer, write->transfer};
     struct variable *v = mu__map_get(&store->by_id, write->id);
-    struct transfer **link;
+    struct transfer *transfer;
 
     if (write->id == 0)
         give_up_waiting(store, &writer);
@@ -322,9 +333,9 @@ static void abandon(struct mu__variable_store *store, const struct mu__store_wri
         mu__shard_lose_creator(store, v);
         return;
     }
-    link = find_transfer(store, v, write);
-    if (*link != NULL)
-        mu__shard_free_transfer(store, link);
+    transfer = find_transfer(store, v, write);
+    if (transfer != NULL)
+        free_transfer(store, transfer);
 }
 
 static void count_write(struct variable *v, const struct mu__store_write *write)

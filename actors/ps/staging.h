@@ -7,6 +7,7 @@
 #define MU_ACTORS_STAGING_H
 
 #include "actors/ps/variable_store.h"
+#include "runtime/base/list.h"
 
 /* Bounds. A piece beyond one is refused with -MU_EEXHAUSTED, and its batch is dropped. */
 struct mu__staging_limits {
@@ -17,13 +18,11 @@ struct mu__staging_limits {
 
 extern const struct mu__staging_limits mu__staging_limits_default;
 
-struct mu__staged_node;
-
 struct mu__staging {
     struct mu__staging_limits limits;
     uint64_t bytes;
     uint32_t batches;
-    struct mu__staged_node *first;  /* the last sender first */
+    struct mu__list nodes;          /* struct mu__staged_node; the last sender first */
 };
 
 void mu__staging_init(struct mu__staging *staging,
