@@ -99,11 +99,9 @@ struct effects {
     struct mu__list spare_sendings;
     struct mu__list sendings;
     struct mu__list resting;
-    struct reopening *reopenings;
+    struct mu__list reopenings;     /* variables being reopened, each for one batch */
     uint64_t timers[TIMERS];           /* 0: not set */
 };
-
-struct reopening;               /* a variable that is being reopened for one batch */
 
 /* ---- ends of a run: batches.c ---- */
 

@@ -12,7 +12,7 @@ enum { ABANDONS_MAX = 4096 };  /* beyond, servers learn it only when this node e
 
 /* An ABANDON that found no room in its link, and is owed to a server. */
 struct pending_abandon {
-    struct pending_abandon *next;
+    struct mu__list_node node;
     mu__pid to;
     uint64_t variable;
     uint64_t transfer;
@@ -34,7 +34,8 @@ static int try_abandon(struct mu__ctx *ctx, const struct pending_abandon *abando
 void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
                            uint64_t variable, uint64_t transfer)
 {
-    const struct pending_abandon abandon = {NULL, to, variable, transfer};
+    const struct pending_abandon abandon = {
+        .to = to, .variable = variable, .transfer = transfer};
     struct pending_abandon *stored;
     int rv = try_abandon(ctx, &abandon);
 
@@ -47,24 +48,28 @@ void mu__vars_send_abandon(struct mu__ctx *ctx, struct variables *v, mu__pid to,
         return;
     }
     *stored = abandon;
-    stored->next = v->abandons;
-    v->abandons = stored;
+    mu__list_prepend(&v->abandons, &stored->node);
     v->abandons_count++;
     mu__vars_retry_later(ctx, v);
 }
 
+static struct pending_abandon *take_first(struct mu__list *abandons)
+{
+    struct mu__list_node *node = mu__list_pop(abandons);
+
+    return node == NULL ? NULL : MU__LIST_ENTRY(node, struct pending_abandon, node);
+}
+
 void mu__vars_retry_abandons(struct mu__ctx *ctx, struct variables *v)
 {
-    struct pending_abandon *abandon = v->abandons;
+    struct mu__list due = v->abandons;
+    struct pending_abandon *at;
 
-    v->abandons = NULL;
+    v->abandons = (struct mu__list){NULL, NULL};
     v->abandons_count = 0;
-    while (abandon != NULL) {
-        struct pending_abandon *next = abandon->next;
-
-        mu__vars_send_abandon(ctx, v, abandon->to, abandon->variable, abandon->transfer);
-        free(abandon);
-        abandon = next;
+    while ((at = take_first(&due)) != NULL) {
+        mu__vars_send_abandon(ctx, v, at->to, at->variable, at->transfer);
+        free(at);
     }
 }
 
@@ -84,10 +89,8 @@ void mu__vars_abandon_part(struct mu__ctx *ctx, struct variables *v,
 
 void mu__vars_drop_abandons(struct variables *v)
 {
-    while (v->abandons != NULL) {
-        struct pending_abandon *next = v->abandons->next;
+    struct pending_abandon *at;
 
-        free(v->abandons);
-        v->abandons = next;
-    }
+    while ((at = take_first(&v->abandons)) != NULL)
+        free(at);
 }

@@ -83,7 +83,7 @@ struct op_part {
 };
 
 struct operation {
-    struct operation *next;
+    struct mu__list_node node;
     struct mu__variable_call *call;
     struct operation *inner;    /* the open that reopens its variable; NULL: none */
     struct operation *outer;    /* the operation that an inner one is for */
@@ -127,8 +127,6 @@ struct flight {
     uint16_t answer;        /* kind of message that ends it */
 };
 
-struct pending_abandon;     /* an ABANDON that still has to be sent */
-
 /* The actor's state. */
 struct variables {
     struct variable_server *servers; /* by task index */
@@ -138,12 +136,12 @@ struct variables {
     uint32_t opens_count;
     uint64_t token_last;
     uint64_t id_last;
-    struct operation *operations;
+    struct mu__list operations; /* the latest first */
     uint64_t retry_timer;
     uint32_t server_lost_ms;    /* 0: servers are never lost */
     uint32_t away_count;        /* servers that were up and are not */
     uint64_t lost_timer;        /* for the next server to be lost; 0: not set */
-    struct pending_abandon *abandons;
+    struct mu__list abandons;   /* of struct pending_abandon, the latest first */
     uint32_t abandons_count;
     bool pump_all_due;       /* pump all servers after this event: an operation failed,
                                 the bounds of all servers together were reached, or an
@@ -151,6 +149,16 @@ struct variables {
     uint32_t pumped_first;  /* where pump_all() began last: each server comes first in
                                turn */
 };
+
+static inline struct operation *first_operation(const struct variables *v)
+{
+    return MU__LIST_FIRST(&v->operations, struct operation, node);
+}
+
+static inline struct operation *next_operation(const struct operation *op)
+{
+    return MU__LIST_NEXT(op, struct operation, node);
+}
 
 static inline bool is_open(const struct operation *op)
 {

@@ -52,17 +52,17 @@ void mu__vars_watch_lost(struct mu__ctx *ctx, struct variables *v)
     }
     mu__timer_cancel(ctx, v->lost_timer);
     v->lost_timer = 0;
-    if (next_ms != UINT64_MAX && v->operations != NULL)
+    if (next_ms != UINT64_MAX && !mu__list_is_empty(&v->operations))
         v->lost_timer = mu__timer_set(ctx, next_ms - now_ms, LOST_TOKEN);
 }
 
 /* After an operation has ended the walk begins again, since its end may end another. */
 void mu__vars_lost_tick(struct mu__ctx *ctx, struct variables *v)
 {
-    struct operation *op = v->operations;
+    struct operation *op = first_operation(v);
 
     v->lost_timer = 0;
     while (op != NULL)
-        op = mu__vars_end_if_lost(ctx, v, op) ? v->operations : op->next;
+        op = mu__vars_end_if_lost(ctx, v, op) ? first_operation(v) : next_operation(op);
     mu__vars_watch_lost(ctx, v);
 }

@@ -64,7 +64,7 @@ static void lose_server(struct mu__ctx *ctx, struct variables *v, uint32_t serve
         else
             mu__vars_fail_unknown(ctx, v, part);
     }
-    for (struct operation *op = v->operations; op != NULL; op = op->next)
+    for (struct operation *op = first_operation(v); op != NULL; op = next_operation(op))
         if (is_open(op))
             mu__vars_lose_in_open(ctx, v, op, server);
 }

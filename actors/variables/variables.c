@@ -30,21 +30,12 @@ void mu__vars_retry_later(struct mu__ctx *ctx, struct variables *v)
         v->retry_timer = mu__timer_set(ctx, RETRY_MS, 0);
 }
 
-static void unlist(struct variables *v, struct operation *op)
-{
-    struct operation **link = &v->operations;
-
-    while (*link != op)
-        link = &(*link)->next;
-    *link = op->next;
-    mu__vars_disown_flights(v, op, NULL);
-}
-
 /* Take an operation out of all lists, and cancel its timer. */
 static void take_out(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     mu__timer_cancel(ctx, op->call->call.timer);
-    unlist(v, op);
+    mu__list_remove(&v->operations, &op->node);
+    mu__vars_disown_flights(v, op, NULL);
     for (uint32_t i = 0; i < op->parts_count; i++) {
         mu__vars_dequeue(v, &op->parts[i]);
         mu__vars_unstage(v, &op->parts[i]);
@@ -285,8 +276,7 @@ static struct operation *operation_new(struct variables *v,
     op->recreates = has_flag(op, MU_VARIABLE_RECREATE);
     for (uint32_t i = 0; i < count; i++)
         plan_part(op, i);
-    op->next = v->operations;
-    v->operations = op;
+    mu__list_prepend(&v->operations, &op->node);
     return op;
 }
 
@@ -475,7 +465,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct variables *v = state;
     const struct mu__timer *body = mu__body(msg);
-    struct operation *op = v->operations;
+    struct operation *op = first_operation(v);
 
     if (body->token == 0) {
         v->retry_timer = 0;
@@ -484,7 +474,7 @@ static void on_timer(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
         mu__vars_lost_tick(ctx, v);
     } else {
         while (op != NULL && op->id != body->token)
-            op = op->next;
+            op = next_operation(op);
         if (op != NULL)
             mu__vars_fail_by_timeout(ctx, v, op);
     }
@@ -518,12 +508,13 @@ static void done(struct mu__ctx *ctx, void *state)
 {
     struct variables *v = state;
 
-    while (v->operations != NULL) {
-        struct operation *op = v->operations;
+    struct operation *op;
+
+    while ((op = first_operation(v)) != NULL) {
         struct mu__variable_call *call = op->call;
 
         if (op->request != NULL) {
-            v->operations = op->next;
+            mu__list_remove(&v->operations, &op->node);
             free(op);
             continue;
         }

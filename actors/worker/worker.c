@@ -299,28 +299,20 @@ static void on_effects_sent(struct mu__ctx *ctx, void *state, struct mu__msg *ms
     mu__worker_start_ready(ctx, w);
 }
 
-static bool is_run(const struct mu_run *run, const struct mu__msg *msg,
-                   const struct mu__cancel *target)
-{
-    return run->closure == target->closure && run->attempt == target->attempt &&
-           mu__pid_equal(run->requester, msg->from);
-}
-
-static struct mu_run *find_run(const struct mu__list *list, const struct mu__msg *msg,
+static struct mu_run *find_run(const struct mu__list *list, mu__pid requester,
                                const struct mu__cancel *target)
 {
-    struct mu_run *run = mu__run_first(list);
+    const struct mu__attempt attempt = {target->closure, target->attempt, 0};
+    struct mu_run *at = NULL;
 
-    while (run != NULL && !is_run(run, msg, target))
-        run = mu__run_next(run);
-    return run;
+    return mu__recall_find(list, &at, requester, &attempt);
 }
 
 /* A run that waits for inputs ends at once. */
 static void cancel_waiting(struct mu__ctx *ctx, struct worker *w,
                            const struct mu__msg *msg, const struct mu__cancel *target)
 {
-    struct mu_run *run = find_run(&w->waiting, msg, target);
+    struct mu_run *run = find_run(&w->waiting, msg->from, target);
 
     if (run == NULL)
         return;
@@ -334,7 +326,7 @@ static void cancel_waiting(struct mu__ctx *ctx, struct worker *w,
 static void cancel_running(struct mu__ctx *ctx, struct worker *w,
                            const struct mu__msg *msg, const struct mu__cancel *target)
 {
-    struct mu_run *run = find_run(&w->running, msg, target);
+    struct mu_run *run = find_run(&w->running, msg->from, target);
 
     if (run == NULL)
         return;
@@ -350,12 +342,11 @@ static void on_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct worker *w = state;
     struct mu__cancel *body = mu__body(msg);
+    struct mu_run *sending = find_run(&w->sending, msg->from, body);
 
     cancel_running(ctx, w, msg, body);
-    for (struct mu_run *run = mu__run_first(&w->sending); run != NULL;
-         run = mu__run_next(run))
-        if (is_run(run, msg, body))
-            cancel(run);
+    if (sending != NULL)
+        cancel(sending);
     cancel_waiting(ctx, w, msg, body);
     mu__worker_start_ready(ctx, w);
 }
