@@ -20,12 +20,6 @@ enum {
     AT_ONCE_PART = 64       /* this part of a bound, once free, is granted at once */
 };
 
-static uint32_t number_of(const struct supervisor *s,
-                          const struct supervisor_client *client)
-{
-    return (uint32_t)(client - s->clients.items);
-}
-
 static uint64_t limit(uint64_t size, uint64_t max)
 {
     return size < max ? size : max;
@@ -71,7 +65,7 @@ void mu__sup_own(struct supervisor *s, struct supervisor_client *client,
 {
     uint64_t bytes = mu__closure_bytes(closure);
 
-    closure->client = (uint16_t)number_of(s, client);
+    closure->client = (uint16_t)(client - s->clients.items);
     client->closures++;
     for (int i = 0; i < bounds_used(bytes); i++)
         mu__share_hold(&s->admission.bounds[i], &client->room.shares[i],

@@ -124,14 +124,6 @@ static void describe_workers(const struct supervisor *s, uint32_t role, uint64_t
 
 /* ---- One closure ---- */
 
-static const struct mu__member_worker *affine_worker(const struct supervisor *s,
-                                                 const struct mu__closure *closure)
-{
-    uint32_t number = (closure->list - MU__LIST_WORKERS) / 2;
-
-    return &s->members.workers[number];
-}
-
 static uint32_t queue_position(const struct supervisor *s,
                                const struct mu__closure *closure)
 {
@@ -195,10 +187,11 @@ static void describe_constrained(const struct supervisor *s,
                            .text);
 }
 
-static void describe_affine(const struct supervisor *s,
-                            const struct mu__member_worker *worker, char *out,
-                            size_t size)
+static void describe_affine(const struct supervisor *s, const struct mu__closure *closure,
+                            char *out, size_t size)
 {
+    const struct mu__member_worker *worker =
+        &s->members.workers[(closure->list - MU__LIST_WORKERS) / 2];
     const char *is = worker->present ? "busy" : "missing";
 
     if (worker->present && (worker->holds & MU__HOLD_DRAIN) != 0)
@@ -278,7 +271,7 @@ static void describe_wait(const struct supervisor *s, const struct mu__closure *
     else if (closure->list == MU__LIST_CONSTRAINED)
         describe_constrained(s, closure, extra, out, size);
     else if (closure->list > MU__LIST_WORKERS)
-        describe_affine(s, affine_worker(s, closure), out, size);
+        describe_affine(s, closure, out, size);
     else
         describe_queued(s, closure, now_ms, out, size);
 }

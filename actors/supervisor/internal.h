@@ -63,12 +63,11 @@ struct supervisor_clients {
 /* A STATUS_GET that waits for the parameter servers, and what they have answered so
  * far. */
 struct status_request {
-    bool open;
     mu__pid requester;
-    uint64_t token;
-    uint64_t number;
+    uint64_t token;         /* the requester's */
+    uint64_t number;        /* our token for the servers; 0: the entry is free */
     uint64_t timer;
-    uint32_t missing;
+    uint32_t missing;       /* servers that have not answered */
     mu_value *variables;
 };
 

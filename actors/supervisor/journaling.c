@@ -169,10 +169,10 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                             "with a journal, a named closure that has inputs cannot have "
                             "its effects once: the next chief would not know its number");
     named = mu__named_closures_add(&s->journal.named, mu__view_str(extra->name),
-                                   s->journal.number_next + 1);
+                                   s->journal.number_last + 1);
     if (named == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    s->journal.number_next++;
+    s->journal.number_last++;
     named->closure = mu__closure_id(closure);
     named->function = closure->function;
     mu__names_hold(&s->functions, named->function);
@@ -368,8 +368,8 @@ static int read_scheduled(struct supervisor *s, const struct mu__journal_schedul
     named->closure = extra->closure;
     named->function = function;
     mu__names_hold(&s->functions, function);
-    if (body->number > s->journal.number_next)
-        s->journal.number_next = body->number;
+    if (body->number > s->journal.number_last)
+        s->journal.number_last = body->number;
     if (body->effect > s->effects.last)
         s->effects.last = body->effect;
     return 0;
@@ -385,8 +385,8 @@ static int read_late(struct supervisor *s, const struct mu__journal_scheduled *b
         return -MU_ENOMEM;
     named->is_late = true;
     named->function = mu__names_take(&s->functions, body->function);
-    if (body->number > s->journal.number_next)
-        s->journal.number_next = body->number;
+    if (body->number > s->journal.number_last)
+        s->journal.number_last = body->number;
     return named->function == MU__NAME_NONE ? -MU_ENOMEM : 0;
 }
 

@@ -56,22 +56,16 @@ void mu__sup_on_call(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 /* ---- Status ---- */
 
-/* Reports of a parameter server that count now. */
-static uint32_t server_failures(const struct supervisor *s, const struct live_node *peer,
-                                uint64_t now_ms)
-{
-    if (s->failures.servers == NULL || strcmp(peer->type, "ps") != 0)
-        return 0;
-    return mu__server_failures_count(s->failures.servers, peer->index, now_ms);
-}
-
 static mu_value *peer_value(const struct supervisor *s, const struct live_node *peer,
                             uint64_t now_ms)
 {
     const struct mu__member_worker *worker =
         mu__membership_by_node(&s->members, peer->node);
     mu_value *map = mu_value_map();
-    uint32_t failures = server_failures(s, peer, now_ms);
+    uint32_t failures =
+        strcmp(peer->type, "ps") != 0
+            ? 0
+            : mu__server_failures_count(s->failures.servers, peer->index, now_ms);
     uint32_t abandoned =
         worker == NULL ? 0 : s->worker_states.items[worker->number].abandoned_count;
 
@@ -282,7 +276,7 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
     mu_value *map = mu_value_map();
 
     mu__timer_cancel(ctx, request->timer);
-    request->open = false;
+    request->number = 0;
     (void)mu_value_set(map, "tasks", peers_value(s, now_ms));
     (void)mu_value_set(map, "closures", closures_value(s));
     (void)mu_value_set(map, "in_flight", in_flight_value(s, now_ms));
@@ -298,10 +292,11 @@ static void answer(struct mu__ctx *ctx, struct supervisor *s,
     mu__sup_send_status(ctx, request->requester, request->token, map);
 }
 
-static struct status_request *status_request_new(struct supervisor *s)
+/* The request with a number; with 0 a free entry. NULL: there is none. */
+static struct status_request *find_request(struct supervisor *s, uint64_t number)
 {
     for (uint32_t i = 0; i < STATUS_REQUESTS_MAX; i++)
-        if (!s->status.requests[i].open)
+        if (s->status.requests[i].number == number)
             return &s->status.requests[i];
     return NULL;
 }
@@ -330,13 +325,12 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
         mu__sup_explain(ctx, s, msg);
         return;
     }
-    request = status_request_new(s);
+    request = find_request(s, 0);
     if (request == NULL) {
         mu__log(ctx, MU__LOG_WARN, "too many requests for the status: one was dropped");
         return;
     }
     *request = (struct status_request){
-        .open = true,
         .requester = msg->from,
         .token = body->token,
         .number = ++s->status.next,
@@ -350,19 +344,12 @@ void mu__sup_on_status_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg
                                         timer_token(TIMER_STATUS, request->number));
 }
 
-static struct status_request *status_request_of(struct supervisor *s, uint64_t number)
-{
-    for (uint32_t i = 0; i < STATUS_REQUESTS_MAX; i++)
-        if (s->status.requests[i].open && s->status.requests[i].number == number)
-            return &s->status.requests[i];
-    return NULL;
-}
-
 void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
     struct supervisor *s = state;
     struct mu__status *body = mu__body(msg);
-    struct status_request *request = status_request_of(s, body->token);
+    struct status_request *request =
+        body->token == 0 ? NULL : find_request(s, body->token);
     struct live_node *peer = mu__live_nodes_find(&s->nodes, msg->from.node);
     mu_value *part = NULL;
     char why[128] = "out of memory";
@@ -383,7 +370,7 @@ void mu__sup_on_status(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 
 void mu__sup_status_timer(struct mu__ctx *ctx, struct supervisor *s, uint64_t number)
 {
-    struct status_request *request = status_request_of(s, number);
+    struct status_request *request = find_request(s, number);
 
     if (request != NULL)
         answer(ctx, s, request);

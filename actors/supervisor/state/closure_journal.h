@@ -33,7 +33,7 @@ struct closure_journal {
     struct effect_numbers *effects;
     mu__journal_describe_fn describe;
     void *owner;                /* for describe */
-    uint64_t number_next;       /* the highest number of a closure so far */
+    uint64_t number_last;       /* the highest number of a closure so far */
     uint64_t effects_end;       /* numbers of effects below are reserved in the file */
     uint64_t rewrite_bytes;     /* the file is rewritten when it has grown so large */
     uint64_t timer;             /* flushes what was scheduled in this turn; 0: none */

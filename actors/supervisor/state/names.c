@@ -6,11 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static struct mu__name *name_of(struct mu__list_node *idle)
-{
-    return MU__LIST_ENTRY(idle, struct mu__name, idle);
-}
-
 void mu__names_done(struct mu__names *names)
 {
     for (uint32_t i = 0; i < names->count; i++)
@@ -122,5 +117,5 @@ void mu__names_last_holder(struct mu__names *names, uint32_t number)
 {
     join_idle(names, names->names[number]);
     if (names->idle_count > MU__NAMES_IDLE_MAX)
-        forget(names, name_of(names->idle.first));
+        forget(names, MU__LIST_FIRST(&names->idle, struct mu__name, idle));
 }
