@@ -1,8 +1,8 @@
 /* Which effects a server has applied, so that each is applied once. Plain data.
  *
  * An effect has an origin, the supervisor that numbered it, and its number there. Only
- * the origin that was fenced last counts: what was applied for others is forgotten, and
- * what they still ask for is refused. */
+ * the origin of the last FENCE counts: what was applied for others is forgotten, and
+ * their further effects are refused. */
 #ifndef MU_ACTORS_APPLIED_H
 #define MU_ACTORS_APPLIED_H
 

@@ -19,7 +19,7 @@
  *      |              '--- ABANDONED ---+         made anew; or found, READY
  *      '-----------------------'--------'
  *
- * ABSENT: somebody waits for it, and nobody makes it. FILLED: has its content, but the
+ * ABSENT: opens wait for it, and it has no creator. FILLED: has its content, but the
  * creator has not said COMMIT. ABANDONED: its creator was lost before COMMIT; only the
  * next opener can tell whether shard 0 has its content. */
 enum shard_stage { ABSENT, MAKING, FILLED, ABANDONED, READY };

@@ -10,7 +10,7 @@
 
 #include <inttypes.h>
 
-/* What it remembers. */
+/* The actor's state. */
 enum { CHIEFS_MAX = 16 };
 
 struct ps {

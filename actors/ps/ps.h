@@ -29,7 +29,7 @@ mu_value *mu__ps_status(const void *ps_state);
 struct mu__ps_effects {
     uint64_t origin;        /* of the supervisor that fenced last; 0: none did */
     uint64_t epoch;
-    uint64_t batches;       /* applied, those without a number included */
+    uint64_t batches;       /* applied, also those without an effect number */
     uint64_t repeated;      /* of batches with a number: not applied a second time */
     uint64_t span;          /* width of the window of effect numbers: from the lowest that
                                is not settled to the highest that was applied */

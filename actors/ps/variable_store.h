@@ -83,10 +83,9 @@ struct mu__store_opened {
 
 /* Open a shard, creating it when there is none. On success an answer follows from
  * mu__store_next_opened: at once, or when the content is there. Before it there may be
- * notes (-MU_EAGAIN), one each time that the requester is found to wait for a shard that
- * nobody creates; for lack of memory one may be missing. -MU_EINVALID (name,
- * shape, size), -MU_ERANGE (shards, bytes), -MU_EPRECONDITION (another
- * shape), -MU_EEXHAUSTED, -MU_ENOMEM. */
+ * notes (-MU_EAGAIN), one each time that the shard has no creator; out of memory, one may
+ * be missing. -MU_EINVALID (name, shape, size), -MU_ERANGE (shards, bytes),
+ * -MU_EPRECONDITION (another shape), -MU_EEXHAUSTED, -MU_ENOMEM. */
 int mu__store_open(struct mu__variable_store *store, const struct mu__store_open *request,
                    mu_error *ret_error);
 
@@ -105,8 +104,8 @@ struct mu__store_read {
     uint32_t size;          /* 0 asks for the version alone */
 };
 
-/* What is borrowed lasts until the next call with the store. -MU_ENOTFOUND (id),
- * -MU_ERANGE, -MU_EPRECONDITION (no content yet). */
+/* Read a part of a shard; `ret_data` is borrowed until the next call with the store.
+ * -MU_ENOTFOUND (id), -MU_ERANGE, -MU_EPRECONDITION (no content yet). */
 int mu__store_read(struct mu__variable_store *store, const struct mu__store_read *request,
                    mu_error *ret_error, struct mu__view *ret_data,
                    uint64_t *ret_version);

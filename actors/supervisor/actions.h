@@ -49,7 +49,7 @@ void mu__sup_adopt(struct supervisor *s, struct supervisor_client *client,
  * it. */
 bool mu__sup_is_awaited(const struct supervisor *s, const struct mu__closure *closure);
 
-/* Answer a SCHEDULE whose closure is not queued here with an error. */
+/* Answer a SCHEDULE with an error; its closure is not queued. */
 void mu__sup_refuse(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
                     uint32_t kind, const char *text);
 
@@ -129,8 +129,8 @@ enum mu__loss {
     MU__LOSS_REMOVED    /* it is not in the cluster any more */
 };
 
-/* A closure whose worker was lost: cancelled, given up, or back to the front. That a
- * worker was removed is not held against its closures. */
+/* The worker of a closure was lost: the closure ends, or goes back to the front of its
+ * queue. Only real losses count as crashes of the closure, not removals. */
 void mu__sup_take_back(struct mu__ctx *ctx, struct supervisor *s,
                        struct mu__closure *closure, struct mu__worker_id worker,
                        enum mu__loss loss);
@@ -186,7 +186,7 @@ void mu__sup_leave_if_idle(struct mu__ctx *ctx, struct supervisor *s, uint32_t n
 void mu__sup_answer_drain(struct mu__ctx *ctx, mu__pid to, uint64_t token, int code,
                           const char *text);
 
-/* Tell a parameter server whose effects it may apply. */
+/* Send a parameter server a FENCE: it applies the effects of this supervisor only. */
 void mu__sup_fence(struct mu__ctx *ctx, const struct supervisor *s, uint32_t node);
 
 /* ---- builds.c ---- */

@@ -1,8 +1,8 @@
-/* A full chief is not an error of anybody's closure: its clients hold back what it has no
- * room for. Each is granted a number of closures and of bytes that it may have here at a
- * time, and sends no more; so no closure needs a message of its own. Grants change when a
- * client says that it lacks something (ROOM_REQUEST), joins or leaves, or when closures
- * of one that has more than its part are resolved.
+/* A full chief fails no closure: its clients hold back what it has no room for. Each is
+ * granted a number of closures and of bytes that it may have here at a time, and sends no
+ * more; so no closure needs a message of its own. Grants change when a client says that
+ * it lacks something (ROOM_REQUEST), joins or leaves, or when closures of one that has
+ * more than its part are resolved.
  *
  * A client whose grant shrinks may have sent more before it heard of that. So its former
  * grant stays reserved until it answers. After ANSWER_MS without an answer it counts as

@@ -107,7 +107,7 @@ static void forget(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure
     }
 }
 
-/* Nobody waits for these any more; what is in flight ends when its worker answers. */
+/* The client's closures are dropped; those in flight end when their workers answer. */
 void mu__sup_forget_client(struct mu__ctx *ctx, struct supervisor *s,
                            struct supervisor_client *client)
 {

@@ -167,7 +167,7 @@ static void give_up(struct mu__ctx *ctx, struct supervisor *s,
                    (int)outcome->message.size, (const char *)outcome->message.data,
                    mu__sup_runs(s, closure));
     last.message = mu__view_str(text);
-    /* Nobody had cancelled it: to its program that is a failure. */
+    /* Its program did not cancel it, so that the program sees a failure. */
     if (last.code == -MU_ECANCELLED)
         last.code = -MU_EABORTED;
     mu__sup_resolve(ctx, s, closure, &last);
@@ -348,7 +348,7 @@ static enum verdict judge(struct mu__ctx *ctx, struct supervisor *s,
                    : AGAIN;
     if (outcome->code == -MU_EUNKNOWN && s->config.unknown_is_worker)
         return AGAIN;
-    /* Nobody had asked it to stop: its node is ending, or what it called was. */
+    /* It was not asked to stop: its node is ending, or what it called was cancelled. */
     if (outcome->code == -MU_ECANCELLED)
         return AGAIN_SOON;
     return FINAL;
@@ -387,7 +387,7 @@ static void note_result(struct mu__ctx *ctx, struct supervisor *s,
         note_time(s, closure, worker, body->ran_us);
 }
 
-/* Its attempts have ended, and this is the result. */
+/* Resolve a closure whose attempts have ended, by a worker's answer. */
 static void settle(struct mu__ctx *ctx, struct supervisor *s, struct mu__closure *closure,
                    struct closure_outcome *outcome, uint32_t number)
 {

@@ -123,7 +123,7 @@ struct supervisor_counts {
     uint64_t cancelled;
     uint64_t retried;
     uint64_t forgotten;     /* of clients that left */
-    uint64_t stale;         /* results of attempts that nobody waits for */
+    uint64_t stale;         /* results of attempts that are not awaited */
     uint64_t workers_lost;
     uint64_t stuck;
     struct mu__histogram execution;

@@ -24,7 +24,8 @@ int mu__sup_journal_scheduled(struct mu__ctx *ctx, struct supervisor *s,
                               struct mu__closure *closure, bool has_inputs,
                               mu_error *ret_error);
 
-/* What was appended survives from here on; reports to clients when it does not. */
+/* Flush what was appended to the journal, or rewrite it; a failure is reported to
+ * clients. */
 void mu__sup_journal_secure(struct mu__ctx *ctx, struct supervisor *s);
 
 /* Whether one more effect number may be given out: not while too many are unsettled.

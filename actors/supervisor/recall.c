@@ -294,7 +294,8 @@ void mu__sup_on_recalled(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     s->worker_states.items[number].recalled_ms = 0;
     s->recalls.refused += mu__attempts_count(body->begun, MU__ATTEMPT_TIMED_BYTES);
     note_all_begun(ctx, s, number, body->begun);
-    /* From the last one on, so that at the queue's front they keep their order. */
+    /* From the last to the first, so that they keep their order at the front of the
+     * queue. */
     for (uint32_t i = mu__attempts_count(body->returned, MU__ATTEMPT_BYTES); i-- > 0;) {
         struct mu__attempt reported =
             mu__attempts_at(body->returned, MU__ATTEMPT_BYTES, i);

@@ -1,9 +1,10 @@
-/* Taking back what was sent to a worker and has not begun there.
+/* Taking back closures that were sent to a worker and have not begun there.
  *
- * A worker says what runs for some time (BEGUN). For the rest the supervisor knows only
- * that it was sent: RECALL asks for some of it back, and RECALLED says what will not run
- * there. What runs and what is given back is decided at the worker, for each attempt
- * once. What comes back goes to the front of its queue, and does not count as a failure.
+ * A worker reports runs that take some time (BEGUN). Of other closures the supervisor
+ * knows only that they were sent: RECALL asks for some of them back, and RECALLED lists
+ * those that will not run there. The worker decides, once for each attempt, whether it
+ * runs or is given back. What comes back goes to the front of its queue, and does not
+ * count as a failure.
  *
  * Recalled are closures that wait behind a long run; that wait at one worker while
  * another is idle; that are in front of a more urgent one; and all that wait at a worker

@@ -230,7 +230,8 @@ static void lose(struct mu__ctx *ctx, struct supervisor *s,
     mu__sup_pinned_lost(ctx, s, lost.number);
     log_lost(ctx, mu__sup_task(s, &lost).text, count, loss);
     mu__sup_backups_lost(s, lost.number);
-    /* From the last one on, so that at the queue's front they keep their order. */
+    /* From the last to the first, so that they keep their order at the front of the
+     * queue. */
     while ((closure = mu__closures_last(&s->closures, list)) != NULL)
         mu__sup_take_back(ctx, s, closure, mu__member_id(&lost), loss);
     await_or_forget(ctx, s, lost.number, loss);

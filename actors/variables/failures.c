@@ -1,4 +1,4 @@
-/* How an operation fails: what its error says, and whom it names. */
+/* How an operation fails: the text of its error, and the server that it names. */
 #include "actors/variables/actions.h"
 
 #include <inttypes.h>
@@ -280,7 +280,7 @@ void mu__vars_fail_by_loss(struct mu__ctx *ctx, struct variables *v, struct oper
     mu__vars_fail(ctx, v, op, server, -MU_EUNAVAILABLE, line.text);
 }
 
-/* Nobody has created what an open waits for. */
+/* The shards that an open waits for were not created. */
 static void fail_absent(struct mu__ctx *ctx, struct variables *v, struct operation *op)
 {
     struct line line = {.length = 0};

@@ -66,7 +66,7 @@ struct op_part {
     bool staged;            /* counts in its server's `staged` */
     bool opened;            /* OPEN: the shard was found, or created */
     bool made;              /* it was created: this operation fills it */
-    bool absent;            /* it does not exist, and nobody creates it */
+    bool absent;            /* it does not exist, and has no creator */
     bool stale;             /* its server does not know `id`: it waits for a new id */
     uint32_t shard;
     uint32_t server;
@@ -120,7 +120,7 @@ struct variable_server {
 
 struct flight {
     uint64_t token;         /* 0: free */
-    struct op_part *part;   /* NULL: nobody waits for the answer any more */
+    struct op_part *part;   /* NULL: the answer is ignored */
     uint64_t offset;        /* in the part */
     uint32_t size;
     uint32_t server;

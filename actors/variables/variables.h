@@ -7,9 +7,9 @@
  * Owns:   nothing of a call but the right to touch it until it is completed
  * Fails:  never by itself; a call ends with an error, at its timeout at the latest
  *
- * An open goes to shard 0 first, and to the others when that has its content or is this
- * node's to create. So two who create a variable at once never share it, and shards that
- * a server has lost are found out: see variable.h for what is done about them.
+ * An open goes to shard 0 first, and to the others when shard 0 has its content or is
+ * this node's to create. So two nodes that create a variable at once never share the
+ * creation, and shards that a server has lost are detected: variable.h says what follows.
  *
  * A server that is not up is waited for. When its link goes down, requests without answer
  * are sent again once it is back (opens, reads, and assigns from their first piece); an

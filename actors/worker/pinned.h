@@ -74,11 +74,11 @@ struct mu__pinned_item *mu__pinned_expect(struct mu__pinned *pinned, uint32_t ow
 void mu__pinned_build(struct mu__pinned *pinned, struct mu__pinned_item *item,
                     const void *builder);
 
-/* It is READY; takes `value`. */
+/* Make an item READY; takes `value`. */
 void mu__pinned_succeed(struct mu__pinned *pinned, struct mu__pinned_item *item,
                         mu_value *value, uint64_t bytes);
 
-/* It is FAILED; copies `error`. */
+/* Make an item FAILED; copies `error`. */
 void mu__pinned_fail(struct mu__pinned *pinned, struct mu__pinned_item *item,
                    const mu_error *error);
 

@@ -322,7 +322,8 @@ static void cancel_waiting(struct mu__ctx *ctx, struct worker *w,
     finish(ctx, w, run);
 }
 
-/* So does one that waits for a thread; a running function sees mu_run_cancelled. */
+/* A run that waits for a thread ends at once; a running function sees
+ * mu_run_cancelled. */
 static void cancel_running(struct mu__ctx *ctx, struct worker *w,
                            const struct mu__msg *msg, const struct mu__cancel *target)
 {

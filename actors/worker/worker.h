@@ -69,9 +69,9 @@ void mu__worker_cancel_all(void *state);
  * those that wait for inputs. Messages go to the kernel's `pool`. */
 void mu__worker_leave(void *state, struct mu__pool *pool, struct mu__work *unstarted);
 
-/* Free the runs of an executor that has forgotten its works and will not touch them any
- * more, as one whose process was killed, and those that the effects actor has: both
- * actors end before any message is handled. Messages go to the kernel's `pool`. */
+/* Free the runs of an executor that will not touch its works any more, such as one whose
+ * process was killed, and those that the effects actor has: both actors end before any
+ * message is handled. Messages go to the kernel's `pool`. */
 void mu__worker_forget_runs(void *state, struct mu__pool *pool);
 
 /* Bytes of all values that are kept here, as they would be sent. Objects do not count. */

@@ -17,10 +17,11 @@
 
 /* The numbering of the supervisor's effects, as servers know it. */
 struct effect_numbers {
-    uint64_t origin;            /* by which servers know whose effects they apply */
+    uint64_t origin;            /* of the supervisor; servers apply only the effects of
+                                   the last one that fenced them */
     uint64_t epoch;
     uint64_t last;              /* given out */
-    struct mu__id_window window;    /* those that are settled */
+    struct mu__id_window window;    /* the settled ones */
 };
 
 /* Fills in what closure `id` asks for: args, effect, flags and so on. */
@@ -40,8 +41,8 @@ struct closure_journal {
     bool is_dirty;              /* something was appended, and not flushed */
     bool is_behind;             /* it lacks a record: it is to be rewritten, */
     uint64_t retry_ms;          /* but not before this, since it may be long */
-    char error[256];            /* why it cannot be written, as clients were told; "": it
-                                   can */
+    char error[256];            /* why it cannot be written, as reported to clients; "":
+                                   it can */
 };
 
 /* All return 0 or the error of the file. */

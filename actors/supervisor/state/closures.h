@@ -16,7 +16,7 @@ struct mu__closure {
     uint32_t generation;
     uint32_t list;          /* which list it is in; MU__LIST_NONE when it is free */
     uint32_t function;      /* the supervisor's number for the name */
-    uint16_t client;        /* the supervisor's number for who scheduled it */
+    uint16_t client;        /* index of the client that scheduled it */
     uint16_t cost_us;       /* in flight: what its worker is charged for it */
     uint32_t started_ms;    /* low bits of when the attempt was sent, or is known to have
                                begun */
@@ -34,7 +34,7 @@ struct mu__closure {
 
 enum mu__mark {
     MU__MARK_DROP_RESULT = 1,   /* its client does not want the result */
-    MU__MARK_CANCELLED = 2,     /* in flight, but nobody wants it run again */
+    MU__MARK_CANCELLED = 2,     /* in flight, and not to be run again */
     MU__MARK_UNWANTED = 4,      /* the same, and its result is not looked at */
     MU__MARK_RESOLVED = 8,      /* its client was answered, and its result is pinned */
     MU__MARK_BEGUN = 16         /* in flight, and its worker has said that it runs */

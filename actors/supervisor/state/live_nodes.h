@@ -32,7 +32,7 @@ struct live_node *mu__live_nodes_find(const struct live_nodes *nodes, uint32_t n
 struct live_node *mu__live_nodes_add(struct live_nodes *nodes,
                                      const struct live_node *node);
 
-/* One that is not there is fine. */
+/* Does nothing if the node is not there. */
 void mu__live_nodes_remove(struct live_nodes *nodes, uint32_t node);
 
 #endif

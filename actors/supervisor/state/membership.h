@@ -1,10 +1,10 @@
 /* The workers that a supervisor knows, ordered by load, so that the least loaded one with
  * room is found with one look. Plain data.
  *
- * A worker has room for so many closures, its window. One that is measured by time has
- * room while a thread is free, or while what it has in flight is expected to take its
- * threads less than their time. Threads that are known to run something long are not
- * counted: nobody can say when they will be free. A worker that was filled is not offered
+ * A worker has room for a number of closures, its window. A worker measured by time has
+ * room while a thread is free, or while the closures in flight are expected to take its
+ * threads less than `time_us`. Threads that are known to run something long are not
+ * counted: it is unknown when they will be free. A worker that was filled is not offered
  * again before half of its room is free, so that its closures travel in few large frames.
  *
  * A worker has a number from 1 on, by which its lists of closures are found. One that is
@@ -76,7 +76,7 @@ struct mu__membership {
     uint32_t crowded;       /* workers with more in flight than threads */
     uint32_t threads_max;   /* no worker has or had more */
     uint32_t unknown;       /* no number before this one is free */
-    struct mu__map by_node; /* of those that are present: node to number */
+    struct mu__map by_node; /* present workers: node to number */
     struct mu__map by_id;   /* a worker's id to the number known under it last */
     struct mu__load_lists by_role[MU__WORKER_TYPES_MAX];
     uint32_t roles;         /* no worker has had a higher role than this - 1 */
@@ -92,11 +92,11 @@ void mu__membership_done(struct mu__membership *members);
 /* The number of a worker, known from now on, if it was not; 0 when out of memory. */
 uint32_t mu__membership_enroll(struct mu__membership *members, struct mu__worker_id id);
 
-/* The same of one that is known already; 0 when it is not. */
+/* The number of a worker; 0 when it is not known. */
 uint32_t mu__membership_find(const struct mu__membership *members,
                              struct mu__worker_id id);
 
-/* One that is away is not expected back: its number may be given to another. */
+/* An absent worker is not expected back: its number may be given to another. */
 void mu__membership_forget(struct mu__membership *members, uint32_t number);
 
 /* A worker joins, idle, without holds. Returns its number, 0 when out of memory. */

@@ -1,7 +1,7 @@
 /* Function names as numbers, so that a million closures name their functions in four
- * bytes each. A number is counted: it stays as long as somebody holds it, and for some
- * time after that, so that what is known by it (how long a function takes) is not lost
- * when nothing of that name is there for a moment. Then it is given to another string. */
+ * bytes each. A number is counted: it stays while it has holders, and for some time after
+ * that, so that what is stored under it (how long a function takes) is not lost when a
+ * function has no closures for a moment. Then it is given to another name. */
 #ifndef MU_ACTORS_NAMES_H
 #define MU_ACTORS_NAMES_H
 
@@ -19,7 +19,7 @@ enum {
 
 struct mu__name {
     struct mu__hash_node node;      /* first: in by_text */
-    struct mu__list_node idle;      /* while nobody holds it */
+    struct mu__list_node idle;      /* while it has no holder */
     uint32_t number;
     uint32_t holders;
     uint32_t size;

@@ -27,8 +27,10 @@ struct mu__share {
 
 struct mu__shares {
     uint64_t max;
-    uint64_t reserved;      /* the sum over all shares, those of no list included */
-    uint32_t rotation;      /* who is first when there is not one for each */
+    uint64_t reserved;      /* the sum over all shares, also those of owners that have
+                               left */
+    uint32_t rotation;      /* the share that is first when there is less than one for
+                               each */
     bool is_short;          /* a hungry share has less than its target */
     bool must_rotate;       /* more shares are hungry than there is to divide */
 };

@@ -7,8 +7,8 @@
 
 enum { MU__DRAIN_REQUESTERS_MAX = 4 };
 
-/* An attempt whose result nobody waits for, but that its worker has not answered: it
- * takes one of the worker's slots until then. */
+/* An attempt that was given up, and that its worker has not answered: it takes one of the
+ * worker's slots until then. */
 struct abandoned_attempt {
     uint64_t closure;
     uint32_t attempt;
@@ -17,7 +17,7 @@ struct abandoned_attempt {
     bool begun;
 };
 
-/* Who waits for DRAINED; token 0: nobody. */
+/* A requester that waits for DRAINED; token 0: none. */
 struct drain_requester {
     mu__pid pid;
     uint64_t token;
