@@ -3,7 +3,7 @@
 
 #include "actors/messages.h"
 #include "runtime/base/byte_order.h"
-#include "runtime/message/value_layout.h"
+#include "runtime/base/text.h"
 
 #include <assert.h>
 #include <inttypes.h>
