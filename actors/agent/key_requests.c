@@ -519,7 +519,7 @@ static struct mu__msg *make_list(struct mu__ctx *ctx, struct agent *a,
     const struct mu__key_list body = {
         .token = pending->token,
         .key = mu__view_str(call->name),
-        .after = mu__view_str(call->after),
+        .after = agent_text(call->after),
     };
 
     a->registration.used = true;

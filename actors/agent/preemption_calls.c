@@ -256,7 +256,7 @@ static struct mu__msg *make_notice(struct mu__ctx *ctx, struct agent *a,
     const struct mu__preempt_notice body = {
         .token = pending->token,
         .grace_ms = call->version,
-        .reason = mu__view_str(call->name),
+        .reason = agent_text(call->name),
         .timeout_ms = mu__agent_left_ms(ctx, pending),
     };
 

@@ -141,6 +141,12 @@ static inline struct mu__agent_call *agent_call_of(struct mu__agent_request *pen
                                              offsetof(struct mu__agent_call, pending));
 }
 
+/* A string of a call for a message; NULL travels as the empty string. */
+static inline struct mu__view agent_text(const char *text)
+{
+    return mu__view_str(text == NULL ? "" : text);
+}
+
 /* Complete a call that is in no list. `error` NULL: with success. */
 void mu__agent_complete(struct mu__agent_call *call, const mu_error *error);
 

@@ -95,7 +95,7 @@ static struct mu__msg *make_clear(struct mu__ctx *ctx, struct agent *a,
     const struct mu__runs_clear body = {
         .token = pending->token,
         .what = call->what,
-        .name = mu__view_str(call->name),
+        .name = agent_text(call->name),
     };
 
     return mu__agent_message(ctx, a, MU__RUNS_CLEAR, &body, sizeof body);

@@ -385,7 +385,7 @@ static struct mu__msg *make_tasks(struct mu__ctx *ctx, struct agent *a,
     const struct mu__tasks_get body = {
         .token = pending->token,
         .what = call->what,
-        .tasks = mu__view_str(call->tasks),
+        .tasks = agent_text(call->tasks),
         .version = call->version,
         .timeout_ms = mu__agent_left_ms(ctx, pending),
     };
