@@ -130,9 +130,9 @@
 #define MU__RELEASE_FIELDS(F, S)                                            \
     F(S, REQUIRED, u64, input, 0)
 
-/* Make a per-worker value: `function` runs with `args` once on each worker, and again
- * on a restarted one. Without `function`, `args` is a list with one item for each
- * worker's index. PER_WORKER_MADE answers with its number. */
+/* Make a per-worker value: `function` runs with `args` once on each worker, and again on
+ * a restarted one. Without `function`, `args` is a list with one item for each worker's
+ * index, or a map of such lists by task type. PER_WORKER_MADE answers with its number. */
 #define MU__PER_WORKER_MAKE_FIELDS(F, S)                                    \
     F(S, REQUIRED, u64, token, 0)                                           \
     F(S, OPTIONAL, str, function, MU__FUNCTION_NAME_MAX)                    \
