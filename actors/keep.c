@@ -1,4 +1,4 @@
-/* Keeping what a message's views borrow, for any row of the message table. */
+/* Copies of the bytes that a message's views borrow, for any row of the message table. */
 #include "actors/keep.h"
 
 #include <string.h>
@@ -10,10 +10,10 @@ static size_t rounded_up(size_t size)
     return (size + ALIGN - 1) / ALIGN * ALIGN;
 }
 
-/* Where the bytes go next; without memory only counted. */
+/* The destination of copies. With `data` NULL nothing is copied: `size` is counted. */
 struct keeper {
     uint8_t *data;
-    size_t size;
+    size_t size;            /* used so far */
 };
 
 static const void *keep(struct keeper *keeper, const void *data, uint32_t size)
