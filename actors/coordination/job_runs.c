@@ -15,8 +15,8 @@
 
 #define DIRECTORY MU__KEYS_OWN "/run"
 
-/* Keys of programs that are about one run; before there were runs the service's own were
- * elsewhere. */
+/* Keys of programs that belong to one run, and where former versions had the service's
+ * own keys of barriers and preemption. */
 static const char *const run_directories[] = {
     "muster/distribute", MU__KEY_PREEMPTION, MU__KEYS_OWN "/barrier",
     MU__KEYS_OWN "/preemption",
@@ -64,8 +64,8 @@ static int write_run(struct mu__ctx *ctx, struct coordination *c,
     return rv;
 }
 
-/* The number in "_muster/run/NUMBER", and whether there is more behind it; 0: there is
- * none. */
+/* The number in "_muster/run/NUMBER", and whether a longer path follows it; 0: it is no
+ * number. */
 static uint64_t number_in(struct mu__view key, bool *ret_more)
 {
     const char *at = (const char *)key.data + sizeof DIRECTORY;
@@ -110,7 +110,7 @@ static bool is_remembered(const struct coordination *c, uint64_t number)
     return false;
 }
 
-/* All below the directory but the records of runs that are remembered. */
+/* Delete all keys below the directory but the records of remembered runs. */
 static void drop_contents(struct mu__ctx *ctx, struct coordination *c)
 {
     struct mu__key_value entry = {.key = mu__view_str(DIRECTORY)};
@@ -128,7 +128,7 @@ static void drop_contents(struct mu__ctx *ctx, struct coordination *c)
     }
 }
 
-/* ---- which run it is in ---- */
+/* ---- the present run ---- */
 
 const struct mu__store_run *mu__coord_run(const struct coordination *c)
 {
@@ -144,7 +144,7 @@ size_t mu__coord_run_key(const struct coordination *c, const char *what,
                             mu__coord_run(c)->number, what);
 }
 
-/* Whether a function of independent tasks has failed: that is what the run comes to. */
+/* Whether a function of independent tasks has failed, and with it the run. */
 static bool has_failed(const struct coordination *c)
 {
     static const char end[] = "/failed";
@@ -198,8 +198,8 @@ static int begin_run(struct mu__ctx *ctx, struct coordination *c, bool failed)
     return write_run(ctx, c, &run);
 }
 
-/* The same run goes on, whatever came of it before. One that has ended is only begun
- * again by name: who takes part in it, and takes over its service, does not. */
+/* The same run goes on. One that has ended is only resumed by name: a host that already
+ * takes part in it (`is_own`), and takes over the service, does not resume it. */
 static int continue_run(struct mu__ctx *ctx, struct coordination *c, bool is_own)
 {
     struct mu__store_run *present = mu__store_runs_present(&c->runs->store_runs);
@@ -244,7 +244,7 @@ int mu__coord_runs_lead(struct mu__ctx *ctx, struct coordination *c, mu_error *r
     return ret_error->code;
 }
 
-/* ---- who belongs to it ---- */
+/* ---- admission of tasks ---- */
 
 int mu__coord_runs_admit(const struct coordination *c, const struct coord_peer *peer,
                          const struct mu__task_register *body, mu_error *ret_error)
@@ -281,7 +281,7 @@ uint64_t mu__coord_runs_number_for(const struct coordination *c, uint64_t run)
 
 /* ---- its end ---- */
 
-/* Whether other tasks than that of this host are there. Clients come and go. */
+/* Whether other tasks than this host's are connected, clients aside. */
 static bool has_others(const struct coordination *c, const struct mu__roster_task *own)
 {
     for (uint32_t i = 0; i < c->roster->count; i++) {
@@ -314,7 +314,7 @@ static void end_run(const struct mu__run_end *body, const struct mu__roster_task
                    line[0] == '\0' ? "ended by " : ", says ", task->name);
 }
 
-/* The leading task's word: the chief's, or where there is none a worker's. */
+/* The chief may end a run, or, in a cluster without one, a worker. */
 static bool may_end(const struct coordination *c, const struct mu__roster_task *task)
 {
     const struct mu__task_set *all = mu__coord_requests_all(c);
@@ -368,7 +368,7 @@ static int set_text(mu_value *map, const char *name, const char *text)
     return mu_value_set(map, name, value != NULL ? value : mu_value_string("?"));
 }
 
-/* What the present run holds. */
+/* The contents of the present run. */
 static int show_contents(const struct coordination *c, mu_value *map)
 {
     char key[MU__RUN_KEY_MAX];

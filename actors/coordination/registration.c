@@ -1,9 +1,9 @@
 /* Registration of tasks.
  *
- * A task is identified by the link that its messages come over: none can speak for
- * another. It is CONNECTED from its registration until it is dead, says that it failed,
+ * A task is identified by the link of its messages, so that none can act for another. It
+ * is CONNECTED from its registration until it is silent for dead_ms, reports a failure,
  * leaves or is reset. All times are by mu__coord_clock, so that a pause of this host
- * makes nobody dead. */
+ * fails no task. */
 #include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
 #include "actors/coordination/internal.h"
@@ -20,7 +20,7 @@
 
 /* ---- Registering ---- */
 
-/* Whether a task may be registered by the peer, after what was there before. */
+/* Whether the peer may register the task; a former incarnation is failed or replaced. */
 static int admit(struct mu__ctx *ctx, struct coordination *c,
                  struct mu__roster_task *task, const struct coord_peer *peer,
                  mu_error *ret_error)
@@ -74,7 +74,7 @@ static int take_devices(struct mu__roster_task *task, const struct mu__packed *d
     return 0;
 }
 
-/* A link of its incarnation is up. */
+/* A link of the task's incarnation is up. */
 static int link_up(struct mu__ctx *ctx, struct coordination *c,
                    struct mu__roster_task *task, uint32_t node)
 {
@@ -151,7 +151,7 @@ static int take_in(struct mu__ctx *ctx, struct coordination *c,
     return 0;
 }
 
-/* `run`: that it said it takes part in. */
+/* `run`: the one that the task reported. */
 static void send_registered(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                             uint64_t token, uint64_t run)
 {
@@ -204,8 +204,8 @@ static void heard(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_requests_changed(ctx, c, task, true);
 }
 
-/* Why what comes from a node, which is perhaps that of another incarnation of its task,
- * does not count. */
+/* Why a message of a node is refused, whose task is not connected, or is connected with
+ * another incarnation. */
 static void not_connected(const struct coordination *c, uint32_t node,
                           const struct mu__roster_task *task, mu_error *ret_error)
 {
@@ -263,8 +263,8 @@ static void note_progress(struct mu__roster_task *task, uint64_t progress,
     task->progress.moved_ms = now_ms;
 }
 
-/* A live task whose program does not get on. A parameter server has no program, unless
- * it says something about one. */
+/* A task that is heard, and whose program makes no progress. A parameter server is
+ * excepted until it has reported any. */
 static bool is_stuck(const struct coordination *c, const struct mu__roster_task *task,
                      uint64_t stuck_ms, uint64_t now_ms)
 {
@@ -288,7 +288,7 @@ static void fail_stuck(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_fail_with(ctx, c, task, -MU_EDEADLINE, what);
 }
 
-/* 0, or why a heartbeat does not count. One that crosses its task's leaving does. */
+/* 0, or why a heartbeat is refused. One that was sent before its task left is taken. */
 static int judge(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                  const struct mu__roster_task *task, mu_error *ret_error)
 {
@@ -387,8 +387,8 @@ void mu__coord_end_former_leases(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_key_end_leases(ctx, c, peer->incarnation);
 }
 
-/* An agent may be in error where its task is not: others' failures are told to it. A task
- * in ERROR may be reset by its next incarnation. */
+/* An agent may be in error for another task's failure while its own task is not in ERROR.
+ * A task in ERROR may be reset by its next incarnation. */
 static int reset(struct mu__ctx *ctx, struct coordination *c,
                  const struct coord_peer *peer, mu_error *ret_error)
 {
@@ -456,7 +456,7 @@ void mu__coord_tasks_node_down(struct mu__ctx *ctx, struct coordination *c, uint
     mu__coord_wake_at(ctx, c, now_ms + c->config.reconnect_ms);
 }
 
-/* ---- Limits ---- */
+/* ---- Silence ---- */
 
 static void fail_silent(struct mu__ctx *ctx, struct coordination *c,
                         struct mu__roster_task *task)
@@ -487,7 +487,7 @@ static void suspect_silent(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_requests_changed(ctx, c, task, true);
 }
 
-/* The lists are in order of time: only what is due is looked at. */
+/* The lists are in order of time: only tasks that are due are visited. */
 static void judge_silence(struct mu__ctx *ctx, struct coordination *c)
 {
     const struct mu__coordination_config *config = &c->config;
@@ -543,7 +543,7 @@ void mu__coord_tasks_done(struct coordination *c)
     c->roster = NULL;
 }
 
-/* Nobody has registered with this host. */
+/* No task is registered with this host any more. */
 static void forget(struct mu__ctx *ctx, struct coordination *c)
 {
     mu__coord_requests_forget(c);
@@ -556,7 +556,7 @@ static void forget(struct mu__ctx *ctx, struct coordination *c)
     c->tasks.gathering = false;
 }
 
-/* No version of before is one of this host, too. */
+/* Versions of this epoch are higher than those of any former host. */
 void mu__coord_tasks_lead(struct mu__ctx *ctx, struct coordination *c)
 {
     forget(ctx, c);

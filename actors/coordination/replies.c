@@ -1,4 +1,4 @@
-/* What the service sends: nothing leaves before what it depends on is safe in the
+/* Messages of the service: none leaves before the changes it depends on are safe in the
  * store. */
 #include "actors/coordination/coordination.h"
 
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* ---- What is said ---- */
+/* ---- Sending ---- */
 
 void mu__coord_back(struct mu__msg *msg, struct mu__view *first, struct mu__view *second)
 {
@@ -33,7 +33,7 @@ void mu__coord_back(struct mu__msg *msg, struct mu__view *first, struct mu__view
 
 void mu__coord_send_now(struct mu__ctx *ctx, uint32_t node, struct mu__msg *msg)
 {
-    /* A link that is gone is told as NODE_DOWN, and its agent asks again. */
+    /* A failure is that of the link: NODE_DOWN follows, and the agent asks again. */
     (void)mu__send(ctx, (mu__pid){node, MU__AGENT}, msg);
 }
 
@@ -185,7 +185,7 @@ void mu__coord_send_here_to_all(struct mu__ctx *ctx, const struct coordination *
             mu__coord_send_here(ctx, c, (uint32_t)(c->peers.entries[i].key - 1));
 }
 
-/* ---- Notes for those who wait ---- */
+/* ---- Notes ---- */
 
 uint64_t mu__coord_note_next(uint64_t since_ms, uint64_t now_ms)
 {

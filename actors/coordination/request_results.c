@@ -1,5 +1,5 @@
-/* Results of one agent are a ring in order of tokens: new ones come at its end and old
- * ones leave at its begin. Only while a store is read may one come in between. */
+/* Results of one agent are a ring in order of tokens: new ones are added at its end and
+ * old ones removed at its begin. Only while a store is read may one go in between. */
 #include "actors/coordination/request_results.h"
 
 #include "runtime/base/map.h"
@@ -119,7 +119,7 @@ static int grow(struct mu__results_agent *agent)
     return 0;
 }
 
-/* A large ring that is empty is given back. */
+/* Free a large ring that is empty. */
 static void shrink(struct mu__results_agent *agent)
 {
     if (agent->count > 0 || agent->capacity <= RING_RETAINED_MAX)

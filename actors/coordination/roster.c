@@ -12,9 +12,8 @@
 #ifdef MUSTER_TINY
 enum { GUESTS_MAX = 64 };
 #else
-enum { GUESTS_MAX = 1 << 14 };  /* tasks that are not coordinated, those that have gone
-                                   included; when there are so many, one that has gone
-                                   gives its place to the next */
+enum { GUESTS_MAX = 1 << 14 };  /* tasks that are not coordinated, present and former;
+                                   beyond it the slot of a former one is reused */
 #endif
 
 enum { LINK_BY_HEARD, LINK_DOWN };
@@ -138,7 +137,7 @@ void mu__roster_free(struct mu__roster *roster)
 
 /* ---- finding ---- */
 
-/* A number for type and index. 0: no task of this type is known. */
+/* The key of `names` for type and index. 0: no task of this type is known. */
 static uint64_t name_key(const struct mu__roster *roster, const char *type,
                          uint32_t index)
 {
@@ -148,7 +147,7 @@ static uint64_t name_key(const struct mu__roster *roster, const char *type,
     return 0;
 }
 
-/* False when the table of types is full, or the name is none. */
+/* Add a type, unless it is known. False: the table is full, or the name is invalid. */
 static bool need_type(struct mu__roster *roster, const char *type)
 {
     size_t length = strspn(type, "abcdefghijklmnopqrstuvwxyz0123456789_");
@@ -190,7 +189,7 @@ static bool make_room(struct mu__roster *roster)
     return true;
 }
 
-/* What is not one of the coordinated jobs shares nobody's fate. */
+/* A task that is not coordinated is always recoverable. */
 static bool is_recoverable(const struct mu__roster *roster,
                            const struct mu__roster_task *task)
 {
@@ -228,7 +227,7 @@ static struct mu__roster_task *add(struct mu__roster *roster, const char *type,
     return task;
 }
 
-/* A guest that has gone gets another name. */
+/* The slot of a former guest for a new one. */
 static struct mu__roster_task *reuse(struct mu__roster *roster, const char *type,
                                      uint32_t index)
 {
@@ -433,7 +432,7 @@ static void describe(const struct mu__roster_task *task, uint64_t now_ms, char *
 
 enum { RANKS = 5 };
 
-/* Who is named first when not all are: those who will not come as they are. */
+/* The order in which missing tasks are named: failed ones first. */
 static int rank_of(const struct mu__roster_task *task)
 {
     if (task->state == MU__TASK_FAILED)

@@ -1,5 +1,5 @@
-/* Requests that wait, by the set of tasks that they are about (their group), by the task
- * that made them, and by deadline. */
+/* Waiting requests by group (the set of tasks they wait for), by the task that made them,
+ * and by deadline. */
 #include "actors/coordination/replies.h"
 #include "actors/coordination/roster.h"
 #include "actors/coordination/task_requests.h"
@@ -29,7 +29,7 @@ void mu__coord_group_unlink_from(struct pending_request *pending, int which)
         pending->next[which]->prev[which] = pending->prev[which];
 }
 
-/* Limits are mostly alike: a new one is near the end. */
+/* Timeouts are mostly alike: a new deadline is near the end. */
 static void enlist_due(struct coord_requests *rs, struct pending_request *pending)
 {
     struct pending_request *before = rs->due_last;
@@ -114,7 +114,7 @@ void mu__coord_group_group_drop(struct coord_requests *rs, struct group *group)
     mu__coord_group_group_free(group);
 }
 
-/* The tasks of a set, counted; -MU_ENOTFOUND when one of them is not known. */
+/* Count the tasks of a set; -MU_ENOTFOUND when one of them is not known. */
 static int count_group(const struct mu__roster *roster, struct group *group,
                        mu_error *ret_error)
 {
@@ -193,7 +193,7 @@ int mu__coord_group_group_of(const struct coordination *c,
         return 0;
     if (rs->groups_count == GROUPS_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "questions about %d sets of tasks wait already", GROUPS_MAX);
+                            "requests about %d sets of tasks wait already", GROUPS_MAX);
     rv = mu__coord_group_group_new(c, request->tasks, guests, ret_error, ret_group);
     if (rv != 0)
         return rv;

@@ -1,9 +1,9 @@
 /* Requests about tasks, and requests that wait for tasks.
  *
  * Ten thousand tasks may wait for the same set: requests about one set are a group,
- * which counts how many of its tasks are connected, so that a change of a state costs one
- * look per group and not one per request. Answers of a group have their content packed
- * once. They are sent in the next tick, all changes of a moment together. */
+ * which counts its connected tasks, so that a change of a state costs time by groups, not
+ * by requests. The content of a group's answers is packed once. They are sent in the next
+ * tick, for all changes until then. */
 #include "actors/coordination/task_requests.h"
 #include "actors/coordination/tasks.h"
 #include "actors/coordination/barriers/barrier_requests.h"
@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 enum {
-    WATCH_PAUSE_MS = 50,    /* between two answers to those who watch one set */
+    WATCH_PAUSE_MS = 50,    /* between two answers to the watches of one set */
     NAMED_MAX = 5           /* tasks that are named in a message */
 };
 
@@ -46,7 +46,7 @@ static void answer(struct mu__ctx *ctx, struct coordination *c,
     drop(c->requests, pending);
 }
 
-/* The content of a group, made when the first of its requests is answered. */
+/* The packed content of a group, made for the first answer. */
 struct packed {
     struct mu__buf *buf;
     struct mu__packed content;
@@ -84,7 +84,8 @@ static bool is_ready(const struct pending_request *pending, bool watches_too)
            group->connected == group->total;
 }
 
-/* Answer those that are ready; true when watches must wait for a while. */
+/* Answer the requests that are ready; true: a watch is ready before WATCH_PAUSE_MS are
+ * over. */
 static bool settle(struct mu__ctx *ctx, struct coordination *c, struct group *group)
 {
     uint64_t now_ms = mu__coord_clock(ctx, c);
@@ -115,7 +116,7 @@ static bool settle(struct mu__ctx *ctx, struct coordination *c, struct group *gr
     return later;
 }
 
-/* ---- limits ---- */
+/* ---- timeouts ---- */
 
 static bool is_missing(void *user, const struct mu__roster_task *task)
 {
@@ -130,7 +131,7 @@ static bool is_not_leaving(void *user, const struct mu__roster_task *task)
     return mu__coord_shares_fate(task) && !task->leaving && !task->left;
 }
 
-/* Many requests of one group may be due at one time. */
+/* Cached, since many requests of a group may be due at the same time. */
 static const char *missing_of(struct coordination *c, struct group *group,
                               uint64_t now_ms)
 {
@@ -218,7 +219,7 @@ static bool needs_note(const struct pending_request *pending)
            pending->request.kind == COORD_REQUEST_WAIT;
 }
 
-/* Those of a group who have waited for long are told at the same time. */
+/* All requests of a group that have waited long get their notes at the same time. */
 static void note_waiting(struct mu__ctx *ctx, struct coordination *c, struct group *group)
 {
     uint64_t now_ms = mu__coord_clock(ctx, c);
@@ -360,7 +361,7 @@ static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_ta
 
     if (rs->count == PENDING_MAX)
         return mu_error_set(ret_error, -MU_EEXHAUSTED,
-                            "%d questions about tasks wait already", PENDING_MAX);
+                            "%d requests about tasks wait already", PENDING_MAX);
     rv = mu__coord_group_group_of(c, request, ret_error, &group);
     if (rv != 0)
         return rv;
@@ -379,7 +380,7 @@ static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_ta
         free(pending);
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
     }
-    /* The set's text is the message's. */
+    /* Its text belongs to the message. */
     pending->request.tasks = (struct mu__view){0};
     group->due = true;
     mu__coord_wake_at(ctx, c, is_ready(pending, true) ? 0 : pending->due_ms);
@@ -458,7 +459,7 @@ void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
 
 /* ---- TASKS_GET ---- */
 
-/* Answered at once. */
+/* STATES and DEVICES are answered at once. */
 static void answer_now(struct mu__ctx *ctx, struct coordination *c, uint32_t node,
                        const struct mu__tasks_get *body)
 {
@@ -490,7 +491,7 @@ static void wait(struct mu__ctx *ctx, struct coordination *c,
         .kind = watches ? COORD_REQUEST_WATCH : COORD_REQUEST_WAIT,
         .node = node,
         .token = body->token,
-        /* 0: none is known, and no set has this one. */
+        /* 0: no version is known, so any one is new. */
         .version = body->version == 0 ? UINT64_MAX : body->version - 1,
         .timeout_ms = body->timeout_ms,
         .tasks = body->tasks,
@@ -530,7 +531,7 @@ void mu__coord_on_tasks_get(struct mu__ctx *ctx, void *state, struct mu__msg *ms
 
 /* ---- start and end ---- */
 
-/* The group of all is made when the roster is there. */
+/* The group of all needs the roster. */
 int mu__coord_requests_init(struct mu__ctx *ctx, struct coordination *c)
 {
     mu_error error;

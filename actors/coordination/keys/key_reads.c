@@ -1,17 +1,15 @@
-/* Key-values of the coordination service: what reads them.
+/* Key-values of the coordination service: reads.
  *
- * A subject is a key, or what is below it, that somebody waits for: gets that wait until
- * the key is there, watches of the key, watches of what is below. Each wait is in the
- * lists of its subject, where a change finds it, and in the map of its node, where what
- * that node says finds it. A node that is down, or a service that does not lead any more,
- * has forgotten its waits: agents ask again.
+ * A subject is a key or directory with waits: gets that wait until the key is there,
+ * watches of the key, watches of the keys below. Each wait is in a list of its subject,
+ * for changes, and in the map of its node, for cancels. Waits are forgotten when the link
+ * of the node is down or the service does not lead any more: agents repeat them.
  *
- * What a watch of a large directory finds at its begin is told in pages, one in a tick,
- * so that a link is never full with them. A change behind the page that was told last
- * will be found by a later page, and is not told by itself.
+ * The snapshot of a large directory is sent in pages, one in a tick, so that it does not
+ * fill a link. A change of a key behind the last page is not sent by itself: a later page
+ * will have it.
  *
- * While the store does not say for certain that this node holds it, reads wait in the
- * order in which they came. */
+ * While it is not certain that this node holds the store, reads are held, in order. */
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/coordination/keys/keys.h"
@@ -49,7 +47,7 @@ static void get(struct mu__ctx *ctx, struct coordination *c, const struct mu__ms
 
 /* ---- Lists ---- */
 
-/* A key is a string where it can be, and else bytes. */
+/* A key that is not UTF-8 is bytes. */
 static mu_value *key_value(struct mu__view key)
 {
     char text[MU__KEY_MAX + 1];
@@ -132,10 +130,9 @@ static void list(struct mu__ctx *ctx, struct coordination *c, const struct mu__m
     mu__coord_key_refuse_list(ctx, c, msg->from.node, body->token, &error);
 }
 
-/* ---- Reads, and when ---- */
+/* ---- Reads, now or held ---- */
 
-/* How one kind of read is done and refused. All bodies begin with the token, and then
- * have the key. */
+/* One kind of read. All bodies begin with the token and the key. */
 struct read_kind {
     uint16_t kind;
     bool may_be_empty;
@@ -256,7 +253,7 @@ static void release_held(struct mu__ctx *ctx, struct coordination *c)
     }
 }
 
-/* Drop those of a node; with a token, only that. */
+/* Drop the held reads of a node; with a token, only that one. */
 static void drop_held(struct coord_reads *r, uint32_t node, uint64_t token)
 {
     struct mu__msg **link = &r->held;
@@ -275,7 +272,7 @@ static void drop_held(struct coord_reads *r, uint32_t node, uint64_t token)
     r->held_end = link;
 }
 
-/* One for each watch, and not too many. */
+/* One page for each watch, up to COORD_SNAPSHOT_PAGES. */
 static unsigned pages_due(const struct coord_reads *r)
 {
     unsigned count = 0;

@@ -1,5 +1,5 @@
-/* Gets that wait and watches: by the key or directory that they are about (their
- * subject), and by the node that they are for. */
+/* Waiting gets and watches: by the key or directory that they wait for (their subject),
+ * and by the node that requested them. */
 #include "actors/coordination/keys/internal.h"
 #include "actors/coordination/keys/key_map.h"
 #include "actors/packing.h"
@@ -136,10 +136,10 @@ void mu__coord_key_end_wait(struct coord_reads *r, struct coord_wait *wait)
 
 static int refuse_memory(mu_error *error)
 {
-    return mu_error_set(error, -MU_ENOMEM, "no memory for one more that waits");
+    return mu_error_set(error, -MU_ENOMEM, "no memory for a wait for a key");
 }
 
-/* The subject is there, if there is memory, even when the wait is not: it is dropped. */
+/* A new subject is dropped when there is no memory for its wait. */
 static int make_wait(struct coord_reads *r, struct key_reader *reader, uint64_t token,
                      enum wait_kind kind, struct mu__view key,
                      struct coord_wait **ret_wait)
