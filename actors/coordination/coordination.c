@@ -536,7 +536,6 @@ static int init(struct mu__ctx *ctx, void *state, const void *arg)
     int rv;
 
     c->config = *(const struct mu__coordination_config *)arg;
-    c->commits.later_end = &c->commits.later;
     (void)snprintf(c->reason, sizeof c->reason, "its store is not held yet");
     rv = init_parts(ctx, c);
     if (rv != 0) {

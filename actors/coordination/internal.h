@@ -25,6 +25,7 @@
 #include "actors/coordination/roster.h"
 #include "actors/messages.h"
 #include "actors/task_set.h"
+#include "runtime/base/list.h"
 
 /* The state of each part, defined there. */
 struct coord_requests;
@@ -44,7 +45,7 @@ enum {
 
 /* A message that waits for the store. */
 struct coord_later {
-    struct coord_later *next;
+    struct mu__list_node link;
     uint64_t sequence;          /* of the commit that it waits for */
     uint32_t node;
     struct mu__msg *msg;
@@ -57,8 +58,7 @@ struct coord_commits {
     uint64_t timer;
     uint64_t sequence;          /* of the last commit */
     uint64_t safe;              /* of the last commit that is safe */
-    struct coord_later *later;  /* in the order of sending */
-    struct coord_later **later_end;
+    struct mu__list later;      /* of struct coord_later, in the order of sending */
     uint32_t later_count;
     struct mu__ctx *calling;    /* while a function of the store runs */
 };

@@ -43,7 +43,7 @@ void mu__coord_leave_drop(struct coordination *c, struct mu__roster_task *task)
 
 void mu__coord_leave_update(struct coordination *c, struct mu__roster_task *task)
 {
-    set_leaving(c, task, mu__coord_request_waits(c, task, COORD_REQUEST_LEAVE));
+    set_leaving(c, task, mu__coord_request_waits(task, COORD_REQUEST_LEAVE));
 }
 
 static bool is_missing_leaver(void *user, const struct mu__roster_task *task)

@@ -33,7 +33,7 @@ static int admit(struct mu__ctx *ctx, struct coordination *c,
                             task->failure.error.message);
     if (!mu__coord_task_is_connected(task) || task->incarnation == peer->incarnation)
         return 0;
-    if (c->tasks.gathering || mu__coord_request_waits(c, task, COORD_REQUEST_REGISTER)) {
+    if (c->tasks.gathering || mu__coord_request_waits(task, COORD_REQUEST_REGISTER)) {
         (void)mu_error_set(&replaced, -MU_EEXISTS,
                            "%s has registered with another incarnation, which takes the "
                            "place of this one", task->name);
@@ -487,30 +487,40 @@ static void suspect_silent(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_requests_changed(ctx, c, task, true);
 }
 
+/* The first task of a list by heard_ms; NULL: it is empty. */
+static struct mu__roster_task *first_heard(const struct mu__list *list)
+{
+    return MU__LIST_FIRST(list, struct mu__roster_task, link.by_heard);
+}
+
+static struct mu__roster_task *first_down(const struct mu__roster *roster)
+{
+    return MU__LIST_FIRST(&roster->down, struct mu__roster_task, link.by_down);
+}
+
 /* The lists are in order of time: only tasks that are due are visited. */
 static void judge_silence(struct mu__ctx *ctx, struct coordination *c)
 {
     const struct mu__coordination_config *config = &c->config;
     const struct mu__roster *roster = c->roster;
     uint64_t now_ms = mu__coord_clock(ctx, c);
+    struct mu__roster_task *task;
 
-    while (roster->heard.first != NULL &&
-           roster->heard.first->link.heard_ms + config->suspect_ms <= now_ms)
-        suspect_silent(ctx, c, roster->heard.first);
-    while (roster->silent.first != NULL &&
-           roster->silent.first->link.heard_ms + config->dead_ms <= now_ms)
-        fail_silent(ctx, c, roster->silent.first);
-    while (roster->down.first != NULL &&
-           roster->down.first->link.down_ms + config->reconnect_ms <= now_ms)
-        fail_down(ctx, c, roster->down.first);
-    if (roster->heard.first != NULL)
-        mu__coord_wake_at(ctx, c,
-                          roster->heard.first->link.heard_ms + config->suspect_ms);
-    if (roster->silent.first != NULL)
-        mu__coord_wake_at(ctx, c, roster->silent.first->link.heard_ms + config->dead_ms);
-    if (roster->down.first != NULL)
-        mu__coord_wake_at(ctx, c,
-                          roster->down.first->link.down_ms + config->reconnect_ms);
+    while ((task = first_heard(&roster->heard)) != NULL &&
+           task->link.heard_ms + config->suspect_ms <= now_ms)
+        suspect_silent(ctx, c, task);
+    while ((task = first_heard(&roster->silent)) != NULL &&
+           task->link.heard_ms + config->dead_ms <= now_ms)
+        fail_silent(ctx, c, task);
+    while ((task = first_down(roster)) != NULL &&
+           task->link.down_ms + config->reconnect_ms <= now_ms)
+        fail_down(ctx, c, task);
+    if ((task = first_heard(&roster->heard)) != NULL)
+        mu__coord_wake_at(ctx, c, task->link.heard_ms + config->suspect_ms);
+    if ((task = first_heard(&roster->silent)) != NULL)
+        mu__coord_wake_at(ctx, c, task->link.heard_ms + config->dead_ms);
+    if ((task = first_down(roster)) != NULL)
+        mu__coord_wake_at(ctx, c, task->link.down_ms + config->reconnect_ms);
 }
 
 void mu__coord_tasks_tick(struct mu__ctx *ctx, struct coordination *c)

@@ -14,6 +14,7 @@
 #define MU_ACTORS_ROSTER_H
 
 #include "actors/task_set.h"
+#include "runtime/base/list.h"
 #include "runtime/base/map.h"
 
 #include "muster/cluster.h"
@@ -22,26 +23,14 @@
 /* MU__TASK_FAILED is ERROR: MU__TASK_ERROR is a message. */
 enum mu__task_state { MU__TASK_DISCONNECTED, MU__TASK_CONNECTED, MU__TASK_FAILED };
 
-struct mu__roster_task;
-
-/* A list of tasks in order of a time; which of their links it goes by is the list's. */
-struct mu__roster_link {
-    struct mu__roster_task *next;
-    struct mu__roster_task *prev;
-    bool listed;
-};
-
-struct mu__roster_list {
-    struct mu__roster_task *first;
-    struct mu__roster_task *last;
-};
-
 /* How a task is reached, and when it was. All times are by mu__coord_clock. */
 struct mu__task_link {
     bool up;                    /* its link is up, or it is on the service's own node */
     uint32_t node;              /* the link to it, valid while it is up; 0 is this node */
     uint64_t heard_ms;
     uint64_t down_ms;           /* since when its link is down; valid while not up */
+    struct mu__list_node by_heard;  /* in `heard` or `silent` while CONNECTED */
+    struct mu__list_node by_down;   /* in `down` while CONNECTED and not up */
 };
 
 struct mu__task_progress {
@@ -82,7 +71,8 @@ struct mu__roster_task {
     struct mu__task_failure failure;
     mu_value *devices;          /* NULL: unknown */
 
-    struct mu__roster_link links[2];    /* in `heard` or `silent`; in `down` */
+    struct mu__list requests;   /* waiting ones, see task_requests.h; empty unless
+                                   CONNECTED */
     uint32_t slot;              /* its index among the roster's tasks; never changes */
     uint64_t visit;             /* for those who walk over sets */
 };
@@ -98,9 +88,9 @@ struct mu__roster {
     struct mu__map names;       /* type and index, see roster.c -> task */
     char types[MU_CLUSTER_TYPES_MAX][16];   /* of all tasks, present and former */
     uint32_t types_count;
-    struct mu__roster_list heard;   /* CONNECTED, not suspect; in order of heard_ms */
-    struct mu__roster_list silent;  /* CONNECTED, suspect; in order of heard_ms */
-    struct mu__roster_list down;    /* CONNECTED, without a link; in order of down_ms */
+    struct mu__list heard;      /* CONNECTED, not suspect; in order of heard_ms */
+    struct mu__list silent;     /* CONNECTED, suspect; in order of heard_ms */
+    struct mu__list down;       /* CONNECTED, without a link; in order of down_ms */
     struct mu__task_set recoverable;    /* types, each with index 0 */
     bool all_recoverable;
 };

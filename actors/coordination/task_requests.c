@@ -22,20 +22,45 @@ enum {
 
 /* ---- answers ---- */
 
+static struct group *first_group(const struct coordination *c)
+{
+    return MU__LIST_FIRST(&c->requests->groups, struct group, link);
+}
+
+static struct group *next_group(const struct group *group)
+{
+    return MU__LIST_NEXT(group, struct group, link);
+}
+
+static struct pending_request *first_in(const struct group *group)
+{
+    return MU__LIST_FIRST(&group->requests, struct pending_request, in_group);
+}
+
+static struct pending_request *next_in_group(const struct pending_request *pending)
+{
+    return MU__LIST_NEXT(pending, struct pending_request, in_group);
+}
+
+static struct pending_request *first_of(const struct mu__roster_task *task)
+{
+    return MU__LIST_FIRST(&task->requests, struct pending_request, of_task);
+}
+
+static struct pending_request *next_of_task(const struct pending_request *pending)
+{
+    return MU__LIST_NEXT(pending, struct pending_request, of_task);
+}
+
+/* The request with the next deadline. */
+static struct pending_request *first_due(const struct coord_requests *rs)
+{
+    return MU__LIST_FIRST(&rs->due, struct pending_request, by_due);
+}
+
 static void drop(struct coord_requests *rs, struct pending_request *pending)
 {
-    struct group *group = pending->group;
-
-    if (group->first == pending)
-        group->first = pending->next[BY_GROUP];
-    if (rs->due_first == pending)
-        rs->due_first = pending->next[BY_DUE];
-    if (rs->due_last == pending)
-        rs->due_last = pending->prev[BY_DUE];
-    mu__coord_group_unlist_of_task(rs, pending);
-    for (int which = BY_GROUP; which <= BY_DUE; which++)
-        mu__coord_group_unlink_from(pending, which);
-    rs->count--;
+    mu__coord_group_unlist(rs, pending);
     free(pending);
 }
 
@@ -95,11 +120,11 @@ static bool settle(struct mu__ctx *ctx, struct coordination *c, struct group *gr
     struct pending_request *next;
     bool later = false;
 
-    for (struct pending_request *pending = group->first; pending != NULL;
+    for (struct pending_request *pending = first_in(group); pending != NULL;
          pending = next) {
         enum coord_request_kind kind = pending->request.kind;
 
-        next = pending->next[BY_GROUP];
+        next = next_in_group(pending);
         later = later || (kind == COORD_REQUEST_WATCH && !watches_too &&
                           is_ready(pending, true));
         if (!is_ready(pending, watches_too))
@@ -232,7 +257,8 @@ static void note_waiting(struct mu__ctx *ctx, struct coordination *c, struct gro
         mu__coord_wake_at(ctx, c, group->note_ms);
         return;
     }
-    for (struct pending_request *at = group->first; at != NULL; at = at->next[BY_GROUP]) {
+    for (struct pending_request *at = first_in(group); at != NULL;
+         at = next_in_group(at)) {
         if (!needs_note(at))
             continue;
         waits = true;
@@ -254,23 +280,23 @@ void mu__coord_requests_tick(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct group *next;
 
-    for (struct group *group = rs->groups; group != NULL; group = group->next) {
+    for (struct group *group = first_group(c); group != NULL; group = next_group(group)) {
         if (!group->due)
             continue;
         group->due = settle(ctx, c, group);
         if (group->due)
             mu__coord_wake_at(ctx, c, group->answered_ms + WATCH_PAUSE_MS);
     }
-    while (rs->due_first != NULL && rs->due_first->due_ms <= now_ms)
-        expire(ctx, c, rs->due_first);
-    for (struct group *group = rs->groups; group != NULL; group = group->next)
+    while (first_due(rs) != NULL && first_due(rs)->due_ms <= now_ms)
+        expire(ctx, c, first_due(rs));
+    for (struct group *group = first_group(c); group != NULL; group = next_group(group))
         note_waiting(ctx, c, group);
-    for (struct group *group = rs->groups; group != NULL; group = next) {
-        next = group->next;
+    for (struct group *group = first_group(c); group != NULL; group = next) {
+        next = next_group(group);
         mu__coord_group_group_drop(rs, group);
     }
-    if (rs->due_first != NULL)
-        mu__coord_wake_at(ctx, c, rs->due_first->due_ms);
+    if (first_due(rs) != NULL)
+        mu__coord_wake_at(ctx, c, first_due(rs)->due_ms);
 }
 
 /* ---- the cluster changes ---- */
@@ -304,9 +330,9 @@ static void end_waits(struct mu__ctx *ctx, struct coordination *c, struct group 
 {
     struct pending_request *next;
 
-    for (struct pending_request *pending = group->first; pending != NULL;
+    for (struct pending_request *pending = first_in(group); pending != NULL;
          pending = next) {
-        next = pending->next[BY_GROUP];
+        next = next_in_group(pending);
         if (pending->request.kind == COORD_REQUEST_WAIT)
             answer(ctx, c, pending, error);
     }
@@ -327,7 +353,7 @@ static void end_waits_for(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_requests_removed(struct mu__ctx *ctx, struct coordination *c,
                                 const struct mu__roster_task *task)
 {
-    for (struct group *group = c->requests->groups; group != NULL; group = group->next)
+    for (struct group *group = first_group(c); group != NULL; group = next_group(group))
         if (group != c->requests->all && !group->guests &&
             mu__coord_group_has(group, task))
             end_waits_for(ctx, c, group, task);
@@ -340,13 +366,12 @@ const struct mu__task_set *mu__coord_requests_all(const struct coordination *c)
 
 /* ---- asking ---- */
 
-static struct pending_request *find(const struct coord_requests *rs,
-                                    const struct mu__roster_task *task, uint64_t token)
+static struct pending_request *find(const struct mu__roster_task *task, uint64_t token)
 {
-    struct pending_request *pending = mu__coord_group_first_of(rs, task);
+    struct pending_request *pending = first_of(task);
 
     while (pending != NULL && pending->request.token != token)
-        pending = pending->next[BY_TASK];
+        pending = next_of_task(pending);
     return pending;
 }
 
@@ -365,23 +390,21 @@ static int add(struct mu__ctx *ctx, struct coordination *c, struct mu__roster_ta
     rv = mu__coord_group_group_of(c, request, ret_error, &group);
     if (rv != 0)
         return rv;
-    pending = calloc(1, sizeof *pending);
-    if (pending != NULL)
-        *pending = (struct pending_request){
-            .request = *request,
-            .task = task,
-            .group = group,
-            .since_ms = now_ms,
-            .due_ms = request->timeout_ms == 0 || request->timeout_ms > UINT64_MAX / 2
-                          ? UINT64_MAX
-                          : now_ms + request->timeout_ms,
-        };
-    if (pending == NULL || mu__coord_group_enlist(rs, pending) != 0) {
-        free(pending);
+    pending = malloc(sizeof *pending);
+    if (pending == NULL)
         return mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
-    }
+    *pending = (struct pending_request){
+        .request = *request,
+        .task = task,
+        .group = group,
+        .since_ms = now_ms,
+        .due_ms = request->timeout_ms == 0 || request->timeout_ms > UINT64_MAX / 2
+                      ? UINT64_MAX
+                      : now_ms + request->timeout_ms,
+    };
     /* Its text belongs to the message. */
     pending->request.tasks = (struct mu__view){0};
+    mu__coord_group_enlist(rs, pending);
     group->due = true;
     mu__coord_wake_at(ctx, c, is_ready(pending, true) ? 0 : pending->due_ms);
     return 0;
@@ -391,7 +414,7 @@ void mu__coord_request_add(struct mu__ctx *ctx, struct coordination *c,
                            struct mu__roster_task *task,
                            const struct coord_request *request)
 {
-    struct pending_request *pending = find(c->requests, task, request->token);
+    struct pending_request *pending = find(task, request->token);
     mu_error error;
 
     if (pending != NULL)
@@ -400,14 +423,13 @@ void mu__coord_request_add(struct mu__ctx *ctx, struct coordination *c,
         mu__coord_answer(ctx, c, request->node, request->token, &error);
 }
 
-bool mu__coord_request_waits(const struct coordination *c,
-                             const struct mu__roster_task *task,
+bool mu__coord_request_waits(const struct mu__roster_task *task,
                              enum coord_request_kind kind)
 {
-    const struct pending_request *pending = mu__coord_group_first_of(c->requests, task);
+    const struct pending_request *pending = first_of(task);
 
     while (pending != NULL && pending->request.kind != kind)
-        pending = pending->next[BY_TASK];
+        pending = next_of_task(pending);
     return pending != NULL;
 }
 
@@ -417,9 +439,9 @@ void mu__coord_requests_answer(struct mu__ctx *ctx, struct coordination *c,
 {
     struct pending_request *next;
 
-    for (struct pending_request *pending = mu__coord_group_first_of(c->requests, task);
-         pending != NULL; pending = next) {
-        next = pending->next[BY_TASK];
+    for (struct pending_request *pending = first_of(task); pending != NULL;
+         pending = next) {
+        next = next_of_task(pending);
         if (kind < 0 || pending->request.kind == (enum coord_request_kind)kind)
             answer(ctx, c, pending, error);
     }
@@ -430,9 +452,9 @@ void mu__coord_requests_drop(struct coordination *c, const struct mu__roster_tas
 {
     struct pending_request *next;
 
-    for (struct pending_request *pending = mu__coord_group_first_of(c->requests, task);
-         pending != NULL; pending = next) {
-        next = pending->next[BY_TASK];
+    for (struct pending_request *pending = first_of(task); pending != NULL;
+         pending = next) {
+        next = next_of_task(pending);
         if (pending->request.node == node)
             drop(c->requests, pending);
     }
@@ -443,7 +465,7 @@ void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
 {
     bool is_connected = task->state == MU__TASK_CONNECTED;
 
-    for (struct group *group = c->requests->groups; group != NULL; group = group->next) {
+    for (struct group *group = first_group(c); group != NULL; group = next_group(group)) {
         if (!mu__coord_group_has(group, task))
             continue;
         if (!group->guests)
@@ -451,7 +473,7 @@ void mu__coord_requests_changed(struct mu__ctx *ctx, struct coordination *c,
         else
             group->total = c->roster->count;
         group->version = task->version;
-        group->due = group->first != NULL;
+        group->due = !mu__list_is_empty(&group->requests);
         if (group->due)
             mu__coord_wake_at(ctx, c, 0);
     }
@@ -547,7 +569,7 @@ int mu__coord_requests_init(struct mu__ctx *ctx, struct coordination *c)
         return rv;
     }
     c->requests->all->stays = true;
-    c->requests->groups = c->requests->all;
+    mu__list_append(&c->requests->groups, &c->requests->all->link);
     c->requests->groups_count = 1;
     return 0;
 }
@@ -557,10 +579,10 @@ void mu__coord_requests_forget(struct coordination *c)
     struct coord_requests *rs = c->requests;
     struct group *next;
 
-    while (rs->due_first != NULL)
-        drop(rs, rs->due_first);
-    for (struct group *group = rs->groups; group != NULL; group = next) {
-        next = group->next;
+    while (first_due(rs) != NULL)
+        drop(rs, first_due(rs));
+    for (struct group *group = first_group(c); group != NULL; group = next) {
+        next = next_group(group);
         group->connected = 0;
         group->due = false;
         mu__coord_group_group_drop(rs, group);
@@ -570,8 +592,8 @@ void mu__coord_requests_forget(struct coordination *c)
 void mu__coord_requests_stop(struct mu__ctx *ctx, struct coordination *c,
                              const mu_error *error)
 {
-    while (c->requests->due_first != NULL)
-        answer(ctx, c, c->requests->due_first, error);
+    while (first_due(c->requests) != NULL)
+        answer(ctx, c, first_due(c->requests), error);
 }
 
 void mu__coord_requests_done(struct coordination *c)
@@ -582,7 +604,6 @@ void mu__coord_requests_done(struct coordination *c)
         return;
     mu__coord_requests_forget(c);
     mu__coord_group_group_free(rs->all);
-    mu__map_done(&rs->of_tasks);
     free(rs);
     c->requests = NULL;
 }

@@ -15,7 +15,7 @@ enum {
 
 /* A set of tasks that requests wait for. */
 struct group {
-    struct group *next;
+    struct mu__list_node link;  /* in `groups` */
     char *text;                 /* as requested; "": all */
     struct mu__task_set set;
     bool guests;                /* all known tasks, also those that are not coordinated */
@@ -27,7 +27,7 @@ struct group {
     uint64_t answered_ms;       /* when watches were answered last; 0: never */
     uint64_t note_ms;           /* when the next note on missing tasks is due; 0: no
                                    request waits */
-    struct pending_request *first;
+    struct mu__list requests;   /* the last one first */
 };
 
 struct pending_request {
@@ -36,20 +36,17 @@ struct pending_request {
     struct group *group;
     uint64_t since_ms;
     uint64_t due_ms;            /* UINT64_MAX: it has no timeout */
-    struct pending_request *next[3];   /* in the group, of the task, by due_ms */
-    struct pending_request *prev[3];
+    struct mu__list_node in_group;
+    struct mu__list_node of_task;
+    struct mu__list_node by_due;
 };
 
-enum { BY_GROUP, BY_TASK, BY_DUE };
-
 struct coord_requests {
-    struct group *groups;
+    struct mu__list groups;     /* the last one first */
     uint32_t groups_count;
     struct group *all;          /* the coordinated ones */
-    struct pending_request *due_first;
-    struct pending_request *due_last;
+    struct mu__list due;        /* all requests, in order of due_ms */
     uint32_t count;
-    struct mu__map of_tasks;    /* slot + 1 -> its first request */
     char missing_text[320];     /* cached: the missing tasks of that group, at that time,
                                    of that version of the roster */
     const struct group *missing_group;
@@ -59,12 +56,10 @@ struct coord_requests {
 
 /* ---- task_groups.c ---- */
 
-void mu__coord_group_unlink_from(struct pending_request *pending, int which);
-struct pending_request *mu__coord_group_first_of(const struct coord_requests *rs,
-                                                 const struct mu__roster_task *task);
-int mu__coord_group_enlist(struct coord_requests *rs, struct pending_request *pending);
-void mu__coord_group_unlist_of_task(struct coord_requests *rs,
-                                    const struct pending_request *pending);
+/* Add a request to the lists of its group, its task and by deadline; remove it. */
+void mu__coord_group_enlist(struct coord_requests *rs, struct pending_request *pending);
+void mu__coord_group_unlist(struct coord_requests *rs, struct pending_request *pending);
+
 bool mu__coord_group_has(const struct group *group, const struct mu__roster_task *task);
 mu_value *mu__coord_group_content_of(struct mu__ctx *ctx, const struct coordination *c,
                                      const struct group *group, enum mu__tasks_what what);

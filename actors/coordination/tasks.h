@@ -152,8 +152,7 @@ void mu__coord_request_add(struct mu__ctx *ctx, struct coordination *c,
 
 /* Whether a task has a waiting request of a kind; answer all of a kind, or (`kind`
  * negative) of any kind, with an error or 0. */
-bool mu__coord_request_waits(const struct coordination *c,
-                             const struct mu__roster_task *task,
+bool mu__coord_request_waits(const struct mu__roster_task *task,
                              enum coord_request_kind kind);
 void mu__coord_requests_answer(struct mu__ctx *ctx, struct coordination *c,
                                const struct mu__roster_task *task, int kind,

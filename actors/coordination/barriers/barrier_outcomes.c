@@ -319,9 +319,9 @@ void mu__coord_barriers_task_left(struct mu__ctx *ctx, struct coordination *c,
     struct mu__barrier *next;
     mu_error error;
 
-    for (struct mu__barrier *at = c->barriers->table.running.first; at != NULL;
-         at = next) {
-        next = at->next;
+    for (struct mu__barrier *at = mu__barrier_first(&c->barriers->table.running);
+         at != NULL; at = next) {
+        next = mu__barrier_next(at);
         if (mu__barrier_seat(at, task->slot) == NULL)
             continue;
         if (!is_fatal(task)) {

@@ -366,9 +366,9 @@ void mu__coord_barriers_tick(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
     struct mu__barrier *next;
 
-    for (struct mu__barrier *at = c->barriers->table.running.first; at != NULL;
-         at = next) {
-        next = at->next;
+    for (struct mu__barrier *at = mu__barrier_first(&c->barriers->table.running);
+         at != NULL; at = next) {
+        next = mu__barrier_next(at);
         if (at->timeout_ms != 0 && now_ms - at->since_ms >= at->timeout_ms) {
             mu__coord_barrier_time_out(ctx, c, at);
             continue;
@@ -449,8 +449,9 @@ void mu__coord_barriers_cluster(struct mu__ctx *ctx, struct coordination *c,
     int rv;
 
     barriers->all_is_old = true;
-    for (struct mu__barrier *at = barriers->table.running.first; at != NULL; at = next) {
-        next = at->next;
+    for (struct mu__barrier *at = mu__barrier_first(&barriers->table.running);
+         at != NULL; at = next) {
+        next = mu__barrier_next(at);
         if (at->of_all) {
             rv = follow(ctx, c, at, task);
             if (rv == 0)

@@ -38,26 +38,13 @@ struct mu__barrier *mu__barriers_find(const struct mu__barriers *barriers,
 
 void mu__barrier_append(struct mu__barrier_list *list, struct mu__barrier *barrier)
 {
-    barrier->prev = list->last;
-    barrier->next = NULL;
-    if (list->last == NULL)
-        list->first = barrier;
-    else
-        list->last->next = barrier;
-    list->last = barrier;
+    mu__list_append(&list->list, &barrier->link);
     list->count++;
 }
 
 static void unlink_from(struct mu__barrier_list *list, struct mu__barrier *barrier)
 {
-    if (barrier->prev == NULL)
-        list->first = barrier->next;
-    else
-        barrier->prev->next = barrier->next;
-    if (barrier->next == NULL)
-        list->last = barrier->prev;
-    else
-        barrier->next->prev = barrier->prev;
+    mu__list_remove(&list->list, &barrier->link);
     list->count--;
 }
 
@@ -140,8 +127,8 @@ uint64_t mu__barriers_forget_over(struct mu__barriers *barriers)
 {
     uint64_t count = 0;
 
-    for (; barriers->over.first != NULL; count++)
-        drop(barriers, barriers->over.first);
+    for (; barriers->over.count > 0; count++)
+        drop(barriers, mu__barrier_first(&barriers->over));
     return count;
 }
 
@@ -149,8 +136,8 @@ static void free_list(struct mu__barrier_list *list)
 {
     struct mu__barrier *next;
 
-    for (struct mu__barrier *at = list->first; at != NULL; at = next) {
-        next = at->next;
+    for (struct mu__barrier *at = mu__barrier_first(list); at != NULL; at = next) {
+        next = mu__barrier_next(at);
         free_barrier(at);
     }
     *list = (struct mu__barrier_list){.count = 0};
@@ -414,10 +401,10 @@ int mu__barrier_make_room(struct mu__barriers *barriers, const struct mu__barrie
 
     while (barriers->running.count + barriers->over.count + names > MU__BARRIERS_MAX ||
            barriers->seats + seats > MU__BARRIER_SEATS_MAX) {
-        struct mu__barrier *oldest = barriers->over.first;
+        struct mu__barrier *oldest = mu__barrier_first(&barriers->over);
 
         if (oldest != NULL && oldest == but)
-            oldest = oldest->next;
+            oldest = mu__barrier_next(oldest);
         if (oldest == NULL || now_ms - oldest->since_ms < MU__BARRIER_KEEP_MS)
             return mu_error_set(
                 ret_error, -MU_EEXHAUSTED,
@@ -662,7 +649,8 @@ bool mu__barriers_check(const struct mu__barriers *barriers)
     for (size_t i = 0; i < 2; i++) {
         uint32_t count = 0;
 
-        for (struct mu__barrier *at = lists[i]->first; at != NULL; at = at->next) {
+        for (struct mu__barrier *at = mu__barrier_first(lists[i]); at != NULL;
+             at = mu__barrier_next(at)) {
             if (at->running != (i == 0) || !check_barrier(at) ||
                 mu__barriers_find(barriers, name_of(at)) != at)
                 return false;

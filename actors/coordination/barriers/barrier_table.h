@@ -19,6 +19,7 @@
 #define MU_ACTORS_BARRIERS_H
 
 #include "muster/error.h"
+#include "runtime/base/list.h"
 #include "runtime/base/map.h"
 #include "runtime/message/message.h"
 
@@ -69,8 +70,7 @@ struct mu__barrier_seat {
 
 struct mu__barrier {
     struct mu__barrier *chain;  /* of the same hash */
-    struct mu__barrier *prev;   /* in its list */
-    struct mu__barrier *next;
+    struct mu__list_node link;  /* in `running` or `over` */
     bool running;
     uint64_t generation;        /* that runs, or is the next to run */
     uint64_t read_end;          /* outcomes below it are of a former host: their
@@ -97,8 +97,7 @@ struct mu__barrier {
 };
 
 struct mu__barrier_list {
-    struct mu__barrier *first;
-    struct mu__barrier *last;
+    struct mu__list list;
     uint32_t count;
 };
 
@@ -211,6 +210,16 @@ int mu__barriers_read(struct mu__barriers *barriers, struct mu__view name,
 bool mu__barriers_check(const struct mu__barriers *barriers);
 
 /* ---- barrier_table.c ---- */
+
+static inline struct mu__barrier *mu__barrier_first(const struct mu__barrier_list *list)
+{
+    return MU__LIST_FIRST(&list->list, struct mu__barrier, link);
+}
+
+static inline struct mu__barrier *mu__barrier_next(const struct mu__barrier *barrier)
+{
+    return MU__LIST_NEXT(barrier, struct mu__barrier, link);
+}
 
 void mu__barrier_append(struct mu__barrier_list *list, struct mu__barrier *barrier);
 

@@ -139,14 +139,9 @@ int mu__coord_key_error(mu_error *error, int code, struct mu__view key,
 
 enum wait_kind { WAIT_GET, WAIT_WATCH, WAIT_WATCH_BELOW, WAIT_KINDS };
 
-struct wait_list {
-    struct coord_wait *first;
-    struct coord_wait *last;
-};
-
 /* A key, or directory, that gets or watches wait for. */
 struct subject {
-    struct wait_list waits[WAIT_KINDS];
+    struct mu__list waits[WAIT_KINDS];
     uint32_t count;
     uint32_t key_size;
     char key[];
@@ -164,9 +159,8 @@ struct coord_wait {
     enum wait_kind kind;
     struct key_reader *reader;
     struct subject *subject;
-    struct coord_wait *next;            /* in the subject's list of the kind */
-    struct coord_wait *before;
-    struct coord_wait *page_next;       /* in `pages` of coord_reads */
+    struct mu__list_node link;          /* in the subject's list of the kind */
+    struct mu__list_node page_link;     /* in `pages`, while it has a cursor */
     char *cursor;                       /* the last key of the snapshot that was sent;
                                            NULL: all were */
     uint32_t cursor_size;
@@ -178,8 +172,7 @@ struct coord_reads {
     struct mu__key_values *subjects;    /* a value is a pointer to a struct subject */
     struct mu__map readers;             /* by node + 1 */
     uint64_t counts[WAIT_KINDS];
-    struct coord_wait *pages;           /* watches with an unfinished snapshot */
-    struct coord_wait **pages_end;
+    struct mu__list pages;              /* watches with an unfinished snapshot */
     struct mu__msg *held;               /* reads that wait for the store */
     struct mu__msg **held_end;
     uint32_t held_count;

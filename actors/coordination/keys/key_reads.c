@@ -277,8 +277,8 @@ static unsigned pages_due(const struct coord_reads *r)
 {
     unsigned count = 0;
 
-    for (const struct coord_wait *wait = r->pages;
-         wait != NULL && count < COORD_SNAPSHOT_PAGES; wait = wait->page_next)
+    for (const struct mu__list_node *at = r->pages.first;
+         at != NULL && count < COORD_SNAPSHOT_PAGES; at = at->next)
         count++;
     return count;
 }
@@ -289,9 +289,10 @@ void mu__coord_reads_tick(struct mu__ctx *ctx, struct coordination *c)
     uint64_t now_ms = mu__coord_clock(ctx, c);
 
     release_held(ctx, c);
-    for (unsigned pages = pages_due(r); pages > 0 && r->pages != NULL; pages--)
+    for (unsigned pages = pages_due(r); pages > 0 && !mu__list_is_empty(&r->pages);
+         pages--)
         mu__coord_key_next_page(ctx, c);
-    if (r->pages != NULL)
+    if (!mu__list_is_empty(&r->pages))
         mu__coord_wake_at(ctx, c, now_ms + 1);
     else if (r->held != NULL)
         mu__coord_wake_at(ctx, c, now_ms + HELD_AGAIN_MS);
@@ -352,7 +353,6 @@ struct coord_reads *mu__coord_reads_new(uint64_t secret, struct mu__pool *pool)
         return NULL;
     r->pool = pool;
     r->secret = secret;
-    r->pages_end = &r->pages;
     r->held_end = &r->held;
     r->subjects = mu__key_values_new(secret, 0, 0);
     if (r->subjects != NULL)

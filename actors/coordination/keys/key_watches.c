@@ -157,17 +157,17 @@ static void send_subject(struct mu__ctx *ctx, struct coordination *c,
                          struct subject *subject, enum wait_kind kind,
                          const struct mu__key_value *entry, bool deleted)
 {
-    struct coord_wait *wait = subject->waits[kind].first;
+    struct coord_wait *next;
 
     subject->count++;       /* keeps it during the walk */
-    while (wait != NULL) {
-        struct coord_wait *next = wait->next;
-
+    for (struct coord_wait *wait =
+             MU__LIST_FIRST(&subject->waits[kind], struct coord_wait, link);
+         wait != NULL; wait = next) {
+        next = MU__LIST_NEXT(wait, struct coord_wait, link);
         if (kind == WAIT_GET)
             answer_get(ctx, c, wait, entry);
         else
             send_watch(ctx, c, wait, entry, deleted);
-        wait = next;
     }
     subject->count--;
     mu__coord_key_drop_subject(c->keys->reads, subject);
@@ -181,7 +181,7 @@ static void send_at(struct mu__ctx *ctx, struct coordination *c, struct mu__view
     struct subject *subject =
         r->counts[kind] == 0 ? NULL : mu__coord_key_find_subject(r, key);
 
-    if (subject == NULL || subject->waits[kind].first == NULL)
+    if (subject == NULL || mu__list_is_empty(&subject->waits[kind]))
         return;
     if (entry->backing == NULL)
         (void)make_event(entry);
@@ -292,7 +292,6 @@ static int send_page(struct mu__ctx *ctx, struct coordination *c,
 static void begin_below(struct mu__ctx *ctx, struct coordination *c,
                         struct coord_wait *wait)
 {
-    struct coord_reads *r = c->keys->reads;
     struct mu__view last;
     int rv = send_page(ctx, c, wait, mu__coord_key_key_of(wait), &last);
 
@@ -304,16 +303,14 @@ static void begin_below(struct mu__ctx *ctx, struct coordination *c,
         end_watch(ctx, c, wait);
         return;
     }
-    wait->page_next = NULL;
-    *r->pages_end = wait;
-    r->pages_end = &wait->page_next;
+    mu__list_append(&c->keys->reads->pages, &wait->page_link);
     mu__coord_wake_at(ctx, c, mu__coord_clock(ctx, c) + 1);
 }
 
 void mu__coord_key_next_page(struct mu__ctx *ctx, struct coordination *c)
 {
     struct coord_reads *r = c->keys->reads;
-    struct coord_wait *wait = r->pages;
+    struct coord_wait *wait = MU__LIST_FIRST(&r->pages, struct coord_wait, page_link);
     struct mu__view last;
     int rv = send_page(ctx, c, wait,
                        (struct mu__view){wait->cursor, wait->cursor_size}, &last);
@@ -328,12 +325,8 @@ void mu__coord_key_next_page(struct mu__ctx *ctx, struct coordination *c)
         return;
     }
     (void)set_cursor(wait, last);
-    r->pages = wait->page_next;
-    if (r->pages == NULL)
-        r->pages_end = &r->pages;
-    wait->page_next = NULL;
-    *r->pages_end = wait;
-    r->pages_end = &wait->page_next;
+    mu__list_remove(&r->pages, &wait->page_link);
+    mu__list_append(&r->pages, &wait->page_link);
 }
 
 void mu__coord_key_watch(struct mu__ctx *ctx, struct coordination *c,
