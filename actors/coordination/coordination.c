@@ -33,12 +33,12 @@ static const mu__handle_fn request_handlers[] = {
     [MU__PREEMPT_NOTICE - MU__TASK_REGISTER] = mu__coord_on_preempt_notice,
     [MU__PREEMPT_STEP - MU__TASK_REGISTER] = mu__coord_on_preempt_step,
     [MU__KEY_PUT - MU__TASK_REGISTER] = mu__coord_on_key_put,
-    [MU__KEY_GET - MU__TASK_REGISTER] = mu__coord_on_key_get,
+    [MU__KEY_GET - MU__TASK_REGISTER] = mu__coord_on_key_read,
     [MU__KEY_INCREMENT - MU__TASK_REGISTER] = mu__coord_on_key_increment,
     [MU__KEY_DELETE - MU__TASK_REGISTER] = mu__coord_on_key_delete,
     [MU__KEY_CANCEL - MU__TASK_REGISTER] = mu__coord_on_key_cancel,
-    [MU__KEY_LIST - MU__TASK_REGISTER] = mu__coord_on_key_list,
-    [MU__KEY_WATCH - MU__TASK_REGISTER] = mu__coord_on_key_watch,
+    [MU__KEY_LIST - MU__TASK_REGISTER] = mu__coord_on_key_read,
+    [MU__KEY_WATCH - MU__TASK_REGISTER] = mu__coord_on_key_read,
     [MU__KEY_UNWATCH - MU__TASK_REGISTER] = mu__coord_on_key_unwatch,
 };
 
@@ -214,7 +214,7 @@ static void retire(struct mu__ctx *ctx, struct coordination *c)
 {
     c->retires = false;
     c->store->ops->close(c->store, ctx);
-    c->store = mu__coord_no_store();
+    c->store = NULL;
 }
 
 static void held(void *owner, struct mu__ctx *ctx, uint64_t epoch, uint64_t number)
@@ -293,7 +293,8 @@ static uint64_t default_tick_ms(const struct coordination *c)
 static void tick_parts(struct mu__ctx *ctx, struct coordination *c)
 {
     c->commits.calling = ctx;
-    c->store->ops->tick(c->store, ctx);
+    if (c->store != NULL)
+        c->store->ops->tick(c->store, ctx);
     c->commits.calling = NULL;
     if (c->retires)
         retire(ctx, c);
@@ -390,7 +391,7 @@ static void on_http_done(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
     struct coordination *c = state;
     const struct mu__http_done *body = mu__body(msg);
 
-    if (c->store->ops->heard == NULL)
+    if (c->store == NULL || c->store->ops->heard == NULL)
         return;
     c->commits.calling = ctx;
     (void)c->store->ops->heard(c->store, ctx, body->request);

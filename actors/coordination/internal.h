@@ -94,7 +94,7 @@ struct coord_leave {
 
 struct coordination {
     struct mu__coordination_config config;
-    struct mu__store *store;
+    struct mu__store *store;    /* NULL: closed, and never held again */
     bool leads;                 /* the store is held */
     bool retires;               /* the store is to be closed in this tick */
     uint64_t epoch;

@@ -39,7 +39,4 @@ void mu__coord_on_run_end(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 void mu__coord_on_runs_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_runs_clear(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
-/* A store that is never held. */
-struct mu__store *mu__coord_no_store(void);
-
 #endif

@@ -553,8 +553,7 @@ void mu__coord_tasks_done(struct coordination *c)
     c->roster = NULL;
 }
 
-/* No task is registered with this host any more. */
-static void forget(struct mu__ctx *ctx, struct coordination *c)
+void mu__coord_tasks_lost(struct mu__ctx *ctx, struct coordination *c)
 {
     mu__coord_requests_forget(c);
     mu__roster_clear(c->roster, mu__coord_clock(ctx, c));
@@ -569,14 +568,9 @@ static void forget(struct mu__ctx *ctx, struct coordination *c)
 /* Versions of this epoch are higher than those of any former host. */
 void mu__coord_tasks_lead(struct mu__ctx *ctx, struct coordination *c)
 {
-    forget(ctx, c);
+    mu__coord_tasks_lost(ctx, c);
     if (c->roster->version < c->epoch << 32)
         c->roster->version = c->epoch << 32;
-}
-
-void mu__coord_tasks_lost(struct mu__ctx *ctx, struct coordination *c)
-{
-    forget(ctx, c);
 }
 
 void mu__coord_tasks_stop(struct mu__ctx *ctx, struct coordination *c)

@@ -118,11 +118,9 @@ bool mu__coord_key_begin(struct mu__ctx *ctx, struct coordination *c,
 void mu__coord_key_end(struct mu__ctx *ctx, struct coordination *c,
                        struct coord_change *a, uint64_t done, int code);
 
-/* Delete an entry, which is void then; a key with all below it: returns how many. */
+/* Delete an entry, which is void then. */
 void mu__coord_key_delete(struct mu__ctx *ctx, struct coordination *c,
                           const struct mu__key_value *entry);
-uint64_t mu__coord_key_delete_below(struct mu__ctx *ctx, struct coordination *c,
-                                    struct mu__view key);
 
 /* Delete the keys that `owner` has leases of. */
 void mu__coord_key_end_leases(struct mu__ctx *ctx, struct coordination *c,

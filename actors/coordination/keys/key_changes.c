@@ -204,8 +204,8 @@ void mu__coord_key_delete(struct mu__ctx *ctx, struct coordination *c,
     mu__coord_reads_deleted(ctx, c, removed.key, removed.revision);
 }
 
-uint64_t mu__coord_key_delete_below(struct mu__ctx *ctx, struct coordination *c,
-                                    struct mu__view key)
+uint64_t mu__coord_keys_drop(struct mu__ctx *ctx, struct coordination *c,
+                             struct mu__view key)
 {
     struct mu__key_value entry;
     uint64_t count = 0;
@@ -445,8 +445,7 @@ static int make_delete(struct mu__ctx *ctx, struct coordination *c,
 
     if (rv != 0)
         return rv;
-    a->result.number =
-        (int64_t)mu__coord_key_delete_below(ctx, c, body->key);
+    a->result.number = (int64_t)mu__coord_keys_drop(ctx, c, body->key);
     a->result.revision = c->revision;
     return 0;
 }

@@ -61,16 +61,12 @@ static mu_value *key_value(struct mu__view key)
 static mu_value *item_of(const struct mu__key_value *entry, bool names_only)
 {
     mu_value *item = mu_value_map();
-    int rv = item == NULL ? -MU_ENOMEM : 0;
 
-    if (rv == 0)
-        rv = mu_value_set(item, "key", key_value(entry->key));
-    if (rv == 0 && !names_only)
-        rv = mu_value_set(item, "value", mu_value_bytes(entry->value.data,
-                                                        entry->value.size));
-    if (rv == 0)
-        rv = mu_value_set(item, "revision", mu_value_int((int64_t)entry->revision));
-    if (rv == 0)
+    if (item != NULL && mu_value_set(item, "key", key_value(entry->key)) == 0 &&
+        (names_only ||
+         mu_value_set(item, "value",
+                      mu_value_bytes(entry->value.data, entry->value.size)) == 0) &&
+        mu_value_set(item, "revision", mu_value_int((int64_t)entry->revision)) == 0)
         return item;
     mu_value_free(item);
     return NULL;
@@ -229,8 +225,11 @@ static bool may_read(struct mu__ctx *ctx, const struct coordination *c)
     return c->store->ops->may_read(c->store, ctx);
 }
 
-static void on_read(struct mu__ctx *ctx, struct coordination *c, struct mu__msg *msg)
+/* KEY_GET, KEY_LIST, KEY_WATCH. */
+void mu__coord_on_key_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
 {
+    struct coordination *c = state;
+
     if (c->keys->reads->held == NULL && may_read(ctx, c))
         do_read(ctx, c, msg);
     else
@@ -298,22 +297,7 @@ void mu__coord_reads_tick(struct mu__ctx *ctx, struct coordination *c)
         mu__coord_wake_at(ctx, c, now_ms + HELD_AGAIN_MS);
 }
 
-/* ---- Handlers ---- */
-
-void mu__coord_on_key_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    on_read(ctx, state, msg);
-}
-
-void mu__coord_on_key_list(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    on_read(ctx, state, msg);
-}
-
-void mu__coord_on_key_watch(struct mu__ctx *ctx, void *state, struct mu__msg *msg)
-{
-    on_read(ctx, state, msg);
-}
+/* ---- Cancelling ---- */
 
 static void cancel(struct coord_reads *r, uint32_t node, uint64_t token)
 {

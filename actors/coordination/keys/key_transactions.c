@@ -158,7 +158,7 @@ static void delete_all(struct mu__ctx *ctx, struct coordination *c,
 {
     for (unsigned i = 0; i < txn->changes_count; i++)
         if (txn->changes[i].operation == MU_KV_DELETE)
-            (void)mu__coord_key_delete_below(ctx, c, txn->changes[i].key);
+            (void)mu__coord_keys_drop(ctx, c, txn->changes[i].key);
 }
 
 static int apply(struct mu__ctx *ctx, struct coordination *c, struct txn_plan *plan,

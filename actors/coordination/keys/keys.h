@@ -13,13 +13,11 @@ void mu__coord_keys_node_down(struct mu__ctx *ctx, struct coordination *c, uint3
 int mu__coord_keys_init(struct mu__ctx *ctx, struct coordination *c);
 void mu__coord_keys_done(struct coordination *c);
 void mu__coord_on_key_put(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__coord_on_key_get(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
+void mu__coord_on_key_read(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_increment(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_delete(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_txn(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_cancel(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__coord_on_key_list(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
-void mu__coord_on_key_watch(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 void mu__coord_on_key_unwatch(struct mu__ctx *ctx, void *state, struct mu__msg *msg);
 
 /* Take one record of the store, while it is read; forget all, before it is read again. */

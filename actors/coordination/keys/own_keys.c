@@ -57,12 +57,6 @@ int mu__coord_keys_delete_own(struct mu__ctx *ctx, struct coordination *c,
 
 /* ---- Contents of a run ---- */
 
-uint64_t mu__coord_keys_drop(struct mu__ctx *ctx, struct coordination *c,
-                             struct mu__view directory)
-{
-    return mu__coord_key_delete_below(ctx, c, directory);
-}
-
 static bool is_own(struct mu__view key)
 {
     return mu__view_is(key, MU__KEYS_OWN) ||

@@ -164,33 +164,33 @@ static int append(struct file *file, const struct mu__msg *record, mu_error *err
     return rv;
 }
 
-static int append_begin(struct file *file, mu_error *error)
+/* Append a message with a copy of `body`, the struct of its kind. */
+static int append_body(struct file *file, uint16_t kind, const void *body, size_t size,
+                       mu_error *error)
 {
-    size_t size = file->schema->rows[MU__STORE_BEGIN].body_size;
-    struct mu__msg *msg = mu__pool_get(file->pool, MU__STORE_BEGIN, size);
+    struct mu__msg *msg = mu__pool_get(file->pool, kind, size);
     int rv;
 
     if (msg == NULL)
         return mu_error_set(error, -MU_ENOMEM, "%s: no memory", file->storage->name);
-    *(struct mu__store_begin *)mu__body(msg) = (struct mu__store_begin){
-        .store = file->number, .epoch = file->epoch};
+    memcpy(msg->body, body, size);
     rv = append(file, msg, error);
     mu__pool_put(file->pool, msg);
     return rv;
 }
 
+static int append_begin(struct file *file, mu_error *error)
+{
+    const struct mu__store_begin body = {.store = file->number, .epoch = file->epoch};
+
+    return append_body(file, MU__STORE_BEGIN, &body, sizeof body, error);
+}
+
 static int append_commit(struct file *file, uint64_t revision, mu_error *error)
 {
-    size_t size = file->schema->rows[MU__STORE_COMMIT].body_size;
-    struct mu__msg *msg = mu__pool_get(file->pool, MU__STORE_COMMIT, size);
-    int rv;
+    const struct mu__store_commit body = {.revision = revision};
 
-    if (msg == NULL)
-        return mu_error_set(error, -MU_ENOMEM, "%s: no memory", file->storage->name);
-    ((struct mu__store_commit *)mu__body(msg))->revision = revision;
-    rv = append(file, msg, error);
-    mu__pool_put(file->pool, msg);
-    return rv;
+    return append_body(file, MU__STORE_COMMIT, &body, sizeof body, error);
 }
 
 static void fail(struct file *file, struct mu__ctx *ctx, const mu_error *error)
