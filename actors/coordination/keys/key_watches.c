@@ -117,8 +117,8 @@ static void end_watch(struct mu__ctx *ctx, struct coordination *c,
     mu_error error;
 
     (void)mu_error_set(&error, -MU_EEXHAUSTED,
-                       "no memory for an event of a watch, or too many wait for the "
-                       "store: the watch is over");
+                       "no memory for what a watch is told, or too much waits for the "
+                       "store: it is over");
     mu__coord_key_refuse_watch(ctx, c, wait->reader->node, wait->token, &error);
     mu__coord_key_end_wait(c->keys->reads, wait);
 }
