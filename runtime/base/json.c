@@ -17,10 +17,10 @@ enum {
     EXCERPT_BYTES = 20 /* shown before and after the place of an error */
 };
 
-/* A text that is parsed. */
+/* A text being parsed. */
 struct document {
     const char *source;
-    char *text; /* a copy with a zero behind it: there cJSON stops where a text is cut */
+    char *text; /* a copy with a zero behind it, where cJSON stops in a truncated text */
     char *end;
     mu_error *error;
 };
@@ -84,10 +84,10 @@ static int refuse(const struct document *d, const char *at, const char *expected
                         line, column, expected, got, excerpt);
 }
 
-/* ---- What cJSON takes, and we do not ---- */
+/* ---- Checks that cJSON does not make ---- */
 
-/* cJSON makes a zero byte of \u0000 and of \u without four digits: the rest of the text
- * would be lost without a word. */
+/* cJSON makes a zero byte of \u0000 and of \u without four digits, which would cut the
+ * string silently. */
 static int check_escapes(const struct document *d)
 {
     const char *at = d->text;
@@ -104,27 +104,12 @@ static int check_escapes(const struct document *d)
     return 0;
 }
 
-/* The first byte that is no UTF-8, NULL when all are; a zero byte ends the text. */
-static const char *find_bad_utf8(const char *text)
-{
-    const char *end = text + strlen(text);
-
-    while (text < end) {
-        size_t length = (unsigned char)*text < 0x80 ? 1 : mu__utf8_length(text, end);
-
-        if (length == 0)
-            return text;
-        text += length;
-    }
-    return NULL;
-}
-
 static bool is_utf8(const char *text)
 {
-    return text == NULL || find_bad_utf8(text) == NULL;
+    return text == NULL || mu__utf8_valid(text, strlen(text));
 }
 
-/* An item with those beside it and in it; `depth`: what they are in. */
+/* Check an item, its siblings and all below; `depth`: lists and objects around it. */
 static int check_items(const struct document *d, const cJSON *item, unsigned depth)
 {
     int rv = 0;
@@ -136,7 +121,7 @@ static int check_items(const struct document *d, const cJSON *item, unsigned dep
                             d->source, MU__JSON_DEPTH_MAX);
     for (; item != NULL && rv == 0; item = item->next) {
         if (!is_utf8(item->string) || !is_utf8(item->valuestring))
-            return refuse(d, find_bad_utf8(d->text), "UTF-8");
+            return refuse(d, mu__utf8_find_bad(d->text, d->end), "UTF-8");
         rv = check_items(d, item->child, depth + 1);
     }
     return rv;
@@ -144,8 +129,7 @@ static int check_items(const struct document *d, const cJSON *item, unsigned dep
 
 /* ---- Parsing ---- */
 
-/* The object's first byte; in front of it may be spaces, and the byte order mark of some
- * editors. */
+/* The first byte behind spaces and the byte order mark that some editors write. */
 static const char *skip_to_object(const struct document *d)
 {
     bool has_mark = strncmp(d->text, "\xEF\xBB\xBF", 3) == 0;
@@ -166,8 +150,8 @@ static int check_start(const struct document *d, const char *body)
     return *body == '{' ? 0 : refuse(d, body, "an object, \"{\"");
 }
 
-/* Whether the byte before `at` stands where a key should: there, cJSON points behind it,
- * and to what is wrong itself otherwise. */
+/* Whether a key is missing one byte before `at`, where cJSON stopped: for a missing key
+ * it points behind the wrong byte, for all other errors to the wrong byte itself. */
 static bool lacks_key(const char *body, const char *at)
 {
     const char *got = at - 1;

@@ -35,13 +35,8 @@ struct mu__gce_location {
     char what[512]; /* begins all messages */
 };
 
-/* A setting's text. */
-const char *mu__gce_text(const struct mu__gce_location *location,
-                         const struct mu__settings *settings, unsigned number);
-
 /* By the settings, else by what made this machine and where it is. MU__LATER. */
-int mu__gce_find_location(struct mu__requests *requests,
-                          const struct mu__settings *settings, mu_error *ret_error,
+int mu__gce_find_location(const struct mu__pass *pass, mu_error *ret_error,
                           struct mu__gce_location *ret_location);
 
 /* ---- Who is in it: gce_instances.c ---- */
