@@ -1,7 +1,8 @@
-/* Every message that travels: number, name, the right that its sender needs
+/* The messages between nodes: number, name, the right that the sender needs
  * (runtime/message/rights.h), fields in wire order. Numbers are never reused; fields are
- * only ever added at the end. The struct, the codec, the trace and the fuzzer all come
- * from this table. Messages that stay in the process are in local_messages.h. */
+ * only ever added at the end. The structs, the codec, the trace and the fuzzer are
+ * generated from this table. Messages that stay in the process are in
+ * local_messages.h. */
 #ifndef MU_ACTORS_MESSAGES_H
 #define MU_ACTORS_MESSAGES_H
 
@@ -10,7 +11,7 @@
 #include "actors/messages/task_fields.h"
 #include "actors/messages/variable_fields.h"
 
-/* Numbers that are not used any more: 41, 42, 48, 53, 58, 91, 95 to 98, 120, 121. */
+/* Retired numbers: 41, 42, 48, 53, 58, 91, 95 to 98, 120, 121. */
 #define MU__MESSAGES(M)                                                     \
     M(16, REGISTER, register, TASK, MU__REGISTER_FIELDS)                        \
     M(17, RUN, run, TASK, MU__RUN_FIELDS)                                       \
@@ -112,16 +113,16 @@ enum mu__kind {
 MU__MESSAGES(MU__BODY)
 #undef MU__BODY
 
-/* Local, from the program to its own client: a closure, and its future (NULL: nobody
- * wants the result). With MU__CLOSURE_HOLDS the inputs are pointers
- * (actors/client/holds.h). When it leaves for the supervisor, the same message becomes a
- * SCHEDULE: the body begins as that one's. */
+/* Local, from the program to its own client: a closure, and its future (NULL: the result
+ * is not needed). With MU__CLOSURE_HOLDS the inputs are pointers
+ * (actors/client/holds.h). The body begins with the fields of SCHEDULE, as the client
+ * sends the same message on to the supervisor under that kind. */
 struct mu__submit {
     MU__SCHEDULE_FIELDS(MU__STRUCT_FIELD, schedule)
     struct mu_remote_value *future;
 };
 
-/* Both tables, the kernel's rows included. */
+/* Both tables, with the kernel's own messages. */
 extern const struct mu__schema mu__messages;
 
 #endif

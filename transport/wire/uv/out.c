@@ -434,8 +434,8 @@ static int write_rest(struct mu__connection *connection, struct mu__buf *frame,
     return -MU_ENOMEM;
 }
 
-/* Bytes that the system does not take at once are written later, in order. Takes `owner`, whose
- * bytes these are, when 0 is returned. */
+/* Bytes that the system does not take at once are written later, in order. Takes
+ * `owner`, whose bytes these are, when 0 is returned. */
 static int write_gathered(struct out *out, struct mu__buf *owner,
                           struct gathered *gathered)
 {
