@@ -269,6 +269,7 @@ static void refuse(struct mu__links *links, const struct mu__frame_header *heade
     link = mu__link_new(links, type, hello->index, refusal->url, MU__LINK_REFUSING);
     if (link == NULL)
         return;
+    link->peer.right = links->proof.right;
     note_refusal(links, link, header, hello, refusal);
     if (link->why == NULL || mu__link_dial(links, link) != 0)
         mu__link_free(links, link);
@@ -492,6 +493,7 @@ static struct mu__link *new_link(struct mu__links *links, const struct mu__hello
     link = mu__link_new(links, type, hello->index, url, MU__LINK_RESTING);
     if (link == NULL)
         return NULL;
+    link->peer.right = links->proof.right;
     take_detour(links, link, header, hello);
     if (mu__link_dial(links, link) == 0)
         return link;

@@ -217,7 +217,7 @@ int mu__link_dial(struct mu__links *links, struct mu__link *link)
     if (link->retry.tried != NULL)
         links->wire->ops->avoid(links->wire, out, link->retry.tried);
     if (!mu__link_is_retained(link) && links->wire->ops->show != NULL)
-        links->wire->ops->show(links->wire, out, links->proof.right);
+        links->wire->ops->show(links->wire, out, link->peer.right);
     return 0;
 }
 
