@@ -4,11 +4,17 @@
 
 #include <muster/resolver.h>
 
-#include <cjson/cJSON.h>
-
 #include <stdbool.h>
+#include <stddef.h>
 
-/* What counts of one pod. Texts are "" when absent, and the page's. */
+/* A named port of a container. A number of 0: it has none. */
+struct mu__pod_port {
+    char name[64];
+    unsigned container_port;
+    unsigned host_port;
+};
+
+/* What is read of one pod. Texts are "" when absent. */
 struct mu__pod {
     const char *name;
     const char *phase;          /* "Running" */
@@ -20,15 +26,17 @@ struct mu__pod {
     int group;                  /* its Job's place in a JobSet, 0 without one */
     int index;                  /* of its StatefulSet or Indexed Job; -1: none */
     bool deleted;               /* it is about to go */
-    const cJSON *spec;          /* has its ports; may be NULL */
+    struct mu__pod_port *ports; /* of its containers, then of its init containers */
+    size_t ports_count;
+    char *texts;                /* the block of all texts above */
 };
 
 /* One page of a list. */
 struct mu__pods {
     struct mu__pod *items;
     size_t count;
-    const char *next;           /* the token of the page behind it; "": none is */
-    cJSON *root;                /* owns the texts */
+    size_t room;
+    char *next;                 /* token of the next page; "": this is the last one */
 };
 
 /* Parse a PodList. `source` is where it came from, for messages. On success the caller

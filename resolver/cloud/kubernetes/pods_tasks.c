@@ -165,22 +165,15 @@ static int order(const struct mu__pod **pods, size_t count,
 
 /* ---- Addresses ---- */
 
-static unsigned port_in(const cJSON *containers, const char *name, bool host)
+/* The number of the first port with this name that has one; 0: none. */
+static unsigned port_named(const struct mu__pod *pod, const char *name, bool host)
 {
-    const cJSON *container;
-    const cJSON *port;
+    for (size_t i = 0; i < pod->ports_count; i++) {
+        const struct mu__pod_port *port = &pod->ports[i];
+        unsigned number = host ? port->host_port : port->container_port;
 
-    cJSON_ArrayForEach(container, containers) {
-        cJSON_ArrayForEach(port, cJSON_GetObjectItemCaseSensitive(container, "ports")) {
-            const cJSON *of = cJSON_GetObjectItemCaseSensitive(port, "name");
-            const cJSON *number = cJSON_GetObjectItemCaseSensitive(
-                port, host ? "hostPort" : "containerPort");
-
-            if (cJSON_IsString(of) && strcmp(of->valuestring, name) == 0 &&
-                cJSON_IsNumber(number) && number->valueint > 0 &&
-                number->valueint <= 65535)
-                return (unsigned)number->valueint;
-        }
+        if (number != 0 && strcmp(port->name, name) == 0)
+            return number;
     }
     return 0;
 }
@@ -190,13 +183,8 @@ static int find_port(const struct mu__pod *pod, const struct mu__pods_rule *rule
 {
     unsigned port = rule->port;
 
-    if (rule->port_name != NULL) {
-        port = port_in(cJSON_GetObjectItemCaseSensitive(pod->spec, "containers"),
-                       rule->port_name, rule->host);
-        if (port == 0)
-            port = port_in(cJSON_GetObjectItemCaseSensitive(pod->spec, "initContainers"),
-                           rule->port_name, rule->host);
-    }
+    if (rule->port_name != NULL)
+        port = port_named(pod, rule->port_name, rule->host);
     if (port == 0)
         return mu_error_set(ret_error, -MU_ENOTFOUND,
                             "%.160s: pod %.100s: no container has a port named "
