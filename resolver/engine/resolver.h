@@ -8,11 +8,18 @@
 #define MU_RESOLVER_RESOLVER_H
 
 #include "resolver/engine/kind.h"
+#include "runtime/base/list.h"
+
+/* A call of an asynchronous function that is not finished, as a member of it. */
+struct mu__own_reply {
+    mu_resolver_reply *handle;  /* what the program has; a number */
+    struct mu__list_node node;  /* of those that are open */
+};
 
 /* A resolver of the program's own: a copy of what was registered. Counted, since
- * resolvers that were made of it go on when it is unregistered; the count is the
- * registry's (node/discovery/resolver_kinds.c), which has a lock. The functions are
- * called on threads. */
+ * resolvers that were made of it go on when it is unregistered. The count and the open
+ * replies are the registry's (node/discovery/resolver_kinds.c, resolver_reply.c), which
+ * has locks. */
 struct mu__own_kind {
     mu_resolver_kind kind;      /* with `name` and `summary` below */
     char name[32];
@@ -20,7 +27,19 @@ struct mu__own_kind {
     void (*ref)(struct mu__own_kind *own);
     void (*unref)(struct mu__own_kind *own);
     unsigned refs;
+
+    /* Give it a handle, by which the program may finish it from now on, on any thread;
+     * take it back. False: it was finished. */
+    void (*reply_open)(struct mu__own_reply *reply);
+    bool (*reply_close)(struct mu__own_reply *reply);
 };
+
+/* For the registry. Whether a reply may be finished with this: 0 or -MU_EINVALID; and
+ * finish it, once, after it was closed, on any thread. */
+int mu__own_reply_check(const struct mu__own_reply *reply, int code,
+                        const mu_resolution *resolution);
+void mu__own_reply_finish(struct mu__own_reply *reply, int code, const mu_error *error,
+                          mu_resolution *resolution);
 
 /* The resolvers of the program's own that an auto-detection asks first, in this order,
  * from the next round on; it holds them. Of others: nothing. -MU_ENOMEM: as before. */
