@@ -1,4 +1,4 @@
-/* Which pods there are, and which one this is. */
+/* The groups of pods, and which pod this process is. */
 #include "resolver/cloud/kubernetes/job_kind.h"
 
 #include "resolver/spec/cluster.h"
@@ -87,8 +87,8 @@ int mu__kube_job_groups(struct mu__requests *requests,
                                   "TYPE=NAME:COUNT", ret_error);
 }
 
-/* The index that HOSTNAME ends with has to be that of the Job: with the network of its
- * host a pod is called as the host is. */
+/* Whether the index at the end of HOSTNAME is that of the Job: a pod in the network of
+ * its host has the host's name. */
 static bool is_numbered(struct mu__requests *requests,
                         const struct mu__settings *settings, int index)
 {
@@ -98,7 +98,7 @@ static bool is_numbered(struct mu__requests *requests,
     return text == NULL || mu__index_parse(text, &known) != 0 || known == index;
 }
 
-/* The name that the own pods have in common. */
+/* The name of this pod's Job, replicated job or StatefulSet. */
 static int own_name(struct mu__requests *requests, const struct mu__settings *settings,
                     const struct mu__kube_job_plan *plan, mu_error *ret_error,
                     char *ret_name)
@@ -126,7 +126,7 @@ static int own_name(struct mu__requests *requests, const struct mu__settings *se
     return 0;
 }
 
-/* Without `groups` there is one, ours. */
+/* Without the setting groups there is one group, that of this pod. */
 int mu__kube_job_one_group(struct mu__requests *requests,
                            const struct mu__settings *settings, mu_error *ret_error,
                            struct mu__kube_job_plan *plan)

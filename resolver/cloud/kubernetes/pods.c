@@ -27,7 +27,7 @@ static const char *get_text(const cJSON *object, const char *key)
     return cJSON_IsString(item) ? item->valuestring : "";
 }
 
-/* A number in a label; -1 when it is absent or none. */
+/* A label that is an index; -1: it is absent, or no index. */
 static int get_index(const cJSON *labels, const char *key)
 {
     const cJSON *item = get(labels, key);
@@ -66,7 +66,7 @@ static const char *waiting_reason(const cJSON *statuses)
     cJSON_ArrayForEach(status, statuses) {
         const char *reason = get_text(get(get(status, "state"), "waiting"), "reason");
 
-        /* What waits for an init container says nothing of its own. */
+        /* A container that waits for an init container has no reason of its own. */
         if (reason[0] != '\0' && strcmp(reason, "PodInitializing") != 0)
             return reason;
     }

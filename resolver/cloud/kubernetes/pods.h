@@ -1,4 +1,4 @@
-/* Pods as the Kubernetes API lists them, and the tasks that they are. Pure. */
+/* Lists of pods of the Kubernetes API, and the tasks that are made of them. Pure. */
 #ifndef MU_RESOLVER_PODS_H
 #define MU_RESOLVER_PODS_H
 
@@ -22,10 +22,10 @@ struct mu__pod {
     const char *pod_ip;
     const char *host_ip;
     const char *host_name;      /* when its specification sets one */
-    const char *controller;     /* uid of what made it */
-    int group;                  /* its Job's place in a JobSet, 0 without one */
-    int index;                  /* of its StatefulSet or Indexed Job; -1: none */
-    bool deleted;               /* it is about to go */
+    const char *controller;     /* uid of the Job or StatefulSet that made it */
+    int group;                  /* index of its Job in a JobSet, 0 without one */
+    int index;                  /* in its StatefulSet or Indexed Job; -1: none */
+    bool deleted;               /* it is being deleted */
     struct mu__pod_port *ports; /* of its containers, then of its init containers */
     size_t ports_count;
     char *texts;                /* the block of all texts above */
@@ -48,7 +48,7 @@ int mu__pods_parse(const char *text, size_t size, const char *source,
  * fine. */
 void mu__pods_free(void *pods);
 
-/* What the pods of one selector are. */
+/* How the pods of one selector become tasks. */
 struct mu__pods_rule {
     const char *source;         /* for messages: "pods of namespace a with x=y" */
     const char *type;           /* "worker" */

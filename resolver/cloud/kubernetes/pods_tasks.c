@@ -1,4 +1,4 @@
-/* Which pods are tasks, in which order, and where. */
+/* Which pods are tasks, their order and their addresses. */
 #include "resolver/cloud/kubernetes/pods.h"
 
 #include "resolver/engine/kind.h"
@@ -29,7 +29,7 @@ static int by_index(const void *a, const void *b)
     return (first->index > second->index) - (first->index < second->index);
 }
 
-/* ---- What others have replaced ---- */
+/* ---- Pods that others have replaced ---- */
 
 static bool is_live(const struct mu__pod *pod)
 {
@@ -51,7 +51,7 @@ static int by_location(const void *a, const void *b)
     return difference != 0 ? difference : by_index(a, b);
 }
 
-/* The living ones, in the order of by_place. */
+/* The live pods, sorted by by_location. */
 struct living {
     const struct mu__pod **pods;
     size_t count;
@@ -63,7 +63,7 @@ static bool has_kin(const struct living *living, const struct mu__pod *pod)
                    by_controller) != NULL;
 }
 
-/* Whether a pod that ends or has ended is a task no more. */
+/* Whether a pod that is not live is no task any more. */
 static bool is_left_over(const struct living *living, const struct mu__pod *pod)
 {
     if (pod->deleted)
@@ -73,8 +73,8 @@ static bool is_left_over(const struct living *living, const struct mu__pod *pod)
     return strcmp(pod->phase, "Failed") == 0 || !has_kin(living, pod);
 }
 
-/* An Indexed Job or a StatefulSet makes another pod with the same index: until it is
- * there, one is missing. */
+/* An Indexed Job or a StatefulSet replaces a pod by one with the same index: until that
+ * is there, a task is missing. */
 static bool is_awaited(const struct living *living, const struct mu__pod *removed)
 {
     return removed->index >= 0 && removed->controller[0] != '\0' &&
@@ -141,7 +141,7 @@ static int missing(const struct mu__pods_rule *rule, const struct mu__pod *befor
                         rule->source, before->index + 1, before->name);
 }
 
-/* By index, when that tells all of them apart; else by name. */
+/* By index, when all pods have different ones; else by name. */
 static int order(const struct mu__pod **pods, size_t count,
                  const struct mu__pods_rule *rule, mu_error *ret_error)
 {
@@ -195,7 +195,7 @@ static int find_port(const struct mu__pod *pod, const struct mu__pods_rule *rule
     return 0;
 }
 
-/* Who has the address that `pod` wants, too. */
+/* Name the earlier pod that has the same address as pods[before]. */
 static int same_address(const struct mu__pod *const *pods, size_t before,
                         const struct mu__pods_rule *rule, const mu_error *inner,
                         mu_error *ret_error)
