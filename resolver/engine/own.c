@@ -10,14 +10,14 @@
 /* One call, and its results once it is over. */
 struct mu__own_call {
     struct mu__request_call call;   /* first: calls cast */
-    struct mu__own_kind *own;       /* one holder */
+    struct mu__own_kind *own;       /* held */
     struct mu__own_reply reply;     /* of an asynchronous function */
     bool detects;                   /* it is a call of `detect`, not of `resolve` */
     int64_t left_ms;
     uint32_t timeout_ms;
     int rv;
     mu_error error;
-    mu_resolution resolution;       /* with its cluster */
+    mu_resolution resolution;       /* owns its cluster */
 };
 
 static void call_free(struct mu__request_call *base)
@@ -47,7 +47,7 @@ static int highest_code(const struct mu__own_call *call)
     return call->detects ? 1 : 0;
 }
 
-/* Whatever such a function has returned: a code of ours with words. */
+/* Make a code with words of whatever a function has returned. */
 static int own_code(const struct mu__own_kind *own, int rv, int highest, mu_error *error)
 {
     text_end(error->message, sizeof error->message);
@@ -82,7 +82,7 @@ static int check(const struct mu__own_kind *own, mu_resolution *resolution,
                         inner.message);
 }
 
-/* The function has come to this. */
+/* Check and keep the outcome of a function that has returned `rv`. */
 static void judge(struct mu__own_call *call, int rv)
 {
     call->rv = own_code(call->own, rv, highest_code(call), &call->error);
@@ -143,7 +143,7 @@ void mu__own_reply_finish(struct mu__own_reply *reply, int code, const mu_error 
     conclude(call);
 }
 
-/* It has not accepted its reply. */
+/* The function has refused the call with `rv`. */
 static void refuse(struct mu__own_call *call, int rv)
 {
     call->rv = own_code(call->own, rv, 0, &call->error);
@@ -176,7 +176,7 @@ static void cancel_call(struct mu__request_call *base)
         kind->cancel(kind->user, call->reply.handle);
 }
 
-/* ---- Asking ---- */
+/* ---- Requests ---- */
 
 static uint32_t limit_of(int64_t left_ms)
 {
@@ -207,7 +207,7 @@ static struct mu__own_call *call_new(struct mu__own_kind *own, int64_t left_ms,
     return call;
 }
 
-/* Too late: it is not over, or others had all the threads that there are. */
+/* The call is not over in time, or has not begun: all threads were in use. */
 static int fails_late(const struct mu__own_call *call, const char *words,
                       mu_error *ret_error)
 {
@@ -254,8 +254,8 @@ static int need_call(struct mu__entry *entry, struct mu__own_call **slot, int64_
     return *slot != NULL ? 0 : mu_error_set(ret_error, -MU_ENOMEM, "out of memory");
 }
 
-/* 0: *slot has run. An announcement that is made beside this query may have asked
- * for the same call, and have called it off. */
+/* 0: *slot is over. An announcement that runs beside this query may have requested the
+ * same call, and have cancelled it. */
 static int request(struct mu__entry *entry, struct mu__own_call **slot,
                    struct mu__requests *requests, int64_t left_ms,
                    bool detects, mu_error *ret_error)
@@ -318,7 +318,7 @@ int mu__own_resolve(struct mu__entry *entry, struct mu__requests *requests,
 
 /* ---- Rounds ---- */
 
-/* Of an entry's calls at most one runs: it began when no other did. */
+/* At most one of an entry's calls runs: none begins while another one runs. */
 static void put_aside(struct mu__entry *entry, struct mu__own_call **slot)
 {
     struct mu__own_call *call = *slot;

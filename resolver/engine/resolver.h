@@ -1,7 +1,7 @@
 /* A resolver as the program holds it: a tree. Leaves are resolvers of ours with their
  * settings, fixed answers, and resolvers of the program's own; the inner nodes are unions
- * and auto-detections. Pure: it asks requests (ask.h), also for functions of the
- * program's own.
+ * and auto-detections. Pure: everything it needs is a request (request_table.h), also
+ * calls of the program's own functions.
  *
  * Each node has what was set to stand whatever its source says. */
 #ifndef MU_RESOLVER_RESOLVER_H
@@ -10,10 +10,10 @@
 #include "resolver/engine/kind.h"
 #include "runtime/base/list.h"
 
-/* A call of an asynchronous function that is not finished, as a member of it. */
+/* The reply to a call of an asynchronous function; a member of the call. */
 struct mu__own_reply {
-    mu_resolver_reply *handle;  /* what the program has; a number */
-    struct mu__list_node node;  /* of those that are open */
+    mu_resolver_reply *handle;  /* the program's: a number, and no address */
+    struct mu__list_node node;  /* in the list of open replies */
 };
 
 /* A resolver of the program's own: a copy of what was registered. Counted, since
@@ -42,63 +42,66 @@ void mu__own_reply_finish(struct mu__own_reply *reply, int code, const mu_error 
                           mu_resolution *resolution);
 
 /* The resolvers of the program's own that an auto-detection asks first, in this order,
- * from the next round on; it holds them. Of others: nothing. -MU_ENOMEM: as before. */
+ * from the next round on; it holds them. Other resolvers ignore it. -MU_ENOMEM: nothing
+ * has changed. */
 int mu__resolver_offer_own(mu_resolver *resolver, struct mu__own_kind *const *kinds,
                            size_t count);
 
-/* ---- What a run does ---- */
+/* ---- Passes ---- */
 
-/* Evaluate once: 0, MU__LATER, or an error. `left_ms` is what is left for functions that
- * block (negative: no limit). On success the caller frees ret_resolution->cluster. */
+/* Evaluate once: 0, MU__LATER, or an error. `left_ms` is the time left for the program's
+ * own functions (negative: no limit). On success the caller frees
+ * ret_resolution->cluster. */
 int mu__resolver_run(mu_resolver *resolver, struct mu__requests *requests,
                      int64_t left_ms, mu_error *ret_error, mu_resolution *ret_resolution);
 
-/* Find out which resolver an auto-detection takes, without asking it who is there. Others
- * have nothing to find out. */
+/* Find out which resolver an auto-detection takes, without evaluating it. 0 at once for
+ * other resolvers. */
 int mu__resolver_run_detect(mu_resolver *resolver, struct mu__requests *requests,
                             mu_error *ret_error);
 
-/* Make known where this task is, by all that can (an auto-detection: by the one that it
- * takes). *ret_index is the task's index, that of the announcement or what was chosen in
- * place of its -1. *ret_again_ms: when to do it again, 0 when nothing is to be told. */
+/* Announce this task's address with all resolvers that can (an auto-detection: with the
+ * one that it takes). *ret_index is the task's index, that of the announcement or what
+ * was chosen in place of its -1. *ret_again_ms: when to announce again; 0: never. */
 int mu__resolver_run_announce(mu_resolver *resolver, struct mu__requests *requests,
                               const mu_announcement *announcement, mu_error *ret_error,
                               int *ret_index, uint32_t *ret_again_ms);
 int mu__resolver_run_withdraw(mu_resolver *resolver, struct mu__requests *requests,
                               const mu_announcement *announcement, mu_error *ret_error);
 
-/* ---- What is known after one ---- */
+/* ---- Known after a pass ---- */
 
-/* Whether tasks tell each other where they are by this resolver. Of an auto-detection
- * after a run, of any kind, that has found out which one it is. */
+/* Whether tasks announce their addresses with this resolver. Of an auto-detection known
+ * after a pass, of any kind, that has found out which resolver it takes. */
 bool mu__resolver_announces(const mu_resolver *resolver);
 
 /* How often to look for changes, ms; 0: nothing changes. */
 uint32_t mu__resolver_watch_ms(const mu_resolver *resolver);
 
-/* After a run, of any kind: find out which paths' change means to look at once: each
- * once, in the order of a union's members. Of more than these the rest is seen when it is
- * looked again, as everything is (mu__resolver_watch_ms). */
+/* After a pass, of any kind: find the paths whose change means to look at once, without
+ * repetitions and in the order of a union's members. Changes of further paths are seen at
+ * the next look (mu__resolver_watch_ms). */
 enum { MU__WATCHED_PATHS_MAX = 16 };
 void mu__resolver_set_watched_paths(mu_resolver *resolver, struct mu__requests *requests);
 
-/* The i-th that was kept last; NULL past the end. The resolver's, until the next are. */
+/* The i-th of these paths; NULL past the end. Owned by the resolver, until the next call
+ * of mu__resolver_set_watched_paths. */
 const char *mu__resolver_watched_path(const mu_resolver *resolver, size_t i);
 
-/* "slurm", "auto", "union", "static". The resolver's. */
+/* "slurm", "auto", "union", "static". Owned by the resolver. */
 const char *mu__resolver_name(const mu_resolver *resolver);
 
-/* What was tried, as mu_resolver_explain says; NULL when out of memory. */
+/* The value of mu_resolver_explain; NULL: out of memory. */
 mu_value *mu__resolver_explained(const mu_resolver *resolver,
                                  const struct mu__requests *requests);
 
-/* Keep this for mu_resolver_explain. Takes `explained`, which may be NULL. */
+/* Set the value of mu_resolver_explain. Takes `explained`, which may be NULL. */
 void mu__resolver_set_explained(mu_resolver *resolver, mu_value *explained);
 
-/* Say a line to whom the program has named for it. */
+/* Pass a line to the program's mu_resolver_progress_fn, if it has set one. */
 void mu__resolver_progress(const mu_resolver *resolver, const char *line);
 
-/* ---- Making ---- */
+/* ---- Creation ---- */
 
 int mu__resolver_new_kind(const struct mu__resolver_kind *kind, mu_error *ret_error,
                           mu_resolver **ret_resolver);
@@ -110,15 +113,15 @@ int mu__resolver_new_auto(mu_error *ret_error, mu_resolver **ret_resolver);
 
 /* ---- Texts ---- */
 
-/* Read a cluster as JSON, alone or as TF_CONFIG has it: then with its task and what else
- * stands there. Into an initialised *ret_resolution, whose cluster the caller frees. */
+/* Read JSON, a cluster alone or a whole TF_CONFIG, into an initialised *ret_resolution,
+ * whose cluster the caller frees. */
 int mu__spec_parse(const char *text, size_t size, const char *source, mu_error *ret_error,
                   mu_resolution *ret_resolution);
 bool mu__spec_is_tf_config(const char *text, size_t size);
 
 /* ---- Rules ---- */
 
-/* What a session connects to, by what an query has found out: mu_resolver_master. */
+/* mu_resolver_master, of a resolution. */
 int mu__resolution_master(const mu_resolution *resolution, const char *type, int index,
                           const char *rpc_layer, mu_error *ret_error, char *ret_master);
 
